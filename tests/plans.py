@@ -12,7 +12,7 @@ from pipeplan.planner import (
     Configuration,
     Counts,
     Estimate,
-    Planned,
+    PlanResult,
     RunnerUp,
     SearchedOrder,
     Sensitivity,
@@ -46,7 +46,7 @@ def fitting_plan() -> Plan:
     return plan_of(
         SHAPE,
         MACHINES,
-        Planned(
+        PlanResult(
             objective="step-time",
             memory_limit=72 * GIB,
             best=best,
@@ -82,7 +82,7 @@ def missing_plan() -> Plan:
     return plan_of(
         SHAPE,
         MACHINES,
-        Planned(
+        PlanResult(
             objective="step-time",
             memory_limit=1 * GIB,
             best=None,

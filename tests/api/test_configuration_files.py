@@ -78,7 +78,7 @@ def test_models_and_clusters_of_ones_own_are_written_whole():
         ({"schedule": "1g1b"}, UnknownNameError, "did you mean '1f1b'"),
         ({"recompute": ["everything"]}, UnknownNameError, "unknown module to recompute"),
         ({"recompute_by_stage": "full"}, FormatError, "a list with a value for each stage"),
-        ({"offload": 2}, InputError, "share from 0 to 1"),
+        ({"offload": 2}, InputError, "from 0 to 1"),
         ({"offload": [0.5, 0.5, 0.5]}, PipeplanError, "3 values for 1 stages"),
         ({"in_flight": "many"}, InputError, "is a number above 0"),
     ],

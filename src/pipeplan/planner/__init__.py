@@ -1,4 +1,4 @@
-"""Which configuration to train with: estimates of given ones, layouts, and the search over all that are legal."""
+"""Planner: estimates of given configurations, layouts of layers, and the search over all valid configurations."""
 
 from pipeplan.planner.answers import (
     ClosestMiss,
@@ -8,7 +8,7 @@ from pipeplan.planner.answers import (
     Estimate,
     GpuMemory,
     Objective,
-    Planned,
+    PlanResult,
     RunnerUp,
     SearchedOrder,
     Sensitivity,
@@ -61,7 +61,7 @@ __all__ = [
     "Objective",
     "PlanListener",
     "PlanProgress",
-    "Planned",
+    "PlanResult",
     "RunRow",
     "RunnerUp",
     "SearchedOrder",

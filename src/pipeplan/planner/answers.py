@@ -13,18 +13,18 @@ CostsFrom = Literal["measured", "calibrated", "analytic"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMemory:
-    """What one pipeline rank's GPU holds at its peak; bytes.
+    """Peak memory of the GPU of one pipeline rank, in bytes.
 
     Attributes
     ----------
     weights, gradients, optimizer
-        Of its parameters.
+        Weights, gradients and optimizer state.
     activations
-        Kept for backwards, at the schedule's peak.
+        Activations kept for the backward, at the schedule's peak.
     transient
-        What an op holds besides, at most (logits, workspace, gathered layers).
+        Additional peak within one op: logits, workspace, gathered layers.
     buffers
-        Of communication.
+        Communication buffers.
     """
 
     weights: float
@@ -36,30 +36,30 @@ class GpuMemory:
 
     @property
     def total(self) -> float:
-        """All of it: what the framework has allocated."""
+        """Total bytes that the framework has allocated."""
         return float(sum(getattr(self, field.name) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
-    """Where the step's time goes on the rank that decides it; seconds, whose sum is the step.
+    """Step time of the rank that finishes last, split by what it is spent on; the parts, in seconds, add up to the step.
 
     Attributes
     ----------
     compute
-        Kernels of F, I and W.
+        Kernels of F, I and W, without recomputation.
     recompute
-        Of them, what is run again.
+        Kernels that are run a second time.
     tensor, context, expert
-        Exposed communication inside layers.
+        Exposed communication of tensor, context and expert groups inside layers.
     bubble
-        Idle, transfers between stages with it.
+        Idle time, including transfers between stages.
     overhead
-        Lost between ops.
+        Overhead between ops.
     data
         Exposed reduction of gradients and gathering of weights.
     optimizer
-        The step's end.
+        Optimizer step.
     """
 
     compute: float
@@ -74,20 +74,20 @@ class StepTime:
 
     @property
     def total(self) -> float:
-        """The step; seconds."""
+        """Step time in seconds."""
         return float(sum(getattr(self, field.name) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBar:
-    """How far predictions were off on the nearest published runs.
+    """Range of measured over predicted step time on the nearest published runs.
 
     Attributes
     ----------
     low, high
-        Factors on the prediction between which most of the nearest runs were measured.
+        Factors on the prediction: most of the nearest runs were measured between them.
     runs
-        Ids of those runs, the nearest first.
+        Ids of these runs, the nearest first.
     """
 
     low: float
@@ -97,32 +97,33 @@ class ErrorBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A prediction of one configuration.
+    """Predicted step time and memory of one configuration.
 
     Attributes
     ----------
     configuration
-        What is predicted; its layout is filled in.
+        Configuration of the prediction, with its layout filled in.
     time
-        The step, by what spends it.
+        Step time, by what it is spent on.
     memory
-        Of every pipeline rank.
+        Peak memory of every pipeline rank.
     flops
-        Of the model in one step, all GPUs together: causal attention counted half, no recomputation.
+        FLOPs of the model in one step on all GPUs: causal attention counted half, recomputation not counted.
     mfu
-        ``flops`` over GPUs, step time and 16-bit dense peak; the format's own peak where products run in 8 or 4 bits.
+        Model FLOPs utilization: ``flops`` divided by GPUs, step time and dense 16-bit peak; for products in 8 or 4 bits, by
+        the peak of that format.
     tokens_per_second
-        Of the whole cluster.
+        Tokens per second of the whole cluster.
     stage_forward, stage_backward_input, stage_backward_weight
-        Of every stage for one microbatch; seconds. Recomputation is in I.
+        Seconds of F, I and W of one microbatch on each stage. Recomputation is part of I.
     transfer
-        Of one message between stages; seconds.
+        Seconds of one message between stages.
     costs_from
-        By kind of work, where its time is from.
+        Source of the times, by kind of work.
     assumed
-        What had to be assumed, a sentence each.
+        Assumptions, one sentence each.
     error_bar
-        From the nearest published runs; None where there is none near.
+        Error bar from the nearest published runs; None if no run is near.
     """
 
     configuration: Configuration
@@ -141,12 +142,12 @@ class Estimate:
 
     @property
     def step_time(self) -> float:
-        """Seconds."""
+        """Step time in seconds."""
         return self.time.total
 
     @property
     def peak_bytes(self) -> float:
-        """Of the fullest rank."""
+        """Peak memory of the fullest rank, in bytes."""
         return max(rank.total for rank in self.memory)
 
 
@@ -155,7 +156,7 @@ Objective = Literal["step-time", "tokens", "cost", "gpus"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerUp:
-    """A configuration that was not chosen, and why, in one sentence."""
+    """Configuration that was not chosen, with the reason in one sentence."""
 
     estimate: Estimate
     lost_because: str
@@ -163,20 +164,20 @@ class RunnerUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """What becomes of the choice where an input is not as assumed.
+    """Effect of one changed input on the chosen plan.
 
     Attributes
     ----------
     input
-        Such as ``bandwidth between nodes``.
+        Name of the input, such as ``bandwidth between nodes``.
     factor
-        On that input; 1 where the input says its value.
+        Factor on the input; 1 if the name already contains the value.
     step_time
-        Of the configuration chosen for the plan, with it; seconds.
+        Step time of the chosen configuration with the changed input, in seconds.
     changes
-        Whether another configuration is then better.
+        Whether another configuration is better with the changed input.
     instead
-        That one, in a few words; empty where the choice stays.
+        That configuration in a few words; empty if the plan stays the best.
     """
 
     input: str
@@ -187,22 +188,22 @@ class Sensitivity:
 
     @property
     def what(self) -> str:
-        """The input and its factor in words."""
+        """Input and factor in words, such as ``bandwidth between nodes x 0.5``."""
         return self.input if self.factor == 1 else f"{self.input} x {self.factor:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosestMiss:
-    """Where nothing fits: what comes nearest, and the cheapest change that would fit.
+    """Configuration nearest to fitting when none fits, and the cheapest changes that would fit.
 
     Attributes
     ----------
     estimate
-        Of the configuration with the lowest peak.
+        Estimate of the configuration with the lowest peak memory.
     over_by
-        Bytes above the limit.
+        Bytes above the memory limit.
     change
-        What would make something fit, in one sentence.
+        Changes with which a configuration fits, in one sentence.
     """
 
     estimate: Estimate
@@ -212,20 +213,20 @@ class ClosestMiss:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchedOrder:
-    """An order of ops that is better than every published one for a finalist; no trainer's flags can say it.
+    """Order of ops that beats every published schedule for a finalist; no trainer flag can express it.
 
     Attributes
     ----------
     estimate
-        Of the finalist with it.
+        Estimate of the finalist with this order.
     instead_of
-        The step with the finalist's own schedule; seconds.
+        Step time with the finalist's own schedule, in seconds.
     schedule
-        The order, of a whole step; it can be exported for PyTorch's runtime, and run by pipeplan's.
+        The order of a whole step; it can be exported for PyTorch's runtime and run by pipeplan.
     found_by
-        The engine that found it, and what it started from.
+        Search engine that found the order, and its starting point.
     optimality_gap
-        How much longer than the best conceivable order of these stages the pipeline takes at most.
+        Makespan over the lower bound of any order of these stages, minus 1.
     """
 
     estimate: Estimate
@@ -237,16 +238,16 @@ class SearchedOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many configurations there were.
+    """Numbers of configurations that the planner considered.
 
     Attributes
     ----------
     legal
-        All that the rules allow.
+        Configurations that satisfy all rules.
     over_memory, too_slow
-        Dropped by a bound without being simulated.
+        Configurations ruled out by a bound on memory or on time, without a simulation.
     estimated
-        Simulated.
+        Configurations that were simulated.
     """
 
     legal: int
@@ -256,40 +257,40 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """The answer of the planner.
+class PlanResult:
+    """Result of the planner: the best configuration and its comparison with the others.
 
     Attributes
     ----------
     objective
-        What was optimised.
+        Objective that was minimized.
     memory_limit
-        Of a GPU; bytes.
+        Memory limit per GPU in bytes.
     best
-        None where nothing fits.
+        Estimate of the best configuration; None if no configuration fits.
     runners_up
-        The best first.
+        Other configurations, the best first.
     front
-        Step time against peak memory: no configuration is better in both; sorted by step time.
+        Pareto front of step time and peak memory, sorted by step time.
     sensitivity
-        What would change the choice.
+        Effects of changed inputs on the plan.
     closest_miss
-        Where nothing fits.
+        Nearest configuration if none fits.
     counts
-        How many there were.
+        Numbers of configurations considered.
     seconds
-        That it took.
+        Planning time.
     complete
-        Whether every legal configuration was estimated or ruled out by a bound; False where the budget ended.
+        Whether every valid configuration was estimated or ruled out by a bound; False if the budget ended first.
     searched
-        A better order for a finalist, where a part of the budget found one.
+        Better order for a finalist, if the order search found one.
     interrupted
-        Whether somebody ended it before its budget did.
+        Whether the user interrupted the planner before its budget ended.
     optimality_gap
-        How far the choice is at most above the best of all legal configurations but those left out, by their bounds;
-        0 where it is complete.
+        Upper bound on the distance of the plan from the best configuration, as a fraction; 0 if the search is complete. The
+        values of ``left_out`` are not covered.
     left_out
-        Legal values that are tried only where they are fixed, in words.
+        Valid values that are tried only if the user fixes them, in words.
     """
 
     objective: Objective

@@ -1,4 +1,4 @@
-"""A calibration: what one's own machine takes over what data sheets and published kernels say, by kind of work."""
+"""Calibration file: measured over predicted time of one machine, by kind of work."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pipeplan.records import Record
 from pipeplan.workload import ModelShape
 
 KERNELS = ("gemm", "grouped_gemm", "attention", "memory", "head", "loss")
-"""Kinds of work that a GPU does alone. Head and loss are layers, whose own factor stands in place of their kernels'."""
+"""Kinds of GPU kernels. Head and loss are layers; their own factor replaces the factors of their kernels."""
 
 KINDS = (*KERNELS, "optimizer", "collective", "compute")
-"""Kinds of work with a factor; ``compute`` is on top of all kernels, the ratio of whole stages of a run."""
+"""Kinds of work that have a factor. ``compute`` multiplies all kernels: it is the ratio of whole stages of a run."""
 
 _FIELD = "calibration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The measured and the analytic time of one kind of work.
+    """Measured and predicted time of one kind of work.
 
     Attributes
     ----------
     kind
         One of :data:`KINDS`.
     measured, analytic
-        Seconds of the same work.
+        Seconds of the same work, measured and predicted.
     source
-        What was measured, in words.
+        Description of what was measured.
     """
 
     kind: str
@@ -51,16 +51,18 @@ class Correction:
         for name in ("measured", "analytic"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
-                raise CostError(f"{name} seconds of {self.kind} are {value}: more than 0 and finite", field=_FIELD)
+                raise CostError(
+                    f"invalid {name} seconds {value} of {self.kind}: expected a finite number above 0", field=_FIELD
+                )
 
     @property
     def factor(self) -> float:
-        """Return the factor on the analytic time."""
+        """Measured over predicted time."""
         return self.measured / self.analytic
 
 
 class CalibrationFactor(Record, frozen=True, kw_only=True):
-    """What one kind of work took over what it should, and the seconds of both."""
+    """Factor of one kind of work, with the measured and the predicted seconds."""
 
     factor: float
     measured: float
@@ -69,7 +71,7 @@ class CalibrationFactor(Record, frozen=True, kw_only=True):
 
 
 class CalibrationRecord(Record, frozen=True, kw_only=True):
-    """File of a calibration, and what ``pipeplan profile --calibrate --json`` answers."""
+    """Content of a calibration file, and answer of ``pipeplan calibrate --json``."""
 
     gpu: str
     model: str
@@ -82,16 +84,16 @@ class CalibrationRecord(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Factors of one machine.
+    """Correction factors of one machine.
 
     Attributes
     ----------
     gpu
-        Name of the GPU whose data sheet they correct.
+        Name of the GPU whose predicted times are corrected.
     corrections
-        At most one of each kind.
+        At most one correction per kind of work.
     model, sequence, microbatch_size, precision
-        Whose layers were measured.
+        Model and batch whose layers were measured.
     measured_on
         Device and software, in words.
     """
@@ -105,32 +107,34 @@ class Calibration:
     measured_on: str = ""
 
     def __post_init__(self) -> None:
-        kinds = [each.kind for each in self.corrections]
+        kinds = [correction.kind for correction in self.corrections]
         for kind in kinds:
             if kinds.count(kind) > 1:
-                raise CostError(f"the calibration of {self.gpu} has two factors of {kind}", field=_FIELD)
+                raise CostError(
+                    f"the calibration of {self.gpu} has two factors for {kind}; expected at most one", field=_FIELD
+                )
 
     def factor(self, kind: str) -> float:
-        """Measured over analytic time of a kind of work; 1 where nobody measured."""
+        """Return measured over predicted time of a kind of work; 1 if it was not measured."""
         own = self._own(kind)
         if kind in ("head", "loss"):
-            # Without one of its own a layer has its kernels' factors, which hold what all kernels share.
+            # A layer without a factor of its own uses its kernels' factors, which already contain ``compute``.
             return 1.0 if own is None else own * (self._own("compute") or 1.0)
         return (own or 1.0) * ((self._own("compute") or 1.0) if kind in KERNELS else 1.0)
 
     def _own(self, kind: str) -> float | None:
-        return next((each.factor for each in self.corrections if each.kind == kind), None)
+        return next((correction.factor for correction in self.corrections if correction.kind == kind), None)
 
     def costs_from(self, kind: str, model: ModelShape, configuration: Configuration) -> CostsFrom:
-        """Return the source of the time of a kind of work: measured on this layer, corrected by another, or neither."""
+        """Return the source of a time: ``measured`` on this layer, ``calibrated`` on another one, or ``analytic``."""
         if self._own(kind) is None:
-            # A factor of whole stages corrects the kernels in them, and none that were not looked at apart.
+            # The factor of whole stages also corrects kernels that were not measured separately, but no other work.
             return "calibrated" if kind in KERNELS and self._own("compute") is not None else "analytic"
         return "measured" if self._is_of(model, configuration) else "calibrated"
 
     def _is_of(self, model: ModelShape, configuration: Configuration) -> bool:
         measured = (self.model, self.sequence, self.microbatch_size, self.precision, 1, 1, 1)
-        asked = (
+        planned = (
             model.name,
             configuration.sequence,
             configuration.microbatch_size,
@@ -139,26 +143,26 @@ class Calibration:
             configuration.context,
             configuration.expert,
         )
-        return measured == asked
+        return measured == planned
 
     def require(self, gpu: Gpu) -> None:
-        """Refuse another GPU than the one it is of. Raises InputError."""
+        """Raise InputError if the calibration belongs to another GPU."""
         if gpu.name != self.gpu:
             raise InputError(
-                f"the calibration is of {self.gpu}, and the cluster has {gpu.name}: measure on one of those, "
+                f"the calibration is for {self.gpu}, but the cluster has {gpu.name}; measure on that GPU with "
                 f"`pipeplan calibrate MODEL --gpu {gpu.name}`",
                 field=_FIELD,
             )
 
     def with_corrections(self, corrections: Iterable[Correction]) -> Calibration:
-        """The same with some kinds measured anew; the others stay."""
-        new = {each.kind: each for each in corrections}
-        kept = {each.kind: each for each in self.corrections} | new
+        """Return a copy in which some kinds of work have new corrections."""
+        new = {correction.kind: correction for correction in corrections}
+        kept = {correction.kind: correction for correction in self.corrections} | new
         return replace(self, corrections=tuple(kept[kind] for kind in KINDS if kind in kept))
 
     @property
     def record(self) -> CalibrationRecord:
-        """The calibration as its file has it."""
+        """The content of the calibration file."""
         return CalibrationRecord(
             gpu=self.gpu,
             model=self.model,
@@ -167,24 +171,24 @@ class Calibration:
             precision=self.precision,
             measured_on=self.measured_on,
             factors={
-                each.kind: CalibrationFactor(
-                    factor=_rounded(each.factor),
-                    measured=_rounded(each.measured),
-                    analytic=_rounded(each.analytic),
-                    source=each.source,
+                correction.kind: CalibrationFactor(
+                    factor=_rounded(correction.factor),
+                    measured=_rounded(correction.measured),
+                    analytic=_rounded(correction.analytic),
+                    source=correction.source,
                 )
-                for each in self.corrections
+                for correction in self.corrections
             },
         )
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
-    """Write a calibration as YAML or JSON, by the file's ending.
+    """Write a calibration as YAML or JSON, by the file's suffix.
 
     Raises
     ------
     InputError
-        For another ending, or where it cannot be written.
+        If the suffix is another one or the file cannot be written.
     """
     require_calibration_file(path)
     record = calibration.record.to_dict()
@@ -199,38 +203,42 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
 
 
 def require_calibration_file(path: Path) -> None:
-    """Refuse an ending that no calibration has. Raises InputError."""
+    """Raise InputError if a path does not have the suffix of a calibration file."""
     if path.suffix not in {".yaml", ".yml", ".json"}:
-        raise InputError(f"a calibration is .yaml or .json, not {path.name}", field="output")
+        raise InputError(
+            f"invalid calibration file {path.name}: expected the suffix .yaml, .yml or .json", field="output"
+        )
 
 
 def read_calibration(path: Path) -> Calibration:
-    """The calibration in a file, as :func:`write_calibration` writes it; of a factor alone the seconds may be left out.
+    """Return the calibration in a file that :func:`write_calibration` wrote, or one that lists factors without seconds.
 
     Raises
     ------
     InputError
-        For a file that cannot be read.
+        If the file cannot be read.
     FormatError
-        For one that is no calibration.
+        If the file is not a calibration.
     UnknownNameError
-        For a key or a kind of work that nobody knows; names the nearest.
+        If a key or a kind of work is unknown; names the nearest one.
     CostError
-        For a factor that cannot be.
+        If a factor is out of range.
     """
     content = read_document(path, _FIELD)
-    where = f"the calibration {path}"
+    where = f"calibration {path}"
     if not isinstance(content, dict) or not isinstance(content.get("gpu"), str):
-        raise FormatError(f"{where} does not say which 'gpu' it is of", field=_FIELD)
+        raise FormatError(f"{where} has no 'gpu': expected the name of its GPU", field=_FIELD)
     factors = content.get("factors")
     if not isinstance(factors, dict):
-        raise FormatError(f"{where} holds no 'factors'", field=_FIELD)
-    said = {key: value for key, value in content.items() if key != "factors"}
-    _require_keys(where, said, tuple(_TYPES))
-    for key, value in said.items():
+        raise FormatError(f"{where} has no 'factors': expected a factor for each kind of work", field=_FIELD)
+    header = {key: value for key, value in content.items() if key != "factors"}
+    _require_keys(where, header, tuple(_TYPES))
+    for key, value in header.items():
         if isinstance(value, bool) or not isinstance(value, _TYPES[key]):
-            raise FormatError(f"{where}: {key} is {value!r}", field=_FIELD)
-    return Calibration(corrections=tuple(_correction(where, kind, each) for kind, each in factors.items()), **said)
+            raise FormatError(f"{where}: invalid {key} {value!r}", field=_FIELD)
+    return Calibration(
+        corrections=tuple(_correction(where, kind, factor) for kind, factor in factors.items()), **header
+    )
 
 
 _TYPES: Mapping[str, type] = {
@@ -243,8 +251,8 @@ _TYPES: Mapping[str, type] = {
 }
 
 
-def _correction(where: str, kind: Any, given: Any) -> Correction:
-    values = given if isinstance(given, dict) else {"factor": given}
+def _correction(where: str, kind: Any, factor: Any) -> Correction:
+    values = factor if isinstance(factor, dict) else {"factor": factor}
     _require_keys(f"{where}: {kind}", values, ("factor", "measured", "analytic", "source"))
     numbers = {key: _number(f"{where}: {kind}.{key}", value) for key, value in values.items() if key != "source"}
     if {"measured", "analytic"} <= numbers.keys():
@@ -258,14 +266,14 @@ def _correction(where: str, kind: Any, given: Any) -> Correction:
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CostError(f"{name} is {value!r}, not a number", field=_FIELD)
+        raise CostError(f"invalid {name} {value!r}: expected a number", field=_FIELD)
     return float(value)
 
 
-def _require_keys(where: str, given: Mapping[Any, Any], known: tuple[str, ...]) -> None:
-    for key in given:
-        if key not in known:
-            raise UnknownNameError(f"key in {where}:", str(key), known, field=_FIELD)
+def _require_keys(where: str, content: Mapping[Any, Any], names: tuple[str, ...]) -> None:
+    for key in content:
+        if key not in names:
+            raise UnknownNameError(f"key in {where}:", str(key), names, field=_FIELD)
 
 
 def _rounded(value: float) -> float:

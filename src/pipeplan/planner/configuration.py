@@ -1,4 +1,4 @@
-"""A configuration to train with: everything that a trainer is told and a prediction depends on."""
+"""Training configuration: every setting that a trainer needs and that a prediction depends on."""
 
 from __future__ import annotations
 
@@ -20,58 +20,59 @@ _COUNTS = (
 
 def _require_count(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ShapeError(f"{name.replace('_', ' ')} must be a whole number of at least 1, not {value!r}", field=name)
+        raise ShapeError(f"{name.replace('_', ' ')} must be an integer >= 1, got {value!r}", field=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Degrees, batch, schedule, layout and what is computed again or moved away.
+    """Training configuration: parallel degrees, batch, schedule, layout, recomputation and offload.
 
     Attributes
     ----------
     sequence, global_batch
-        Tokens in a sequence, and sequences in a step.
+        Tokens per sequence, and sequences per step.
     microbatch_size
-        Sequences in a microbatch of one replica.
+        Sequences per microbatch on one replica.
     tensor, pipeline, context, data, expert, expert_tensor
-        The degrees t, p, c, d, e and etp. GPUs: t p c d; e and etp are made of t, c and d.
+        Parallel degrees t, p, c, d, e and etp. The number of GPUs is t p c d; expert groups are formed from the ranks of t,
+        c and d.
     chunks
-        v.
+        Chunks (virtual stages) per rank, v.
     schedule
-        A strategy's name; ``1f1b`` also where there is one rank.
+        Name of a strategy; ``1f1b`` for a single pipeline rank, too.
     group_size
-        Of an interleaved schedule; None: its default.
+        Microbatches per group of an interleaved schedule; None: the schedule's default.
     in_flight
-        Activations that a rank may hold under a schedule that is made for a memory limit (``zb-auto``: p for ZB-1p, 2p for
+        Maximum activations per rank for a schedule that is built for a memory limit (``zb-auto``: p for ZB-1p, 2p for
         ZB-2p); None: the schedule's default.
     layers
-        Transformer layers on each stage, embedding, head, loss and MTP apart (these stand on the first and the last
-        stage); None: as even as they go, earlier stages with more.
+        Transformer layers of each stage, without embedding, head, loss and MTP, which stand on the first and the last stage;
+        None: an even split, with the remainder on the earlier stages.
     sequence_parallel
-        Beside tensor parallelism.
+        Whether sequence parallelism is used together with tensor parallelism.
     zero
-        What the data group shards: 1 optimizer state, 2 gradients too, 3 parameters too (FSDP).
+        What the data-parallel group shards: 1 the optimizer state, 2 also gradients, 3 also parameters (FSDP).
     precision
-        Of the matrix products.
+        Number format of the matrix products.
     recompute
-        Modules that every stage computes again.
+        Modules that every stage recomputes in the backward.
     recompute_by_stage
-        The same per stage, where they differ; None: ``recompute`` everywhere.
+        Recomputed modules of each stage, if stages differ; None: ``recompute`` on every stage.
     offload
-        Share of its kept bytes that each stage moves to the host; one number, or one per stage.
+        Fraction of its activation bytes that each stage moves to the host; one number, or one per stage.
     software
-        The trainer whose kernels and overlaps are assumed, by its name in the table of software.
+        Trainer whose kernels and overlaps are assumed: a name of :data:`pipeplan.planner.estimates.software.SOFTWARE`.
     op_gap
-        Seconds that each op loses besides; None: what the software is known to lose.
+        Overhead between two ops of a rank, in seconds; None: the trainer's known overhead.
 
     Raises
     ------
     ShapeError
-        For less than one of anything, and lists that are not of as many stages.
+        If a count is below 1, or a per-stage list does not have one entry per stage.
     UnknownNameError
-        For a precision or a module to recompute that nobody knows.
+        If the precision or a module to recompute is unknown.
     InputError
-        For a share, a stage of ZeRO or a limit that cannot be.
+        If an offloaded fraction, a ZeRO stage or a limit is out of range.
     """
 
     sequence: int
@@ -103,13 +104,15 @@ class Configuration:
         if self.group_size is not None:
             _require_count("group_size", self.group_size)
         if self.zero not in get_args(Zero):
-            raise InputError(f"zero is 0, 1, 2 or 3, not {self.zero!r}", field="zero")
+            raise InputError(f"invalid zero {self.zero!r}: expected 0, 1, 2 or 3", field="zero")
         if self.precision not in get_args(Precision):
             raise UnknownNameError("precision", str(self.precision), get_args(Precision), field="precision")
         if self.in_flight is not None and not self.in_flight > 0:
-            raise InputError(f"in_flight is more than 0 activations, not {self.in_flight!r}", field="in_flight")
+            raise InputError(
+                f"invalid in_flight {self.in_flight!r}: expected a number of activations above 0", field="in_flight"
+            )
         if self.op_gap is not None and not 0 <= self.op_gap < inf:
-            raise InputError(f"op_gap is at least 0 and finite seconds, not {self.op_gap!r}", field="op_gap")
+            raise InputError(f"invalid op_gap {self.op_gap!r}: expected finite seconds >= 0", field="op_gap")
         self._check_stages()
 
     def _check_stages(self) -> None:
@@ -121,8 +124,8 @@ class Configuration:
         for name, values in by_stage.items():
             if values is not None and len(values) != self.stages:
                 raise ShapeError(
-                    f"{name}: {len(values)} values for {self.stages} stages ({self.pipeline} ranks of {self.chunks} "
-                    "chunks)",
+                    f"{name}: {len(values)} values for {self.stages} stages "
+                    f"({self.pipeline} ranks x {self.chunks} chunks)",
                     field=name,
                 )
         for modules in (self.recompute, *(self.recompute_by_stage or ())):
@@ -131,29 +134,29 @@ class Configuration:
                     raise UnknownNameError("module to recompute", str(module), RECOMPUTE, field="recompute")
         for share in self.offload if isinstance(self.offload, tuple) else (self.offload,):
             if not 0 <= share <= 1:
-                raise InputError(f"offload is a share from 0 to 1, not {share!r}", field="offload")
+                raise InputError(f"invalid offload {share!r}: expected a fraction from 0 to 1", field="offload")
 
     @property
     def gpus(self) -> int:
-        """Number of GPUs that it runs on."""
+        """Number of GPUs."""
         return self.tensor * self.pipeline * self.context * self.data
 
     @property
     def microbatches(self) -> int:
-        """m: of a step, in one pipeline."""
+        """Number of microbatches per step in one pipeline, m."""
         return self.global_batch // (self.data * self.microbatch_size)
 
     @property
     def stages(self) -> int:
-        """S."""
+        """Number of stages, S."""
         return self.pipeline * self.chunks
 
     @property
     def gathers_weights(self) -> bool:
-        """Whether every microbatch gathers sharded weights and scatters gradients; beside a pipeline, a step does once."""
+        """Whether every microbatch gathers sharded weights and scatters gradients; with a pipeline, a step does so once."""
         return self.zero >= 3 and self.pipeline == 1
 
     @property
     def expert_data(self) -> int:
-        """Replicas of each expert: the ranks of a stage over e and etp."""
+        """Number of replicas of each expert: the ranks of a stage divided by e etp."""
         return self.tensor * self.context * self.data // (self.expert * self.expert_tensor)

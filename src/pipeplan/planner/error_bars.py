@@ -1,7 +1,7 @@
-"""How far off predictions were on the nearest published runs: error bars, and the distance that says what is near.
+"""Error bars from published runs: the nearest runs, and how far off their predictions were.
 
-The shipped table (``published_runs.json``, made by ``make bench-plan``) holds one entry a run: what it was, and what was
-measured over what is predicted for it without calibration. An error bar is the range of that ratio over the nearest runs.
+The shipped table (``published_runs.json``, written by ``make bench-plan``) has one entry per run: its properties, and its
+measured over its predicted step time without calibration. An error bar is the range of that ratio over the nearest runs.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.workload import ModelShape
 
 NEAREST = 24
-"""Runs that an error bar is made of."""
+"""Number of runs in an error bar."""
 
 FROM_ONE = 3
 """Maximum number of runs of one source and model: many sizes of one model are no more evidence than a few."""
 
 FARTHEST = 5.0
-"""Distance beyond which a run says nothing."""
+"""Maximum distance of a run in an error bar."""
 
 LEAST = 4
-"""Runs below which there is no error bar."""
+"""Minimum number of runs in an error bar."""
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +37,11 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     generation, gpu, precision, software
-        Of the GPUs, their name, of the products, and the trainer.
+        Generation and name of the GPUs, number format of the products, and trainer.
     experts
-        Whether the model has any.
+        Whether the model has experts.
     hidden, sequence, tensor, pipeline, context, gpus
-        h, s, t, p, c, and how many GPUs.
+        Hidden size, sequence length, degrees, and number of GPUs.
     """
 
     generation: str
@@ -58,14 +58,14 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """A published run beside its prediction.
+    """Published run with the error of its prediction.
 
     Attributes
     ----------
     id, source, model
-        Its name, where it was published, and what was trained.
+        Name of the run, where it was published, and the model.
     features
-        What it was.
+        Properties that decide its distance to other runs.
     ratio
         Measured over predicted step time.
     """
@@ -78,14 +78,14 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The shipped runs.
+    """Table of published runs that is shipped with the package.
 
     Attributes
     ----------
     runs
-        All that were predicted.
+        Every run with a prediction.
     coverage
-        Fraction of them that lie in an error bar made of other sources' runs only.
+        Fraction of the runs that lie within the error bar made of other sources' runs only.
     """
 
     runs: tuple[Compared, ...]
@@ -93,7 +93,7 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNLIKE = {"generation": 2.0, "gpu": 0.5, "precision": 1.0, "software": 0.5, "experts": 1.5}
-"""Distance for being another; a GPU of another generation is no other GPU besides."""
+"""Distance for each differing property. A different GPU counts only within one generation."""
 
 PER_DOUBLING = {
     "hidden": 0.5,
@@ -103,7 +103,7 @@ PER_DOUBLING = {
     "context": 0.3,
     "gpus": 0.1,
 }
-"""Distance for each factor of 2."""
+"""Distance per factor of 2 of each size."""
 
 
 def features_of(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Features:
@@ -124,7 +124,7 @@ def features_of(model: ModelShape, cluster: Cluster, configuration: Configuratio
 
 
 def distance(first: Features, second: Features) -> float:
-    """The sum of :data:`UNLIKE` for what differs in kind and of :data:`PER_DOUBLING` for what differs in size."""
+    """Return the distance of two runs: :data:`UNLIKE` for properties that differ and :data:`PER_DOUBLING` for sizes."""
     total = sum(
         cost
         for name, cost in UNLIKE.items()
@@ -136,21 +136,21 @@ def distance(first: Features, second: Features) -> float:
 
 
 def nearest(features: Features, runs: Iterable[Compared]) -> list[Compared]:
-    """The nearest runs, the nearest first: :data:`NEAREST` at most, :data:`FROM_ONE` of one source and model."""
-    found: list[Compared] = []
+    """Return at most :data:`NEAREST` runs, the nearest first, with at most :data:`FROM_ONE` of one source and model."""
+    chosen: list[Compared] = []
     taken: dict[tuple[str, str], int] = {}
     for far, run in sorted(((distance(features, run.features), run) for run in runs), key=lambda pair: pair[0]):
-        if far > FARTHEST or len(found) == NEAREST:
+        if far > FARTHEST or len(chosen) == NEAREST:
             break
         key = run.source, run.model
         if taken.get(key, 0) < FROM_ONE:
             taken[key] = taken.get(key, 0) + 1
-            found.append(run)
-    return found
+            chosen.append(run)
+    return chosen
 
 
 def bar(runs: Sequence[Compared]) -> ErrorBar | None:
-    """Return the bar from the second lowest to the second highest ratio of the runs and 1; None for too few runs."""
+    """Return the range of the ratios without the lowest and the highest, extended to 1; None for too few runs."""
     if len(runs) < LEAST:
         return None
     ratios = sorted(run.ratio for run in runs)
@@ -161,29 +161,29 @@ def bar(runs: Sequence[Compared]) -> ErrorBar | None:
 def error_bar(
     model: ModelShape, cluster: Cluster, configuration: Configuration, *, without: str = ""
 ) -> ErrorBar | None:
-    """Return the error bar of a configuration from the nearest published runs; None where too few are near.
+    """Return the error bar of a configuration from the nearest published runs; None if too few are near.
 
     Source of the runs: the table of :func:`table`; how often such bars hold is its ``coverage``.
 
     Parameters
     ----------
     without
-        The id of a run that is left out: the one that is predicted.
+        Id of a run to leave out: the run that is being predicted.
     """
     runs = (run for run in table().runs if run.id != without)
     return bar(nearest(features_of(model, cluster, configuration), runs))
 
 
 def coverage(runs: Sequence[Compared]) -> float:
-    """Fraction of runs inside the error bar that runs of other sources alone would give; those without one do not count."""
-    bars = [(run, bar(nearest(run.features, (each for each in runs if each.source != run.source)))) for run in runs]
-    held = [found.low <= run.ratio <= found.high for run, found in bars if found is not None]
+    """Return the fraction of runs inside the error bar of other sources' runs; runs without such a bar are not counted."""
+    bars = [(run, bar(nearest(run.features, (other for other in runs if other.source != run.source)))) for run in runs]
+    held = [interval.low <= run.ratio <= interval.high for run, interval in bars if interval is not None]
     return sum(held) / len(held) if held else 0.0
 
 
 @cache
 def table() -> ErrorTable:
-    """The shipped runs; none where the file is not there."""
+    """Return the shipped table; empty if the file is missing."""
     file = files("pipeplan.planner").joinpath("published_runs.json")
     if not file.is_file():
         return ErrorTable(runs=())

@@ -174,10 +174,10 @@ def test_what_is_run_again_is_a_part_of_what_kernels_take():
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"data": 3}, ShapeError, "are 96 GPUs, the cluster has 64"),
-        ({"global_batch": 129}, ShapeError, "does not divide into 2 replicas"),
+        ({"data": 3}, ShapeError, "= 96 GPUs; expected the cluster"),
+        ({"global_batch": 129}, ShapeError, "is not divisible by data 2 x"),
         ({"layers": (80,)}, ShapeError, "1 values for 20 stages"),
-        ({"layers": (5,) * 20}, ShapeError, "add up to 100, but llama3-70b has 80"),
+        ({"layers": (5,) * 20}, ShapeError, "add up to 100; expected 80 for llama3-70b"),
         ({"software": "megatron-cor"}, UnknownNameError, "did you mean 'megatron-core'"),
         ({"schedule": "1f2b"}, UnknownNameError, "did you mean"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.planning import PUBLISHED
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.hardware import cluster
-from pipeplan.planner import Planned, PlanProgress, estimate, plan
+from pipeplan.planner import PlanProgress, PlanResult, estimate, plan
 from pipeplan.planner.selection.comparing import CHANGES, LIMITS, lost_because
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
@@ -17,7 +17,7 @@ from pipeplan.workload import model
 MODEL, CLUSTER = model("llama3-8b"), cluster("h100-sxm:8x2")
 
 
-def planned(machines: str = "h100-sxm:8x2", name: str = "llama3-8b", **changes: Any) -> Planned:
+def planned(machines: str = "h100-sxm:8x2", name: str = "llama3-8b", **changes: Any) -> PlanResult:
     """A plan of a small request, but for what is changed."""
     given: dict[str, Any] = {
         "global_batch": 32,
@@ -30,7 +30,7 @@ def planned(machines: str = "h100-sxm:8x2", name: str = "llama3-8b", **changes: 
 
 
 @pytest.fixture(scope="module")
-def found() -> Planned:
+def found() -> PlanResult:
     """One plan that several tests look at."""
     return planned()
 

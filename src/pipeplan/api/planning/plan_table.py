@@ -17,7 +17,7 @@ from pipeplan.drawing.plan import PlanView
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.model import counted, one_line
-from pipeplan.planner import Configuration, Estimate, Planned
+from pipeplan.planner import Configuration, Estimate, PlanResult
 from pipeplan.readable import percent
 from pipeplan.workload import ModelShape
 
@@ -38,7 +38,7 @@ def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> s
     return f"{model.name} on {cluster.gpus:,} {cluster.gpu.name} ({nodes}){batch}"
 
 
-def miss_of(planned: Planned) -> str:
+def miss_of(planned: PlanResult) -> str:
     """Return why nothing fits and what would, in a sentence or two; empty where something does."""
     closest = planned.closest_miss
     if planned.best is not None:
@@ -52,7 +52,7 @@ def miss_of(planned: Planned) -> str:
     )
 
 
-def choice_parts(plan: Planned, best: Estimate, unfinished: str) -> Iterator[RenderableType]:
+def choice_parts(plan: PlanResult, best: Estimate, unfinished: str) -> Iterator[RenderableType]:
     """Return the choice and all that speaks for and against it."""
     yield facts(_choice(plan, best), above=1, below=1)
     if unfinished:
@@ -68,7 +68,7 @@ def choice_parts(plan: Planned, best: Estimate, unfinished: str) -> Iterator[Ren
         yield line(f"tried only where fixed (--fix): {'; '.join(plan.left_out)}")
 
 
-def miss_parts(plan: Planned, miss: str) -> Iterator[RenderableType]:
+def miss_parts(plan: PlanResult, miss: str) -> Iterator[RenderableType]:
     """Return why nothing fits, and what comes nearest."""
     yield line(miss)
     if plan.closest_miss is not None:
@@ -76,7 +76,7 @@ def miss_parts(plan: Planned, miss: str) -> Iterator[RenderableType]:
     yield line(_counted(plan))
 
 
-def _choice(plan: Planned, best: Estimate) -> list[tuple[str, str]]:
+def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
     chosen = best.configuration
     limit = plan.memory_limit / GIBIBYTE
     return [
@@ -100,7 +100,7 @@ def _schedule(chosen: Configuration) -> Iterator[str]:
     yield counted(chosen.microbatches, "microbatch")
 
 
-def _counted(plan: Planned) -> str:
+def _counted(plan: PlanResult) -> str:
     counts = plan.counts
     rest = "" if plan.complete else " or not reached"
     return (
@@ -109,7 +109,7 @@ def _counted(plan: Planned) -> str:
     )
 
 
-def _runners_up(plan: Planned) -> Iterator[RenderableType]:
+def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:
     if not plan.runners_up:
         return
     table = columns("runner-up", "step (s)", "peak\n(GiB)", "lost because", padding=1, text_last=True)
@@ -121,7 +121,7 @@ def _runners_up(plan: Planned) -> Iterator[RenderableType]:
     yield line()
 
 
-def _front(plan: Planned) -> Iterator[RenderableType]:
+def _front(plan: PlanResult) -> Iterator[RenderableType]:
     if len(plan.front) < 2:
         return
     table = columns("front: no other is better in both", "step (s)", "peak (GiB)", "MFU", padding=1)
@@ -142,7 +142,7 @@ def _thinned(front: Sequence[Estimate]) -> Sequence[Estimate]:
     return [front[round(place * (len(front) - 1) / (MOST_OF_FRONT - 1))] for place in range(MOST_OF_FRONT)]
 
 
-def _searched(plan: Planned) -> Iterator[RenderableType]:
+def _searched(plan: PlanResult) -> Iterator[RenderableType]:
     searched = plan.searched
     if searched is None:
         return
@@ -158,7 +158,7 @@ def _searched(plan: Planned) -> Iterator[RenderableType]:
     yield line()
 
 
-def _sensitivity(plan: Planned) -> Iterator[RenderableType]:
+def _sensitivity(plan: PlanResult) -> Iterator[RenderableType]:
     if not plan.sensitivity:
         return
     table = columns("if it were", "step (s)", "the choice", padding=1, text_last=True)
@@ -194,7 +194,7 @@ MOST_COMPARED = 6
 """Configurations whose step times are compared."""
 
 
-def plan_view(plan: Planned, shown: Sequence[Estimate], heading: str) -> PlanView:
+def plan_view(plan: PlanResult, shown: Sequence[Estimate], heading: str) -> PlanView:
     """Return the picture: the front, the step's time of the first few, and the memory of the best one's ranks."""
     return PlanView(
         title=heading,
@@ -215,7 +215,7 @@ def _memory(found: Estimate) -> list[tuple[str, dict[str, float]]]:
     ]
 
 
-def _front_view(plan: Planned, best: Estimate) -> FrontView:
+def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
     front = sorted(plan.front or (best,), key=lambda found: found.peak_bytes)
     letters = _letters(len(front))
     names = ["best" if found.configuration == best.configuration else next(letters) for found in front]

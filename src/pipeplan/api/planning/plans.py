@@ -20,7 +20,7 @@ from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.hardware import Cluster, Link
-from pipeplan.planner import Calibration, Counts, Estimate, Planned, Sensitivity, part_of
+from pipeplan.planner import Calibration, Counts, Estimate, PlanResult, Sensitivity, part_of
 from pipeplan.readable import percent
 from pipeplan.records import Evidence, Record
 from pipeplan.trainers import flags_of
@@ -144,7 +144,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     cluster = Evidence[Cluster]()
     """Where the model is trained."""
 
-    planned = Evidence[Planned]()
+    planned = Evidence[PlanResult]()
     """The planner's answer: ``best``, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, ``counts``."""
 
     calibration = Evidence[Calibration | None]()
@@ -304,7 +304,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
 def plan_of(
     model: ModelShape,
     cluster: Cluster,
-    planned: Planned,
+    planned: PlanResult,
     calibration: Calibration | None = None,
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:

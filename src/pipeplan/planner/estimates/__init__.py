@@ -1,1 +1,1 @@
-"""One configuration predicted: work into seconds, layers into stages, a schedule run, the step's end, and memory."""
+"""Estimate of one configuration: work to seconds, layers to stages, the schedule's run, the end of the step, and memory."""

@@ -1,4 +1,4 @@
-"""How a calibration is made: a model's own kernels on one GPU, or the stages of a run, against what they should take."""
+"""Calibration from measurements: kernels of a model on one GPU, or stages of a run, against their predicted times."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from pipeplan.workload import (
 )
 
 Timer = Callable[[Work], float]
-"""A function that returns the seconds of a kernel on the GPU."""
+"""Function that returns the measured seconds of a kernel on the GPU."""
 
 MOST_EXPERTS = 8
-"""Maximum number of experts that are measured: as one GPU of an expert group holds, with its share of the tokens."""
+"""Maximum number of experts in a measured kernel: one GPU of an expert group holds about as many, with their share of
+tokens."""
 
 MOST_PARAMETERS = 1e8
-"""Maximum number of parameters that the optimizer is measured on: a GPU holds 16 bytes of each."""
+"""Maximum number of parameters in the optimizer measurement: each takes 16 bytes of GPU memory."""
 
 _KIND: dict[type[Work], str] = {
     Gemm: "gemm",
@@ -42,7 +43,7 @@ _KIND: dict[type[Work], str] = {
 }
 
 UPDATE_BYTES = 28.0
-"""Bytes per parameter that Adam in one kernel reads (gradient, weight, two moments) and writes (the latter three)."""
+"""Bytes per parameter that fused Adam reads (gradient, weight, two moments) and writes (all but the gradient)."""
 
 
 def calibrated(
@@ -58,28 +59,28 @@ def calibrated(
     measured_on: str = "",
     progress: Callable[[float], None] = lambda share: None,
 ) -> Calibration:
-    """Factors of a GPU from the kernels of one layer of each kind, the head, the loss and the optimizer.
+    """Measure the correction factors of a GPU: kernels of one layer of each kind, head, loss and optimizer.
 
     Parameters
     ----------
     timer
         Measures one kernel.
     sequence, microbatch_size, precision
-        Of what the layers run on; precision bf16 or fp16.
+        Shape and format of the measured layers; precision ``bf16`` or ``fp16``.
     loss
-        Measures forward and backward of the cross entropy of so many tokens over so large a vocabulary, in 32 bits; None:
-        it is left out.
+        Measures forward and backward of the cross entropy in 32 bits for a number of tokens and a vocabulary size; None:
+        skip it.
     optimizer
-        Measures Adam on so many parameters; None: it is left out.
+        Measures Adam on a number of parameters; None: skip it.
     measured_on
         Device and software, in words.
     progress
-        Told how much of the kernels are measured, 0 to 1.
+        Called with the fraction of kernels measured so far, 0 to 1.
 
     Raises
     ------
     PipeplanError
-        For a model that cannot run so, and whatever the timer raises.
+        If the model cannot run with these settings, or the timer raises one.
     """
     execution = Execution(
         microbatch_size=microbatch_size,
@@ -133,32 +134,34 @@ def updated_by_run(
     *,
     source: str = "a run",
 ) -> Calibration:
-    """A calibration with what whole stages of a run took over what they should, on top of what is known of their kernels.
+    """Return a calibration with the ratio of measured to predicted stage times of a run as the factor ``compute``.
 
     Parameters
     ----------
     calibration
-        What is known already; None: nothing.
+        Earlier calibration, whose kernel factors are kept; None: start without one.
     configuration
-        That ran.
+        Configuration of the run.
     stage_seconds
-        Measured compute of one microbatch on each stage: F with backward and recomputation; shape (stages,).
+        Measured compute time of one microbatch on each stage, F and backward with recomputation; shape (stages,).
     source
-        Which run, in words.
+        Name of the run, in words.
 
     Raises
     ------
     InputError
-        For a calibration of another GPU, a run of another number of stages, or one whose ops take no time.
+        If the calibration is for another GPU, the run has another number of stages, or its ops take no time.
     """
-    known = calibration or Calibration(gpu=cluster.gpu.name, corrections=())
-    known.require(cluster.gpu)
-    without = replace(known, corrections=tuple(each for each in known.corrections if each.kind != "compute"))
+    base = calibration or Calibration(gpu=cluster.gpu.name, corrections=())
+    base.require(cluster.gpu)
+    without = replace(
+        base, corrections=tuple(correction for correction in base.corrections if correction.kind != "compute")
+    )
     costs = stage_costs(model, cluster, configuration, calibration=without)
     predicted = costs.forward + costs.backward_input + costs.backward_weight
     if len(stage_seconds) != len(predicted):
         raise InputError(
-            f"the run has {len(stage_seconds)} stages, and the configuration {len(predicted)}: they are not of one job",
+            f"the run has {len(stage_seconds)} stages but the configuration has {len(predicted)}: expected the same job",
             field="calibrate",
         )
     correction = Correction(
@@ -167,11 +170,11 @@ def updated_by_run(
         analytic=float(predicted.sum()),
         source=f"stages of {source}",
     )
-    return known.with_corrections([correction])
+    return base.with_corrections([correction])
 
 
 def _alone(gpu: Gpu, execution: Execution) -> WorkMachine:
-    """Return one GPU whose kernels are PyTorch's own, with nothing between them."""
+    """Return one GPU with PyTorch's own kernels and no launch gaps between them."""
     nowhere = Link(bandwidth=1.0, latency=0.0)
     one = Cluster(gpu=gpu, per_node=1, nodes=1, inside=nowhere, between=nowhere)
     return WorkMachine(one, replace(software("torchtitan"), graphs=True), execution)
@@ -182,26 +185,26 @@ def _analytic(machine: WorkMachine, work: Work) -> float:
 
 
 def _parts(layers: Iterable[LayerWork], execution: Execution) -> Iterator[tuple[str, Work]]:
-    """Yield what is measured, by kind: every kernel of one layer of each sort, and of the head."""
+    """Yield the measured kernels with their kind of work: all kernels of one layer of each sort, and of the head."""
     for layer in _one_of_each(layers):
         for work in (*layer.forward, *layer.backward_input, *layer.backward_weight):
             if isinstance(work, Collective):
                 continue
             if isinstance(work, AttentionCore) and 2 * work.keys != execution.sequence:
-                continue  # a window: the core that sees everything stands for it
+                continue  # sliding windows: the full attention core is measured in their place
             kind = "head" if layer.kind == "head" else _KIND[type(work)]
             yield kind, _alone_in_torch(work)
 
 
 def _one_of_each(layers: Iterable[LayerWork]) -> list[LayerWork]:
-    found: dict[str, LayerWork] = {}
+    chosen: dict[str, LayerWork] = {}
     for layer in sorted(layers, key=lambda layer: "window" in layer.name):
-        found.setdefault(layer.kind, layer)
-    return [found[kind] for kind in ("dense", "moe", "head") if kind in found]
+        chosen.setdefault(layer.kind, layer)
+    return [chosen[kind] for kind in ("dense", "moe", "head") if kind in chosen]
 
 
 def _alone_in_torch(work: Work) -> Work:
-    """Return the work as PyTorch's own kernels do it: sums apart from products, and no more experts than a GPU holds."""
+    """Return the work as PyTorch's own kernels run it: without fused accumulation, and with at most one GPU's experts."""
     if isinstance(work, Gemm):
         return replace(work, accumulates=False)
     if isinstance(work, GroupedGemm) and work.groups > MOST_EXPERTS:

@@ -1,4 +1,8 @@
-"""Estimate of one configuration: the step time by what it is spent on, and the memory of every rank."""
+"""Estimate of one configuration: step time by what it is spent on, and the memory of every rank.
+
+The end of the step follows the last backward: reduce gradients, run the optimizer, gather weights. Sources: Megatron-LM
+(arXiv 2104.04473 section 2.1, 2205.05198 table 5) and its distributed optimizer, ZeRO (arXiv 1910.02054); ring collectives.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +31,16 @@ Places = NDArray[np.signedinteger]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepEnd:
-    """Times of each pipeline rank behind its last backward; seconds, shape (ranks,) each.
+    """Time that each pipeline rank spends after its last backward, in seconds; shape (ranks,) each.
 
     Attributes
     ----------
     reduce
-        Exposed reduction of gradients, tied embeddings with it.
+        Exposed reduction of gradients, including those of tied embeddings.
     optimizer
-        Updating the rank's share of the parameters.
+        Update of the rank's share of the parameters.
     gather
-        Exposed gathering of updated weights.
+        Exposed gathering of the updated weights.
     """
 
     reduce: Floats
@@ -46,8 +50,6 @@ class StepEnd:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Parameters of a rank."""
-
     dense: float
     expert: float
 
@@ -61,7 +63,7 @@ def step_end(
     table: Places,
     calibration: TimeFactors | None = None,
 ) -> StepEnd:
-    """What each rank does at the step's end, given which rank holds each stage (``table``, shape (copies, stages))."""
+    """Return the end of the step on each rank; ``table`` holds the rank of each stage, shape (copies, stages)."""
     trainer, factors = software(configuration.software), calibration or UNCALIBRATED
     ranks = configuration.pipeline
     held = _held(stages, table, ranks)
@@ -87,8 +89,8 @@ def step_end(
 
 
 def _held(stages: StageCosts, table: Places, ranks: int) -> list[_Held]:
-    dense = np.array([sum(each.layer.parameters.dense for each in stage) for stage in stages.layers], np.float64)
-    expert = np.array([sum(each.layer.parameters.expert for each in stage) for stage in stages.layers], np.float64)
+    dense = np.array([sum(layer.layer.parameters.dense for layer in stage) for stage in stages.layers], np.float64)
+    expert = np.array([sum(layer.layer.parameters.expert for layer in stage) for stage in stages.layers], np.float64)
     both = zip(_sum_by_rank(dense, table, ranks), _sum_by_rank(expert, table, ranks), strict=True)
     return [_Held(float(one), float(other)) for one, other in both]
 
@@ -109,7 +111,7 @@ def _updated(configuration: Configuration, held: _Held) -> float:
 def _communication(
     cluster: Cluster, configuration: Configuration, held: _Held, fp32_gradients: bool
 ) -> tuple[float, float]:
-    """Return the seconds of reducing a rank's gradients and of gathering its weights, with nothing beside."""
+    """Return the seconds of reducing a rank's gradients and of gathering its weights, without overlap."""
     reduced = gathered = 0.0
     width = 4.0 if fp32_gradients else 2.0
     groups = (
@@ -145,22 +147,22 @@ def estimate(
     schedule: Schedule | None = None,
     with_error_bar: bool = True,
 ) -> Estimate:
-    """Return the estimate of a configuration: step time by what spends it, and memory on every rank.
+    """Return the estimate of a configuration: step time by what it is spent on, and memory of every rank.
 
     Parameters
     ----------
     calibration
-        Factors of one's own machine; None: analytic times as they are.
+        Correction factors of the user's machine; None: analytic times.
     schedule
-        To run instead of the configuration's own, of as many ranks, chunks and microbatches.
+        Schedule to run in place of the configuration's own, with the same ranks, chunks and microbatches.
     with_error_bar
-        Whether to look for the nearest published runs.
+        Whether to compute an error bar from the nearest published runs.
 
     Raises
     ------
     PipeplanError
-        For degrees that do not make up the cluster or do not split the model, a batch that does not divide, a shape
-        that the schedule cannot take, or a calibration of another GPU.
+        If the degrees do not match the cluster or do not divide the model, the batch does not divide, the schedule cannot
+        take the shape, or the calibration is for another GPU.
     """
     check_whole(cluster, configuration)
     if isinstance(calibration, Calibration):
@@ -191,7 +193,7 @@ def estimate(
 
 
 def check_whole(cluster: Cluster, configuration: Configuration) -> None:
-    """Refuse degrees that do not make up the cluster, and batches that do not divide.
+    """Raise ShapeError if the degrees do not match the cluster or the batch does not divide.
 
     Raises
     ------
@@ -201,31 +203,31 @@ def check_whole(cluster: Cluster, configuration: Configuration) -> None:
     if configuration.gpus != cluster.gpus:
         raise ShapeError(
             f"tensor {configuration.tensor} x pipeline {configuration.pipeline} x context {configuration.context} x data "
-            f"{configuration.data} are {configuration.gpus} GPUs, the cluster has {cluster.gpus}",
+            f"{configuration.data} = {configuration.gpus} GPUs; expected the cluster's {cluster.gpus}",
             field="data",
         )
     ranks, experts = configuration.gpus // configuration.pipeline, configuration.expert * configuration.expert_tensor
     if ranks % experts:
         raise ShapeError(
             f"expert {configuration.expert} x expert tensor {configuration.expert_tensor} does not divide the {ranks} GPUs "
-            "of a pipeline rank, of which experts' degrees are made",
+            "of a pipeline rank",
             field="expert",
         )
     replicas = configuration.data * configuration.microbatch_size
     if configuration.global_batch % replicas:
         raise ShapeError(
-            f"a global batch of {configuration.global_batch} does not divide into {configuration.data} replicas of "
-            f"microbatches of {configuration.microbatch_size}",
+            f"global batch {configuration.global_batch} is not divisible by data {configuration.data} x microbatch size "
+            f"{configuration.microbatch_size}",
             field="global_batch",
         )
 
 
 _ROUNDING = 1e-9
-"""Share of a step below which idle time is the rounding of sums of many durations."""
+"""Fraction of the step below which idle time is rounding error of long sums."""
 
 
 def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, end: StepEnd) -> StepTime:
-    """The step by what spends it on the rank that is done last; idle time and transfers are the bubble."""
+    """Return the step time of the rank that finishes last, by kind; idle time and transfers are the bubble."""
     begins = ran.starts if not software(configuration.software).barrier else np.zeros_like(ran.starts)
     done = ran.ends - begins + end.reduce
     rank = int(done.argmax())
@@ -249,15 +251,15 @@ def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, en
 
 
 def _spent(configuration: Configuration, stages: StageCosts, ran: StepRun, rank: int) -> Floats:
-    """Return the seconds of all microbatches on a rank by kind of work, F, I and W together; shape (stages of it, kinds)."""
+    """Return the seconds of all microbatches on a rank, F, I and W together; shape (stages of the rank, kinds of work)."""
     times: Floats = _on_rank(stages.seconds.sum(axis=1), ran, rank) * configuration.microbatches
     return times
 
 
 def _on_rank(values: Floats, ran: StepRun, rank: int) -> Floats:
     table = ran.schedule.placement.table
-    found: Floats = values[(table == rank).any(axis=0)] / len(table)
-    return found
+    selected: Floats = values[(table == rank).any(axis=0)] / len(table)
+    return selected
 
 
 def _gaps(configuration: Configuration, stages: StageCosts, ran: StepRun, rank: int) -> float:
@@ -276,7 +278,7 @@ def _costs_from(
 
 
 def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]:
-    said = [f"software: {software(configuration.software).title}", "attention: causal"]
+    assumptions = [f"software: {software(configuration.software).title}", "attention: causal"]
     if model.experts is not None:
-        said.append("experts: each gets equally many tokens, none is dropped")
-    return tuple(said)
+        assumptions.append("experts: each gets equally many tokens, none is dropped")
+    return tuple(assumptions)

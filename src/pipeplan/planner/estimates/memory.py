@@ -1,4 +1,4 @@
-"""Memory of every rank at its peak: what its parameters hold, what the schedule keeps, and what an op holds besides."""
+"""Peak memory of every rank: parameters and their state, activations that the schedule keeps, and transients."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ Unit = Literal["layer", "module"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRules:
-    """What a trainer's framework holds in memory.
+    """Memory behavior of a trainer's framework.
 
     Attributes
     ----------
     gradient_bytes
-        Of an accumulated gradient.
+        Bytes of one accumulated gradient.
     masters
-        Where 32-bit parameters are: ``beside`` 16-bit ones, or ``only`` these.
+        32-bit parameters: ``beside`` the 16-bit ones, or ``only`` 32-bit ones.
     loss_bytes
-        Of all copies of a logit where the loss holds most; None: as its kernels say (:class:`Execution`).
+        Peak bytes per logit over all copies in the loss; None: as its kernels say (:class:`Execution`).
     placeholders
-        Whether a 16-bit tensor of each shape of weights stands for gradients that were added in place.
+        Whether a 16-bit dummy tensor of each weight shape stands in for gradients that were accumulated in place.
     small_inputs
-        Whether 8- and 4-bit products keep their inputs so, not in 16 bits.
+        Whether 8- and 4-bit products keep their inputs in that format instead of in 16 bits.
     small_weights
-        Where 8-bit copies of layers' weights, along rows and along columns, stand for a whole step: ``beside`` the 16-bit
-        ones, or ``instead`` of them; 4-bit ones stand beside them always. None: nowhere.
+        8-bit copies of the layers' weights, along rows and columns, that persist for a whole step: ``beside`` the 16-bit
+        ones or ``instead`` of them; 4-bit copies always stand beside them. None: no copies.
     gathers
-        What is gathered at once of sharded parameters: a ``layer`` and the next one, or a ``module`` (one product's weights)
-        and the next one.
+        Unit of gathering for sharded parameters: a ``layer`` and the next one, or a ``module`` (weights of one product) and
+        the next one.
     small_activations
-        Whether what the activation of an FFN reads is kept in 8 bits where products are.
+        Whether the inputs of the FFN's activation function are kept in 8 bits if the products are.
     score_buffer
-        Whether one buffer of a layer's scores, in 16 bits, stays for unfused attention to write its product to.
+        Whether unfused attention keeps one 16-bit buffer of a layer's scores for its product.
     workspace, grouped_workspace
-        Of libraries of products; bytes; and what grouped ones take besides, on streams of their own.
+        Bytes of library workspaces for products, and additional ones for grouped products, which run on streams of their
+        own.
     source
-        Where this is from.
+        Source of these rules.
     """
 
     gradient_bytes: float = 4
@@ -66,7 +67,7 @@ class MemoryRules:
     source: str = ""
 
     def copy_bytes(self, precision: Precision) -> float:
-        """Return the bytes of a layer's parameter in the format that its products read, beside the 16-bit one."""
+        """Return the bytes per layer parameter of the low-precision copy that products read, beyond the 16-bit parameter."""
         along = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
         if self.small_weights is None or precision not in along:
             return 0.0
@@ -75,7 +76,7 @@ class MemoryRules:
 
 
 _WORKSPACE = 32 * 2**20
-"""Bytes that PyTorch, and Transformer Engine again, hold for cuBLAS from Hopper on."""
+"""Bytes of cuBLAS workspace that PyTorch allocates from Hopper on, and Transformer Engine again."""
 
 _TRANSFORMER_ENGINE = MemoryRules(
     placeholders=True,
@@ -99,8 +100,8 @@ _FSDP2 = MemoryRules(
     "their gradient in 16 bits",
 )
 _EAGER_LOSS = 14
-"""Bytes of a logit in PyTorch's cross entropy of ``logits.float()``: logarithms of probabilities and two gradients, 12; the
-16-bit logits are free by then, but what they leave is too small for a gradient."""
+"""Bytes per logit in PyTorch's cross entropy of ``logits.float()``: 12 for log-probabilities and two gradients, 2 for the
+16-bit logits, which are free by then but leave too small a block for a gradient."""
 
 _MEGATRON_2021 = MemoryRules(
     loss_bytes=10,
@@ -140,39 +141,40 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
         "primus": replace(_TRANSFORMER_ENGINE, gradient_bytes=2, source="AMD-AGI/Primus: 16-bit gradients by default"),
     }
 )
-"""Rules by the prefix of a trainer's name, of which the longest counts: variants hold what their trainer does."""
+"""Memory rules by the prefix of a trainer's name; the longest matching prefix applies, so variants share their trainer's
+rules."""
 
 
 def memory_rules(name: str) -> MemoryRules:
-    """Return the rules of a trainer by its name.
+    """Return the memory rules of a trainer by its name.
 
     Raises
     ------
     UnknownNameError
-        For software that nobody knows.
+        If the software is unknown.
     """
-    known = software(name).name
-    return RULES[max((begin for begin in RULES if known.startswith(begin)), key=len)]
+    trainer = software(name).name
+    return RULES[max((begin for begin in RULES if trainer.startswith(begin)), key=len)]
 
 
 _LAYERS = frozenset({"dense", "moe", "mtp"})
-"""Kinds with products in the layers' format, whose parameters a data group that shards them gathers layer by layer."""
+"""Kinds of layers whose products use the layers' format and whose sharded parameters are gathered layer by layer."""
 
 
 def rank_memory(
     stages: Sequence[Sequence[LayerWork]], schedule: Schedule, configuration: Configuration
 ) -> tuple[GpuMemory, ...]:
-    """Return what the framework of every rank has allocated at its peak.
+    """Return the peak memory that the framework of every rank has allocated.
 
-    The schedule is walked op by op: at a backward's start its rank holds all that forwards kept, and the op's own transients
-    come on top. No closed form is used, so it holds for every schedule.
+    The schedule is walked op by op: when a backward starts, its rank holds everything that forwards kept, plus the op's own
+    transients. The walk uses no closed form, so it holds for every schedule.
 
     Parameters
     ----------
     stages
-        Layers of each stage in order, after recomputation; ``configuration.offload`` is applied here.
+        Layers of each stage in order, with recomputation applied; ``configuration.offload`` is applied here.
     schedule
-        Of as many stages; fewer microbatches than the step's will do where they fill the pipeline.
+        Schedule with the same stages; fewer microbatches than the step's suffice if they fill the pipeline.
     """
     rules = memory_rules(configuration.software)
     shares = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(stages),))
@@ -181,12 +183,12 @@ def rank_memory(
         for layers, share in zip(stages, shares, strict=True)
     ]
     peaks = _Peaks.of(schedule, held)
-    found = []
+    memory = []
     for rank in range(schedule.ranks):
         places = [int(stage) for copy in schedule.placement.table for stage in np.flatnonzero(copy == rank)]
         layers = [layer for stage in places for layer in stages[stage]]
         state = _state(layers, configuration, rules)
-        found.append(
+        memory.append(
             GpuMemory(
                 weights=state.weights,
                 gradients=state.gradients,
@@ -199,12 +201,12 @@ def rank_memory(
                 + (_score_buffer(layers) if rules.score_buffer else 0.0),
             )
         )
-    return tuple(found)
+    return tuple(memory)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Bytes of one stage for one microbatch: kept by F, freed by W, and held by its backward besides."""
+    """Bytes of one stage for one microbatch: kept by F, freed only by W, and transients of its backward."""
 
     kept: float
     until_weight: float
@@ -212,7 +214,7 @@ class _Stage:
 
     @classmethod
     def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool, unit: Unit) -> _Stage:
-        """Return the bytes of a stage: a layer's backward holds them on top of what the layers before it kept."""
+        """Return the bytes of a stage; a layer's transients come on top of what the layers before it kept."""
         kept = until_weight = transient = 0.0
         sizes: dict[int, tuple[float, float, float]] = {}
         for layer in reversed(layers):
@@ -227,10 +229,10 @@ class _Stage:
 
 
 def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:
-    """Return the bytes that a layer keeps, keeps until W, and that its backward holds besides.
+    """Return the bytes that a layer keeps, keeps until W, and needs in its backward.
 
-    Where parameters are sharded, that is also the whole gradient of what is gathered at once: in 16 bits, and in 32 for its
-    reduction.
+    With sharded parameters, the backward also holds the whole gradient of the gathered unit: in 16 bits, and in 32 bits for
+    its reduction.
     """
     after = offloaded(layer, share)
     gradient = (2 + 4) * _at_once(layer, unit) if unit is not None and layer.kind in _LAYERS else 0.0
@@ -239,21 +241,21 @@ def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, fl
 
 @dataclass(frozen=True, slots=True)
 class _Peaks:
-    """Bytes that each rank keeps where it holds most, and that its op at that time holds besides; shape (ranks,)."""
+    """Activation bytes of each rank at its peak, and the transients of the op at that time; shape (ranks,)."""
 
     kept: Floats
     transient: Floats
 
     @classmethod
     def of(cls, schedule: Schedule, stages: Sequence[_Stage]) -> _Peaks:
-        """Walk the schedule: F's level is there from its start, a backward's transients on top of the level before it."""
+        """Walk the schedule: F's activations exist from its start, transients come on top of the level before."""
         columns, offsets = schedule.columns, schedule.offsets
         after = memory_levels(
-            schedule, _values(each.kept for each in stages), _values(each.until_weight for each in stages)
+            schedule, _values(stage.kept for stage in stages), _values(stage.until_weight for stage in stages)
         )
         before = np.concatenate(([0.0], after[:-1]))
         before[offsets[:-1][np.diff(offsets) > 0]] = 0.0
-        of_stage = _values(each.transient for each in stages) / schedule.slices
+        of_stage = _values(stage.transient for stage in stages) / schedule.slices
         transient = np.where(np.isin(columns.kind, (Kind.B, Kind.I)), of_stage[columns.stage], 0.0)
         level = np.maximum(before + transient, after)
         besides = np.where(before + transient >= after, transient, 0.0)
@@ -270,10 +272,11 @@ def _values(values: Iterable[float]) -> Floats:
 
 
 def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
-    """Return the bytes that parameters hold throughout.
+    """Return the bytes of parameters, gradients and optimizer state, which are held throughout the step.
 
-    With several pipeline ranks, gradients (and, sharded, parameters) stay whole until the step's last microbatch: to gather
-    and reduce them for each would take m times as long (torchtitan does so; Megatron shards neither beside a pipeline).
+    With several pipeline ranks, gradients (and sharded parameters) stay whole until the step's last microbatch, because
+    gathering and reducing per microbatch would take m times as long. torchtitan does so; Megatron shards neither beside a
+    pipeline.
     """
     parameters = _parameters(layers)
     whole = parameters.dense + parameters.expert
@@ -298,7 +301,7 @@ def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: Mem
 
 
 def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
-    """Return the parameters of a rank, with a copy of the embedding where a layer needs it and none is the embedding."""
+    """Return the parameters of a rank, with a copy of the embedding if a layer needs it and the rank has none."""
     dense = sum(layer.parameters.dense * layer.count for layer in layers)
     expert = sum(layer.parameters.expert * layer.count for layer in layers)
     copied = max((layer.embedding_parameters for layer in layers), default=0)
@@ -308,9 +311,9 @@ def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
 
 
 def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: Unit) -> float:
-    """Parameters that are gathered in 16 bits for products: those of the two ends, a layer's, and the next one's.
+    """Return the bytes of parameters gathered in 16 bits for products: both ends of the model, a layer, and the next one.
 
-    FSDP2 gathers the ends for the whole of a microbatch, and a layer while the one before it runs.
+    FSDP2 gathers the ends for the whole microbatch, and each layer while the one before it runs.
     """
     if not configuration.gathers_weights:
         return 0.0
@@ -320,7 +323,7 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: U
 
 
 def _at_once(layer: LayerWork, unit: Unit) -> float:
-    """Return the parameters of a layer that are gathered together: all, or those of its largest product."""
+    """Return the number of parameters of a layer that are gathered together: all, or those of its largest product."""
     if unit == "layer":
         return layer.parameters.dense + layer.parameters.expert
     sizes = [work.rows * work.columns for work in layer.backward_weight if isinstance(work, Gemm)]
@@ -331,9 +334,9 @@ def _at_once(layer: LayerWork, unit: Unit) -> float:
 
 
 def _placeholders(layers: Sequence[LayerWork]) -> float:
-    """A 16-bit tensor of each shape of weights, which stands for gradients that were added in place.
+    """Return the bytes of the 16-bit dummy tensors, one per weight shape, that stand in for gradients accumulated in place.
 
-    Transformer Engine from 2.3 on (``get_dummy_wgrad``); head and router are not its.
+    Source: Transformer Engine from 2.3 on (``get_dummy_wgrad``); head and router are not its modules.
     """
     shapes: set[tuple[float, float]] = set()
     for layer in {id(layer): layer for layer in layers if layer.kind in _LAYERS}.values():
@@ -346,7 +349,7 @@ def _placeholders(layers: Sequence[LayerWork]) -> float:
 
 
 def _score_buffer(layers: Sequence[LayerWork]) -> float:
-    """Return the bytes of the largest product of queries and keys of unfused attention, in 16 bits."""
+    """Return the bytes of the largest score matrix (queries times keys) of unfused attention, in 16 bits."""
     works = (work for layer in {id(layer): layer for layer in layers}.values() for work in layer.forward)
     scores = (work for work in works if isinstance(work, Gemm) and work.name == "scores")
     return max((2.0 * work.rows * work.columns * work.copies for work in scores), default=0.0)

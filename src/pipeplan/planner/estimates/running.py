@@ -1,10 +1,10 @@
-"""A configuration's schedule run on its stages' costs: when each rank is done, for as many microbatches as there are.
+"""Run of a configuration's schedule on the costs of its stages: when each rank finishes.
 
-A pipeline soon repeats itself: from some microbatch on, each further group of microbatches takes what the busiest rank
-needs for it. So a step of many microbatches is simulated with few, twice, the second time with a group more. Where all ops
-of the last microbatches, as many as are ever under way, are later by exactly what the busiest rank needs for a group, every
-further group moves them by as much again: what decides an op's start is among them. Then the rest is a multiplication; else
-the whole step is simulated.
+A pipeline soon repeats itself: after a warm-up, each further group of microbatches takes as long as the busiest rank needs
+for it. A step of many microbatches is therefore simulated twice with few of them, the second time with one more group. The
+last microbatches, as many as are ever in flight, are compared: if all of their ops are later by exactly the busiest rank's
+time for a group, every further group delays them by the same amount, because what decides an op's start is among them. The
+rest of the step is then a multiplication; otherwise the whole step is simulated.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from pipeplan.simulation import simulate
 from pipeplan.strategies import Shape, strategy
 
 _DEPTH = 2
-"""Last microbatches per rank whose ops must all repeat themselves: more than are under way at once."""
+"""Number of last microbatches per rank whose ops must all repeat: more than are ever in flight at once."""
 
 _SAME = 1e-9
-"""Relative difference of two durations that are the same but for rounding."""
+"""Relative difference below which two durations are equal up to rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepRun:
-    """A step's pipeline.
+    """Simulated pipeline of one step.
 
     Attributes
     ----------
     schedule
-        That was simulated: of as many microbatches, or of fewer where the pipeline repeats itself.
+        Simulated schedule; it has fewer microbatches than the step if the pipeline repeats itself.
     ends, starts
-        When each rank is done with its last op, and when it begins; seconds, shape (ranks,).
+        End of the last op and start of the first op of each rank, in seconds; shape (ranks,).
     busy
-        What the ops of each rank take together, with what they lose; seconds, shape (ranks,).
+        Total time of each rank's ops, including their overhead, in seconds; shape (ranks,).
     """
 
     schedule: Schedule
@@ -50,9 +50,10 @@ class StepRun:
 
 
 def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
-    """The stages' costs as the simulation takes them; seconds and bytes."""
+    """Return the costs of the stages for the simulation, in seconds and bytes."""
     trainer = software(configuration.software)
     forward, inputs, weights = stages.forward, stages.backward_input, stages.backward_weight
+    # The simulation needs positive durations; a stage without layers would take none.
     least = 1e-12 * max(1e-12, float(forward.max(initial=0.0)))
     forward, inputs, weights = (np.maximum(times, least) for times in (forward, inputs, weights))
     return Costs(
@@ -71,46 +72,48 @@ def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
 
 
 def schedule_of(configuration: Configuration, costs: Costs | None = None) -> Schedule:
-    """The configuration's schedule.
+    """Return the schedule of a configuration.
 
     Raises
     ------
     PipeplanError
-        For a shape that the strategy cannot take, or a name that nobody knows.
+        If the strategy cannot take the shape, or its name is unknown.
     """
     return _scheduled(configuration, configuration.microbatches, costs)
 
 
 def _scheduled(configuration: Configuration, microbatches: int, costs: Costs | None) -> Schedule:
-    found = strategy(configuration.schedule)
-    if not found.looks_at_costs:
+    rule = strategy(configuration.schedule)
+    if not rule.looks_at_costs:
         return _shape_only(
             configuration.schedule, configuration.pipeline, microbatches, configuration.chunks, configuration.group_size
         )
     shape = shape_of(configuration, microbatches)
-    held = configuration.in_flight
-    limits = None if held is None else Limits(np.full(configuration.pipeline, float(held)), in_activations=True)
-    return found(shape, costs, limits)
+    in_flight = configuration.in_flight
+    limits = (
+        None if in_flight is None else Limits(np.full(configuration.pipeline, float(in_flight)), in_activations=True)
+    )
+    return rule(shape, costs, limits)
 
 
 @lru_cache(maxsize=512)
 def _shape_only(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> Schedule:
-    found = strategy(name)
-    return found(found.shape(ranks, microbatches, chunks, group_size=group_size))
+    rule = strategy(name)
+    return rule(rule.shape(ranks, microbatches, chunks, group_size=group_size))
 
 
 def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | None = None) -> StepRun:
-    """The pipeline of one step.
+    """Return the run of one step's pipeline.
 
     Parameters
     ----------
     schedule
-        To run instead of the configuration's own.
+        Schedule to run in place of the configuration's own.
 
     Raises
     ------
     PipeplanError
-        For a shape that the strategy cannot take.
+        If the strategy cannot take the shape.
     """
     costs = costs_of(stages, configuration)
     if schedule is not None:
@@ -132,9 +135,9 @@ def _run_of(timeline: Timeline, costs: Costs) -> StepRun:
 
 
 def _repeated(configuration: Configuration, costs: Costs) -> StepRun | None:
-    """Return the run of many microbatches from runs of few; None for few ones or a pipeline that does not repeat."""
-    found = strategy(configuration.schedule)
-    if found.looks_at_costs:
+    """Extrapolate many microbatches from two runs of few; None for few microbatches or a pipeline that does not repeat."""
+    rule = strategy(configuration.schedule)
+    if rule.looks_at_costs:
         return None
     group, depth = _group(configuration), _DEPTH * configuration.pipeline
     base = 2 * depth + (configuration.microbatches - 2 * depth) % group
@@ -142,6 +145,7 @@ def _repeated(configuration: Configuration, costs: Costs) -> StepRun | None:
     if further < 1:
         return None
     few, more = (simulate(_scheduled(configuration, count, costs), costs).timeline for count in (base, base + group))
+    # Starts of the last ``depth`` microbatches with one more group, minus their starts without it.
     moved = _by_op(more)[:, group + base - depth :] - _by_op(few)[:, base - depth :]
     before, after = _run_of(few, costs), _run_of(more, costs)
     needed = float((after.busy - before.busy).max())
@@ -151,28 +155,28 @@ def _repeated(configuration: Configuration, costs: Costs) -> StepRun | None:
 
 
 def _by_op(timeline: Timeline) -> Floats:
-    """Return the starts of all ops, shape (kinds and stages, microbatches)."""
+    """Return the start times of all ops; shape (kinds and stages, microbatches)."""
     columns, schedule = timeline.schedule.columns, timeline.schedule
     starts = np.zeros((len(Kind) * schedule.stages, schedule.microbatches))
     starts[columns.kind.astype(np.int64) * schedule.stages + columns.stage, columns.microbatch] = timeline.start
-    found = np.unique(columns.kind.astype(np.int64) * schedule.stages + columns.stage)
-    return starts[found]
+    rows = np.unique(columns.kind.astype(np.int64) * schedule.stages + columns.stage)
+    return starts[rows]
 
 
 def _group(configuration: Configuration) -> int:
-    """Return the number of microbatches after which a schedule's order repeats."""
+    """Return the number of microbatches after which the order of a schedule repeats."""
     if configuration.group_size is not None:
         return configuration.group_size
     return configuration.pipeline if configuration.chunks > 1 else 2
 
 
 def placed(configuration: Configuration) -> Placement:
-    """Return the placement of the configuration's stages."""
+    """Return the placement of a configuration's stages."""
     return strategy(configuration.schedule).placed(shape_of(configuration))
 
 
 def shape_of(configuration: Configuration, microbatches: int | None = None) -> Shape:
-    """Return the shape of the configuration's schedule, with another number of microbatches if given."""
+    """Return the shape of a configuration's schedule, optionally with another number of microbatches."""
     return strategy(configuration.schedule).shape(
         configuration.pipeline,
         configuration.microbatches if microbatches is None else microbatches,

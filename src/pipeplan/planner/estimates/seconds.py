@@ -1,4 +1,4 @@
-"""Work on a cluster: seconds by kind of work, with what communication hides behind computation and what the host loses."""
+"""Seconds of work on a cluster: by kind of work, with hidden communication and launch overhead of the host."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ from pipeplan.workload import (
 )
 
 KINDS = ("gemm", "grouped_gemm", "attention", "memory", "host", "tensor", "context", "expert", "data")
-"""Parts of an op's time: four kinds of kernel, waiting for their launches, and exposed communication of four groups."""
+"""Kinds of time within an op: four kinds of kernels, waiting for kernel launches, and exposed communication of four
+groups."""
 
 _COLUMN = {kind: column for column, kind in enumerate(KINDS)}
 _GROUP_KIND = {"tensor": "tensor", "expert_tensor": "tensor", "context": "context", "expert": "expert"}
 
 
 class TimeFactors(Protocol):
-    """Factors that correct analytic times for the user's machine (:class:`~pipeplan.planner.calibration.Calibration`)."""
+    """Factors that correct analytic times for one machine (:class:`~pipeplan.planner.calibration.Calibration`)."""
 
     def factor(self, kind: str) -> float:
-        """Measured over analytic time of a kind of work; 1 where nobody measured."""
+        """Return measured over analytic time of a kind of work; 1 if it was not measured."""
 
 
 class _Uncalibrated:
@@ -50,19 +51,19 @@ class _Uncalibrated:
 
 
 UNCALIBRATED: TimeFactors = _Uncalibrated()
-"""Analytic times as they are."""
+"""Analytic times without correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkMachine:
-    """Everything that the time of work depends on beside the work itself.
+    """Everything besides the work itself that its time depends on.
 
     Attributes
     ----------
     cluster, software, execution
-        GPUs and links, the trainer on them, and how it splits a layer.
+        GPUs and links, the trainer's software, and how it splits a layer.
     factors
-        Of a calibration.
+        Factors of a calibration.
     """
 
     cluster: Cluster
@@ -71,7 +72,10 @@ class WorkMachine:
     factors: TimeFactors = UNCALIBRATED
 
     def group(self, group: Group) -> tuple[int, int]:
-        """Ranks of a group, and how many GPUs apart they stand: tensor inside context inside data; e and etp of these."""
+        """Return the number of ranks of a group and the distance between them in GPUs.
+
+        Tensor groups are innermost, then context, then data; expert groups are formed from these ranks.
+        """
         run = self.execution
         return {
             "tensor": (run.tensor, 1),
@@ -82,7 +86,10 @@ class WorkMachine:
 
 
 def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -> Floats:
-    """Return the seconds of one op of a layer by kind of work, shape (kinds,).
+    """Return the seconds of one op of a layer by kind of work; shape (kinds,).
+
+    Communication that the software overlaps with a product, an attention core or another microbatch counts only as far as it
+    is longer than what hides it. If kernels are shorter than their launches, the rest is ``host``.
 
     Communication that the software runs beside a product, a core or the other microbatch is counted only as far as it is
     longer than what it hides behind. Where kernels are shorter than their launches, the rest is ``host``.
@@ -95,6 +102,7 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
             column = _COLUMN[_GROUP_KIND[work.group]]
             time = _collective_seconds(machine, work)
             if work.beside and _GROUP_KIND[work.group] in machine.software.hides:
+                # A product starts only with the first rank's share of its input; the other shares are hidden.
                 first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
                 seconds[column] += first
                 time -= first
@@ -115,8 +123,9 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
 
 
 _COMPUTING = ("gemm", "grouped_gemm", "attention")
-"""Kinds that more multiprocessors make faster; memory passes need few."""
+"""Kinds of work whose time depends on the number of multiprocessors; memory passes need only a few."""
 
+# Kinds of work that hide each sort of overlapped communication (``Collective.beside``).
 _BESIDE = {
     "gemm": ("gemm", "grouped_gemm"),
     "core": ("attention",),
@@ -125,7 +134,7 @@ _BESIDE = {
 
 
 def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
-    """Add the part of hidden communication that is longer than the computation beside it, and what it takes from that."""
+    """Add the hidden communication that exceeds the computation beside it, and the slowdown of that computation."""
     for key, time in hidden.items():
         beside, column = key.split(":")
         cover = sum(float(seconds[_COLUMN[kind]]) for kind in _BESIDE[beside])
@@ -133,12 +142,12 @@ def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
 
 
 SHARE = 0.15
-"""Of the multiprocessors, taken by communication while it runs beside computation: ``processor_usage`` of NVLink in
-Calculon's A100 system file (calculon-ai/calculon)."""
+"""Fraction of the multiprocessors that communication takes while it overlaps computation. Source: ``processor_usage`` of
+NVLink in Calculon's A100 system file (calculon-ai/calculon)."""
 
 
 def exposed(communication: float, computation: float) -> float:
-    """Return the time that communication adds to the computation beside it."""
+    """Return the time that overlapped communication adds to the computation beside it."""
     together = min(communication, computation)
     return communication - together + SHARE * together
 
@@ -191,7 +200,11 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
 
 
 def _ranks_reached(ranks: int, copies: int) -> float:
-    """Return how many ranks hold at least one of a token's experts, in the mean over random experts."""
+    """Return the expected number of ranks that hold at least one of a token's experts, for experts chosen at random.
+
+    An expert is on a given rank with probability 1 / ranks, so a rank is missed by all copies with (1 - 1 / ranks) **
+    copies.
+    """
     return ranks * (1.0 - (1.0 - 1.0 / ranks) ** copies)
 
 
@@ -200,7 +213,7 @@ def _small_reach(machine: WorkMachine, work: Gemm | GroupedGemm) -> float:
 
 
 def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
-    """Return the rate of the software's fused attention over the generation's best kernels."""
+    """Return the rate of the software's fused attention relative to the best kernels of the GPU's generation."""
     if not work.fused:
         return 1.0
     core = CORES[machine.software.core]

@@ -1,4 +1,4 @@
-"""What a trainer's software is: its kernels, the communication that it hides, what it loses; and all that are known."""
+"""Trainers' software: kernels, hidden communication and overheads of each, in one table."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.workload import AttentionKernel
 
 Hidden = Literal["tensor", "context", "expert", "data", "parameters"]
-"""Communication that a trainer runs beside computation: ``data`` is the reduction of gradients, ``parameters`` the gathering
-of weights after the optimizer."""
+"""Communication that a trainer overlaps with computation: ``data`` is the reduction of gradients, ``parameters`` the
+gathering of weights after the optimizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """A library of fused attention: its rate over that of the generation's best kernels.
+    """Fused attention library: its rate relative to the best kernels of a GPU generation.
 
     Attributes
     ----------
     forward, backward
-        On the GPUs that it was written for.
+        Rates on the GPUs that the library was written for.
     ported
-        Factor on both on GPUs since Hopper; 1 where there is a kernel for these.
+        Factor on both rates on GPUs since Hopper; 1 if the library has kernels for them.
     """
 
     forward: float = 1.0
@@ -40,91 +40,92 @@ CORES: Mapping[str, Core] = MappingProxyType(
         "triton": Core(forward=0.7, backward=0.5, ported=0.55),
     }
 )
-"""By name. Native: cuDNN's and FlashAttention's kernels for the generation. flash-2: FlashAttention-2 reaches little more
-than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton: FlashAttention-2 is 1.3 to 1.5 times as
-fast forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
+"""Fused attention libraries by name. native: cuDNN's and FlashAttention's kernels for the generation. flash-2:
+FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton:
+FlashAttention-2 is 1.3 to 1.5 times as fast forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
 
 FUSED_UPDATE = 46.0
-"""Bytes: the gradient for the norm, 4, and scaled, 8; Adam in one kernel (gradient, weight, two moments read, the latter
-three written), 28; the weight copied to 16 bits, 6."""
+"""Bytes per parameter of a fused optimizer step: 4 for the gradient's norm, 8 for its scaling, 28 for Adam in one kernel
+(read gradient, weight, two moments; write the last three), 6 for the 16-bit copy of the weight."""
 
 EAGER_LAUNCH = 12e-6
-"""Seconds of an op of PyTorch with its Python, dispatch and autograd: 10 to 15 us on server CPUs; compiled code takes 5."""
+"""Seconds per eager PyTorch op with its Python, dispatch and autograd: 10 to 15 us on server CPUs; compiled code takes 5."""
 
 MEGATRON_LAUNCH = 60e-6
-"""Seconds of a kernel of a layer's work with the small ones that it stands for, in Megatron-LM's modules: vTrain's rows of
-h 1024 without tensor parallelism take 3.3 ms for a layer's 51, a layer of experts in Megatron Bridge 25.09 on B200 4.7 ms
-for its 69."""
+"""Seconds per modelled kernel in Megatron-LM's modules, including the small kernels that it stands for. Sources: vTrain's
+rows of h 1024 without tensor parallelism take 3.3 ms for 51 kernels of a layer; an expert layer in Megatron Bridge 25.09 on
+B200 takes 4.7 ms for 69."""
 
 ADDED_APART = 10.0
-"""Bytes: a 16-bit gradient read, and one of 32 bits read and written."""
+"""Bytes per parameter of a separate gradient accumulation: read a 16-bit gradient, read and write a 32-bit one."""
 
 EAGER_NORMS = 84.0
-"""Bytes: two norms that go to 32 bits, square, take the mean, scale, come back and are weighted, 36 instead of 4 each;
-rotary positions in 32 bits on queries and keys of 1.25 h, 20 instead of 4."""
+"""Bytes per number of eager norms and rotary positions. Two norms convert to 32 bits, square, average, scale, convert back
+and weight: 36 each instead of 4. Rotary positions in 32 bits on queries and keys of 1.25 h: 20 instead of 4."""
 
 ROW_WISE = 0.5
-"""By torchtitan's runs with asynchronous tensor parallelism (June 2025), where products scaled row by row are slower than
-16-bit ones."""
+"""Relative rate of row-wise scaled 8-bit products: in torchtitan's runs with asynchronous tensor parallelism (June 2025)
+they are slower than 16-bit products."""
 
 EAGER_UPDATE = 100.0
-"""Bytes: norm and scaling, 12; Adam of one kernel an operation: decay 8, first moment 8 + 12, second 8 + 12, root,
-correction and epsilon 24, update 16."""
+"""Bytes per parameter of an eager optimizer step: 12 for norm and scaling; for Adam with one kernel per operation, 8 for
+decay, 20 for each moment, 24 for root, correction and epsilon, 16 for the update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """The software of one trainer.
+    """Software of one trainer.
 
     Attributes
     ----------
     name, title
-        As a configuration's ``software`` takes it, and what it is.
+        Name for a configuration's ``software``, and a description.
     attention
-        Whether scores reach memory.
+        Attention kernel: ``flash``, or ``unfused``, whose scores reach memory.
     dropout
-        Whether models are trained with it.
+        Whether models are trained with dropout.
     core
-        Which fused attention it calls, by name in :data:`CORES`.
+        Fused attention library, by name in :data:`CORES`.
     fused_activation, fused_loss
-        Whether the FFN's activation, and the cross entropy, are one kernel.
+        Whether the FFN's activation function, and the cross entropy, are one kernel each.
     fp32_gradients
-        Whether gradients are accumulated (and reduced) in 32 bits.
+        Whether gradients are accumulated and reduced in 32 bits.
     context_method
-        What context parallelism exchanges (:class:`~pipeplan.workload.Execution`).
+        Method of context parallelism (:class:`~pipeplan.workload.Execution`).
     hides
-        Which communication runs beside computation.
+        Communication that overlaps computation.
     dispatch
-        How often a token crosses to a rank that holds several of its experts: once for each of the ``experts``, or once for
-        the ``ranks`` (and over the network once for a node).
+        How often a token is sent to a rank with several of its experts: once per expert (``experts``), or once per rank
+        (``ranks``; over the network once per node).
     reserved
-        Share of the multiprocessors that communication has for itself throughout.
+        Fraction of the multiprocessors that is permanently reserved for communication.
     blocks
-        Whether a message takes its time from both ends.
+        Whether a message occupies both of its ranks.
     sharded_by
-        How fully sharded weights cross the network: over all ports of the ``nodes``, or as if each of the ``ranks`` were a
-        node of its own.
+        Network ports used for fully sharded weights: all ports of the ``nodes``, or one port per GPU as if each of the
+        ``ranks`` were a node of its own.
     unpacks_bytes
-        Read and written, for each fully sharded parameter that is gathered, to bring it where products read it.
+        Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
-        Whether kernels are replayed from a graph, so that the host launches none of them.
+        Whether kernels are replayed from a CUDA graph, so that the host launches none of them.
     launch
-        Of a kernel by the host, with the framework's Python around it; seconds.
+        Seconds of host time per kernel launch, including the framework's Python.
     op_gap
-        Lost between two ops of a pipeline's rank; seconds.
+        Seconds lost between two ops of a pipeline rank.
     apart_bytes
-        Read and written besides in a layer's F, for each number of the residual stream, where norms and rotary positions are
-        a kernel an operation; in I twice as much, and what is computed again once more.
+        Additional bytes per number of the residual stream in a layer's F, if every operation of norms and rotary positions
+        is a kernel of its own; I takes twice as much, recomputation once more.
     small_reach
         Factor on the rate of products in 8 bits.
     adds_bytes
-        Read and written, for each parameter, to add a microbatch's gradient to those before it, where the product does not.
+        Bytes read and written per parameter to accumulate a microbatch's gradient, if the product does not accumulate it.
     update_bytes
-        Read and written by the optimizer for each parameter that a rank updates, with norm and clipping of its gradient.
+        Bytes that the optimizer reads and writes per parameter that a rank updates, including norm and clipping of the
+        gradient.
     barrier
-        Whether all ranks meet at the step's end (the norm of all gradients).
+        Whether all ranks synchronize at the end of the step, for the norm of all gradients.
     source
-        Where this is from.
+        Source of these properties.
     """
 
     name: str
@@ -345,25 +346,25 @@ _TABLE = (
     ),
 )
 
-SOFTWARE: Mapping[str, Software] = MappingProxyType({each.name: each for each in _TABLE})
-"""Every trainer by its name."""
+SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _TABLE})
+"""Software of every trainer by its name."""
 
 
 def software(name: str) -> Software:
-    """The trainer of this name.
+    """Return the software of a trainer by its name.
 
     Raises
     ------
     UnknownNameError
-        Naming the nearest one.
+        If the name is unknown; names the nearest one.
     """
-    found = SOFTWARE.get(name.lower())
-    if found is None:
+    row = SOFTWARE.get(name.lower())
+    if row is None:
         raise UnknownNameError("software", name, SOFTWARE, field="software")
-    return found
+    return row
 
 
 def op_gap_of(configuration: Configuration) -> float:
-    """Return the seconds that each op of a configuration loses besides its work."""
+    """Return the overhead between two ops of a configuration, in seconds."""
     own = configuration.op_gap
     return software(configuration.software).op_gap if own is None else own

@@ -1,4 +1,4 @@
-"""Stages of a configuration: the time of each layer by kind of work, summed over the layers of each stage."""
+"""Costs of stages: work of each layer in seconds by kind, summed over the layers of each stage, for one microbatch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMATS: dict[Precision, str] = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", 
 
 
 def format_peak(gpu: Gpu, precision: Precision) -> float:
-    """FLOP/s of the format that products run in; the next wider one's where the GPU has no units for it."""
+    """Return the peak FLOP/s of a product's format; that of the next wider format if the GPU does not support it."""
     for form in (_FORMATS[precision], "fp8", "bf16"):
         if form in gpu.peak and (form != "fp8" or _FORMATS[precision] != "bf16"):
             return gpu.peak[form]
@@ -29,12 +29,12 @@ def format_peak(gpu: Gpu, precision: Precision) -> float:
 
 
 def execution_of(configuration: Configuration) -> Execution:
-    """Return how a rank runs its layers before recomputation and offload, which may differ by stage.
+    """Return how a rank runs its layers, before recomputation and offload, which may differ by stage.
 
     Raises
     ------
     UnknownNameError
-        For software that nobody knows.
+        If the software is unknown.
     """
     trainer = software(configuration.software)
     return Execution(
@@ -63,17 +63,17 @@ _BEFORE_LAYERS = ("embedding",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerCosts:
-    """The costs of one layer on one rank, for one microbatch.
+    """Costs of one layer on one rank for one microbatch.
 
     Attributes
     ----------
     layer
-        What it does and keeps, after recomputation.
+        Work and kept tensors of the layer, after recomputation.
     seconds
-        Of F, I and W (rows) by kind of work (:data:`~pipeplan.planner.estimates.seconds.KINDS`, columns); shape (3, kinds).
-        Recomputation is in I.
+        Seconds of F, I and W (rows) by kind of work (columns, :data:`~pipeplan.planner.estimates.seconds.KINDS`); shape (3,
+        kinds). Recomputation is part of I.
     recompute
-        Kernels in I that are run again; seconds.
+        Seconds of the kernels in I that are run a second time.
     """
 
     layer: LayerWork
@@ -82,17 +82,17 @@ class LayerCosts:
 
     @property
     def forward(self) -> float:
-        """F; seconds."""
+        """Seconds of F."""
         return float(self.seconds[0].sum())
 
     @property
     def backward_input(self) -> float:
-        """I; seconds."""
+        """Seconds of I."""
         return float(self.seconds[1].sum())
 
     @property
     def backward_weight(self) -> float:
-        """W; seconds."""
+        """Seconds of W."""
         return float(self.seconds[2].sum())
 
 
@@ -104,19 +104,19 @@ def layer_costs(
     recompute: tuple[str, ...] | None = None,
     calibration: TimeFactors | None = None,
 ) -> tuple[LayerCosts, ...]:
-    """Every layer in order, one entry each: embedding, transformer layers, MTP, head, loss.
+    """Return the costs of every layer in order: embedding, transformer layers, MTP, head, loss.
 
     Parameters
     ----------
     recompute
-        Modules to run again; None: the configuration's.
+        Modules to recompute; None: the configuration's.
     calibration
-        Factors of one's own machine; None: analytic times as they are.
+        Correction factors of the user's machine; None: analytic times.
 
     Raises
     ------
     PipeplanError
-        For degrees that do not split the model so.
+        If the degrees do not divide the model.
     """
     modules = configuration.recompute if recompute is None else recompute
     return layer_sums(model, cluster, configuration, modules, calibration).layers
@@ -129,14 +129,14 @@ def layer_sums(
     modules: tuple[str, ...],
     calibration: TimeFactors | None,
 ) -> LayerSums:
-    """Every layer with the sums from the first on, kept by what they depend on.
+    """Return every layer with cumulative sums from the first one; results are cached.
 
     Parameters
     ----------
     modules
-        To run again.
+        Modules to recompute.
     calibration
-        Factors of one's own machine; None: analytic times as they are.
+        Correction factors of the user's machine; None: analytic times.
     """
     machine = WorkMachine(
         cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
@@ -146,14 +146,14 @@ def layer_sums(
 
 @dataclass(frozen=True, slots=True)
 class _Sharding:
-    """Number of ranks, and their distance, over which parameters are sharded and gathered for every microbatch."""
+    """Number of ranks over which parameters are sharded and gathered for every microbatch, and the distance between them."""
 
     dense: tuple[int, int]
     expert: tuple[int, int]
 
     @classmethod
     def of(cls, configuration: Configuration) -> _Sharding | None:
-        """Return the sharding; None where a rank keeps its weights from microbatch to microbatch."""
+        """Return the sharding; None if a rank keeps its weights between microbatches."""
         if not configuration.gathers_weights:
             return None
         return cls(
@@ -162,7 +162,7 @@ class _Sharding:
         )
 
     def seconds(self, machine: WorkMachine, layer: LayerWork, operation: str, width: float) -> float:
-        """Return the seconds of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
+        """Return the seconds of gathering a layer's parameters, or reducing its gradients, of ``width`` bytes each."""
         sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
         apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
         return machine.factors.factor("collective") * sum(
@@ -173,13 +173,13 @@ class _Sharding:
 
 @lru_cache(maxsize=4096)
 def _summed(model: ModelShape, machine: WorkMachine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
-    found: list[LayerCosts] = []
-    known: dict[int, LayerCosts] = {}
+    layers: list[LayerCosts] = []
+    costs: dict[int, LayerCosts] = {}
     for layer in layers_of(model, machine.execution):
-        if id(layer) not in known:
-            known[id(layer)] = _costs_of(machine, layer, modules, sharding, model.hidden)
-        found.extend([known[id(layer)]] * layer.count)
-    return LayerSums.of(tuple(found))
+        if id(layer) not in costs:
+            costs[id(layer)] = _costs_of(machine, layer, modules, sharding, model.hidden)
+        layers.extend([costs[id(layer)]] * layer.count)
+    return LayerSums.of(tuple(layers))
 
 
 def _costs_of(
@@ -188,7 +188,7 @@ def _costs_of(
     single = replace(layer, count=1)
     after = recomputed(single, modules & single.recomputable.keys())
     works = (after.forward, after.backward_input, after.backward_weight)
-    seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
+    seconds = np.array([work_seconds(machine, work, layer.kind) for work in works])
     before = work_seconds(machine, single.backward_input, layer.kind)
     again = max(0.0, float((seconds[1] - before)[:_KERNELS].sum()))
     if machine.software.apart_bytes and layer.kind in _DECODER:
@@ -202,21 +202,21 @@ def _costs_of(
 
 
 _KERNELS = KINDS.index("host")
-"""Kinds of kernels stand before what the host and communication take."""
+"""Number of kinds of work that are kernels; they precede host overhead and communication in ``KINDS``."""
 
 _DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
 _DECODER = ("dense", "moe", "mtp")
 
 
 def _apart(machine: WorkMachine, hidden: int) -> float:
-    """Return the seconds of a layer's norms and rotary positions where each of their operations is a kernel."""
+    """Return the seconds of a layer's norms and rotary positions if each operation is a kernel of its own."""
     run = machine.execution
     numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
     return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
 
 
 def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
-    """Add gathering weights for F and again for the backward, and scattering gradients: beside the neighbours' computation.
+    """Add the gathering of weights for F and for the backward, and the scattering of gradients, overlapped with computation.
 
     Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
     """
@@ -224,7 +224,7 @@ def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds
     gathered = sharding.seconds(machine, layer, "all_gather", 2.0)
     scattered = sharding.seconds(machine, layer, "reduce_scatter", width)
     held = layer.parameters.dense + layer.parameters.expert
-    widened = 6.0 if machine.software.fp32_gradients else 0.0  # 16-bit gradients read, 32-bit ones written
+    widened = 6.0 if machine.software.fp32_gradients else 0.0  # read 16-bit gradients, write 32-bit ones
     for row, size in ((0, machine.software.unpacks_bytes), (1, machine.software.unpacks_bytes), (2, widened)):
         seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size * held)
     hidden = "data" in machine.software.hides
@@ -235,7 +235,10 @@ def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerSums:
-    """Layers and their sums from the first on: seconds, and recomputation, kept bytes, bytes until W."""
+    """Layers with cumulative sums from the first one: seconds, and recomputation, kept bytes and bytes until W.
+
+    ``before`` is the number of layers in front of the first transformer layer.
+    """
 
     layers: tuple[LayerCosts, ...]
     seconds: Floats
@@ -244,16 +247,16 @@ class LayerSums:
 
     @classmethod
     def of(cls, layers: tuple[LayerCosts, ...]) -> LayerSums:
-        """Sum up layers in order."""
-        seconds = np.array([each.seconds for each in layers])
-        once = {id(each): each for each in layers}
+        """Return the cumulative sums of layers in order."""
+        seconds = np.array([costs.seconds for costs in layers])
+        once = {id(costs): costs for costs in layers}
         of_one = {
-            number: (each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight)
-            for number, each in once.items()
+            number: (costs.recompute, costs.layer.kept_bytes, costs.layer.bytes_until_weight)
+            for number, costs in once.items()
         }
-        scalars = np.array([of_one[id(each)] for each in layers])
+        scalars = np.array([of_one[id(costs)] for costs in layers])
         zero = np.zeros((1, 3, len(KINDS)))
-        before = sum(each.layer.kind in _BEFORE_LAYERS for each in layers)
+        before = sum(costs.layer.kind in _BEFORE_LAYERS for costs in layers)
         return cls(
             layers,
             np.concatenate((zero, seconds.cumsum(axis=0))),
@@ -262,30 +265,30 @@ class LayerSums:
         )
 
     def of_stage(self, start: int, end: int, first: bool, last: bool) -> tuple[int, int]:
-        """Positions among all layers of a stage's transformer layers, with what stands before and behind all of them."""
+        """Return the first and the end position of a stage among all layers, including the model's ends."""
         return (0 if first else start + self.before), (len(self.layers) if last else end + self.before)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageCosts:
-    """What each stage takes for one microbatch.
+    """Costs of every stage for one microbatch.
 
     Attributes
     ----------
     layout
-        Transformer layers on each stage.
+        Transformer layers of each stage.
     layers
-        Of each stage: embedding first, MTP, head and loss last.
+        Layers of each stage: the embedding on the first, MTP, head and loss on the last.
     seconds
-        Of F, I and W by kind of work, shape (stages, 3, kinds).
+        Seconds of F, I and W by kind of work; shape (stages, 3, kinds).
     recompute
-        Kernels in each stage's I that are run again; seconds, shape (stages,).
+        Seconds of the kernels in each stage's I that are run a second time; shape (stages,).
     activation_bytes, weight_activation_bytes
-        Held from F on for one microbatch, and the part that only W frees; shape (stages,).
+        Bytes held from F for one microbatch, and the part that only W frees; shape (stages,).
     transfer, transfer_bytes
-        A message between stages: seconds, and bytes of one rank.
+        Message between stages: seconds, and bytes per rank.
     offload
-        What copying to and from the host adds to F and to I where it is not hidden; seconds, shape (stages, 2).
+        Seconds that copies to and from the host add to F and I beyond what is hidden; shape (stages, 2).
     """
 
     layout: tuple[int, ...]
@@ -300,48 +303,48 @@ class StageCosts:
 
     @property
     def forward(self) -> Floats:
-        """F of each stage; seconds, shape (stages,)."""
+        """Seconds of F on each stage; shape (stages,)."""
         times: Floats = self.seconds[:, 0].sum(axis=1) + self.offload[:, 0]
         return times
 
     @property
     def backward_input(self) -> Floats:
-        """I, with what is recomputed before it; seconds, shape (stages,)."""
+        """Seconds of I on each stage, including recomputation; shape (stages,)."""
         times: Floats = self.seconds[:, 1].sum(axis=1) + self.offload[:, 1]
         return times
 
     @property
     def backward_weight(self) -> Floats:
-        """W; seconds, shape (stages,)."""
+        """Seconds of W on each stage; shape (stages,)."""
         times: Floats = self.seconds[:, 2].sum(axis=1)
         return times
 
 
 def even_layout(layers: int, stages: int) -> tuple[int, ...]:
-    """Layers on each stage, as even as they go, earlier stages with more."""
+    """Return an even split of layers over stages, with the remainder on the earlier stages."""
     least, more = divmod(layers, stages)
     return tuple(least + (stage < more) for stage in range(stages))
 
 
 def layout_of(model: ModelShape, configuration: Configuration) -> tuple[int, ...]:
-    """Transformer layers on each stage.
+    """Return the number of transformer layers of each stage.
 
     Raises
     ------
     ShapeError
-        For a layout of another number of stages or layers.
+        If the layout has another number of stages or layers.
     """
     if configuration.layers is None:
         return even_layout(model.layers, configuration.stages)
     layout = configuration.layers
     if len(layout) != configuration.stages:
         raise ShapeError(
-            f"layers: {len(layout)} values for {configuration.stages} stages ({configuration.pipeline} ranks of "
-            f"{configuration.chunks} chunks)",
+            f"layers: {len(layout)} values for {configuration.stages} stages "
+            f"({configuration.pipeline} ranks x {configuration.chunks} chunks)",
             field="layers",
         )
     if sum(layout) != model.layers or min(layout) < 0:
-        raise ShapeError(f"layers add up to {sum(layout)}, but {model.name} has {model.layers}", field="layers")
+        raise ShapeError(f"layers add up to {sum(layout)}; expected {model.layers} for {model.name}", field="layers")
     return layout
 
 
@@ -352,12 +355,12 @@ def stage_costs(
     *,
     calibration: TimeFactors | None = None,
 ) -> StageCosts:
-    """What each stage takes for one microbatch.
+    """Return the costs of each stage for one microbatch.
 
     Raises
     ------
     PipeplanError
-        For degrees that do not split the model so, or a layout that is not of this model and these stages.
+        If the degrees do not divide the model, or the layout does not match the model or the stages.
     """
     layout = layout_of(model, configuration)
     by_modules: dict[tuple[str, ...], LayerSums] = {}
@@ -392,13 +395,13 @@ def stage_costs(
 
 
 def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:
-    """Return the bytes of a message between stages from one rank: its shard of 16-bit activations."""
+    """Return the bytes of one rank's message between stages: its shard of the 16-bit activations."""
     tokens = configuration.microbatch_size * configuration.sequence / configuration.context
     return 2.0 * tokens * model.hidden / configuration.tensor
 
 
 def transfer_seconds(cluster: Cluster, configuration: Configuration, message: float) -> float:
-    """Return the seconds of a message between neighbouring pipeline ranks, which are t c d GPUs apart."""
+    """Return the seconds of a message between neighboring pipeline ranks, which are t c d GPUs apart."""
     if configuration.pipeline == 1:
         return 0.0
     apart = configuration.tensor * configuration.context * configuration.data
@@ -406,7 +409,7 @@ def transfer_seconds(cluster: Cluster, configuration: Configuration, message: fl
 
 
 def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration) -> StageCosts:
-    """Return the costs with a share of the kept bytes moved to the host, hidden behind F and I as far as these take."""
+    """Return the costs with a fraction of the kept bytes moved to the host, hidden behind F and I where possible."""
     share = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(costs.layout),))
     if not share.any():
         return costs

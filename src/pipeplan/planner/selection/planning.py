@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeplan.errors import InfeasibleError, InputError, PipeplanError
 from pipeplan.hardware import Cluster
-from pipeplan.planner.answers import Counts, Estimate, Objective, Planned, SearchedOrder, Sensitivity
+from pipeplan.planner.answers import Counts, Estimate, Objective, PlanResult, SearchedOrder, Sensitivity
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
 from pipeplan.planner.estimates.seconds import TimeFactors
@@ -26,9 +26,9 @@ from pipeplan.planner.selection.nothing_fits import closest_miss, refusal, thrif
 from pipeplan.planner.selection.request import (
     NO_TRAINERS,
     PlanListener,
-    PlannedTrainer,
     PlanProgress,
     PlanRequest,
+    PlanTrainer,
     default_limit,
     parts,
     read_fixed,
@@ -300,14 +300,14 @@ class Planning:
             if found[0] is not None:
                 self._varied.append(of_change(change, found[0], [each for each in found[1:] if each is not None]))
 
-    def planned(self, objective: Objective) -> Planned:
+    def planned(self, objective: Objective) -> PlanResult:
         """The answer where something fits."""
         best = self.best
         assert best is not None
         gap = self._gap(best)  # which bounds more, so that counts come after it
         known = [*self._plain.values(), *self._laid]
         limits = [of_limit(factor, factor * self.limit, best, known) for factor in LIMITS]
-        return Planned(
+        return PlanResult(
             objective=objective,
             memory_limit=self.limit,
             best=self._with_error_bar(best),
@@ -330,9 +330,9 @@ class Planning:
             self._branching.price(PRICED_LATE)
         return max(0.0, self.value(best) / self._branching.least - 1)
 
-    def nothing_fits(self, objective: Objective) -> Planned:
+    def nothing_fits(self, objective: Objective) -> PlanResult:
         """The answer where nothing does."""
-        return Planned(
+        return PlanResult(
             objective=objective,
             memory_limit=self.limit,
             best=None,
@@ -378,9 +378,9 @@ def plan(
     dask: str | None = None,
     store: Path | None = None,
     calibration: TimeFactors | None = None,
-    trainers: Mapping[str, PlannedTrainer] = NO_TRAINERS,
+    trainers: Mapping[str, PlanTrainer] = NO_TRAINERS,
     progress: PlanListener | None = None,
-) -> Planned:
+) -> PlanResult:
     """Return the configuration to train with; see :func:`pipeplan.plan` for what is not said here.
 
     All legal configurations are bounded; those that could be the best are estimated, in rounds whose members do not depend

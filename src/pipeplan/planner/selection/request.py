@@ -22,7 +22,7 @@ from pipeplan.strategies import strategy
 from pipeplan.workload import RECOMPUTE, ModelShape, Precision
 
 
-class PlannedTrainer(Protocol):
+class PlanTrainer(Protocol):
     """A trainer as a plan for it sees it."""
 
     @property
@@ -38,7 +38,7 @@ class PlannedTrainer(Protocol):
         """Reads the layers of each stage from the trainer's text, or raises InputError; None: it has no such text."""
 
 
-NO_TRAINERS: Mapping[str, PlannedTrainer] = MappingProxyType({})
+NO_TRAINERS: Mapping[str, PlanTrainer] = MappingProxyType({})
 
 Fixed = Mapping[str, tuple[Any, ...]]
 """Values that fields of the configuration may have, by field."""
@@ -184,9 +184,7 @@ def written(field: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def read_fixed(
-    fix: Mapping[str, Any], trainers: Mapping[str, PlannedTrainer] = NO_TRAINERS
-) -> dict[str, tuple[Any, ...]]:
+def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, PlanTrainer] = NO_TRAINERS) -> dict[str, tuple[Any, ...]]:
     """Return what is fixed, by field.
 
     Parameters
@@ -229,7 +227,7 @@ def read_fixed(
     return fixed
 
 
-def _read(choice: PlanChoice, value: Any, trainers: Mapping[str, PlannedTrainer]) -> Any:
+def _read(choice: PlanChoice, value: Any, trainers: Mapping[str, PlanTrainer]) -> Any:
     readers = [trainer.read_layout for trainer in trainers.values()] if choice.field == "layers" else []
     for read_layout in filter(None, readers):
         with suppress(InputError):
@@ -279,7 +277,7 @@ class PlanRequest:
     sequence: int
     memory_limit: float
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    trainers: Mapping[str, PlannedTrainer] = field(default_factory=lambda: NO_TRAINERS)
+    trainers: Mapping[str, PlanTrainer] = field(default_factory=lambda: NO_TRAINERS)
     calibration: TimeFactors | None = None
 
     def __post_init__(self) -> None:
