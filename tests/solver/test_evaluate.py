@@ -1,4 +1,4 @@
-"""Timing and annealing a candidate: against the simulator, and compiled against undecorated."""
+"""CandidateTiming and annealing a candidate: against the simulator, and compiled against undecorated."""
 
 from itertools import pairwise
 

@@ -9,7 +9,7 @@ import pytest
 from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Placement
-from pipeplan.solver import Effort, SearchProgress, Spread, pareto, search, search_seeds
+from pipeplan.solver import Effort, SearchBackend, SearchProgress, pareto, search, search_seeds
 from pipeplan.solver.independent import answer_of
 from pipeplan.sweeps import Failure, Finished
 from tests.solver.problems import problem
@@ -38,7 +38,7 @@ def one_by_one():
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_best_of_several_seeds_wherever_they_run(one_by_one, workers):
-    found = search_seeds(CASE, 3, EFFORT, Spread(workers=workers))
+    found = search_seeds(CASE, 3, EFFORT, SearchBackend(workers=workers))
     best = min(one_by_one, key=lambda each: each.value)
     assert of(found)[::4] == of(best)[::4]
     assert found.found_by == best.found_by
@@ -50,7 +50,7 @@ def test_the_best_of_several_seeds_wherever_they_run(one_by_one, workers):
 
 def test_a_store_keeps_searches_by_their_seeds(tmp_path, monkeypatch):
     store = tmp_path / "s"
-    first = search_seeds(CASE, 2, EFFORT, Spread(store=store))
+    first = search_seeds(CASE, 2, EFFORT, SearchBackend(store=store))
     assert kept(store) == ["seed 0", "seed 1"]
     begun = []
 
@@ -59,13 +59,13 @@ def test_a_store_keeps_searches_by_their_seeds(tmp_path, monkeypatch):
         return search(*arguments, **options)
 
     monkeypatch.setattr("pipeplan.solver.independent.search", noted)
-    again = search_seeds(CASE, 2, EFFORT, Spread(store=store))
+    again = search_seeds(CASE, 2, EFFORT, SearchBackend(store=store))
     assert begun == []
     assert of(again) == of(first)
-    search_seeds(CASE, 4, EFFORT, Spread(store=store))
+    search_seeds(CASE, 4, EFFORT, SearchBackend(store=store))
     assert begun == [2, 3]
     with pytest.raises(InputError, match=r'problem.objective is "makespan" there and "span" here'):
-        search_seeds(problem(Placement.v(4), 8, limit=2, objective="span"), 2, EFFORT, Spread(store=store))
+        search_seeds(problem(Placement.v(4), 8, limit=2, objective="span"), 2, EFFORT, SearchBackend(store=store))
     with pytest.raises(InputError, match='command is "search" there and "search --pareto" here'):
         pareto(CASE, points=2, evaluations=100, store=store)
 
@@ -78,7 +78,9 @@ def test_a_search_that_the_user_ends_is_an_answer_and_is_not_kept(tmp_path):
         if progress.share > 0.4:
             raise KeyboardInterrupt
 
-    found = search_seeds(CASE, 3, Effort(seconds=None, evaluations=50_000), Spread(store=tmp_path / "s"), progress=stop)
+    found = search_seeds(
+        CASE, 3, Effort(seconds=None, evaluations=50_000), SearchBackend(store=tmp_path / "s"), progress=stop
+    )
     assert found.interrupted
     assert said == sorted(said)
     assert kept(tmp_path / "s") == ["seed 0"]
@@ -87,10 +89,10 @@ def test_a_search_that_the_user_ends_is_an_answer_and_is_not_kept(tmp_path):
 
 def test_what_cannot_be_searched_is_said_before_anything_runs():
     with pytest.raises(InputError, match="a budget is at least 0"):
-        search_seeds(CASE, 1, Effort(seconds=-1.0, evaluations=None), Spread())
+        search_seeds(CASE, 1, Effort(seconds=-1.0, evaluations=None), SearchBackend())
     other = search(problem(Placement.linear(4), 8), evaluations=0).schedule
     with pytest.raises(ShapeError, match="cannot start from"):
-        search_seeds(CASE, 1, EFFORT, Spread(), start=[other])
+        search_seeds(CASE, 1, EFFORT, SearchBackend(), start=[other])
 
 
 def points_of(front):
@@ -127,7 +129,7 @@ def test_seeds_and_fronts_on_a_cluster(one_by_one, tmp_path):
     pytest.importorskip("distributed")
     cluster = LocalCluster(tmp_path, workers=2)
     try:
-        found = search_seeds(CASE, 3, EFFORT, Spread(dask=cluster.address))
+        found = search_seeds(CASE, 3, EFFORT, SearchBackend(dask=cluster.address))
         assert found.value == min(each.value for each in one_by_one)
         said = []
         first, second = (
@@ -158,7 +160,7 @@ def test_seeds_and_fronts_on_a_cluster(one_by_one, tmp_path):
 def test_in_rounds_searches_go_on_from_the_best_of_all(tmp_path):
     case, effort = problem(Placement.v(4), 12, (14.0, 15.0, 9.0, 2.0), limit=2), Effort(seconds=None, evaluations=240)
     told: list[SearchProgress] = []
-    found = search_seeds(case, 2, effort, Spread(store=tmp_path / "s"), rounds=3, progress=told.append)
+    found = search_seeds(case, 2, effort, SearchBackend(store=tmp_path / "s"), rounds=3, progress=told.append)
     assert kept(tmp_path / "s") == [f"round {turn}, seed {seed}" for turn in range(3) for seed in range(2)]
     with closing(sqlite3.connect(tmp_path / "s")) as file:
         rows = dict(file.execute("SELECT key, json_extract(answer, '$.history[#-1].value') FROM finished"))
@@ -168,9 +170,9 @@ def test_in_rounds_searches_go_on_from_the_best_of_all(tmp_path):
     assert found.published is not None
     assert told[-1].share == 1
     check(found.schedule, memory=case.memory_limit).require_valid()
-    assert of(search_seeds(case, 2, effort, Spread(workers=2), rounds=3)) == of(found)
+    assert of(search_seeds(case, 2, effort, SearchBackend(workers=2), rounds=3)) == of(found)
     with pytest.raises(InputError, match="rounds is 3 there and 2 here"):
-        search_seeds(case, 2, effort, Spread(store=tmp_path / "s"), rounds=2)
+        search_seeds(case, 2, effort, SearchBackend(store=tmp_path / "s"), rounds=2)
 
 
 def test_a_search_that_found_nothing_says_so_wherever_it_ran():

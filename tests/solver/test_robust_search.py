@@ -13,8 +13,8 @@ from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import FixedOrders
 from pipeplan.solver.engines.robust_search import RobustSearch
+from pipeplan.solver.robustness import Scenarios
 from pipeplan.solver.run import Run
-from pipeplan.solver.scenarios import Scenarios
 from pipeplan.solver.variation import Factors
 from tests.solver.problems import problem
 

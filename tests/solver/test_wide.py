@@ -1,4 +1,4 @@
-"""Timing candidates of problems in which more is decided or modelled: against the simulator and the checker."""
+"""CandidateTiming candidates of problems in which more is decided or modelled: against the simulator and the checker."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from pipeplan.simulation import simulate
 from pipeplan.solver import Choices, Problem, candidate
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.kernels.arrays import OFFLOADED
-from pipeplan.solver.scenarios import Scenarios
+from pipeplan.solver.robustness import Scenarios
 
 PLACEMENTS = (
     Placement.linear(3),

@@ -16,7 +16,7 @@ from pipeplan.model import dependency as rules
 from pipeplan.simulation import Bound, idle, simulator
 from pipeplan.simulation.chain import Chains
 from pipeplan.solver import candidate, problem
-from pipeplan.solver.flattening import flatten
+from pipeplan.solver.layout import flatten
 from pipeplan.solver.run import Run
 from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, PROOFS, SEARCHES, SIMULATOR
 from tests.torture.schedules.oracle import Oracle

@@ -17,7 +17,7 @@ from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.exact.few_ranks import FewRanks
 from pipeplan.solver.front import Front, Mark, pareto
-from pipeplan.solver.independent import Effort, Spread
+from pipeplan.solver.independent import Effort, SearchBackend
 from pipeplan.solver.limit_searches import Point, peak_of
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
@@ -71,10 +71,10 @@ __all__ = [
     "Published",
     "Robustness",
     "Run",
+    "SearchBackend",
     "SearchProgress",
     "ShorterRuns",
     "SlowRank",
-    "Spread",
     "SteadyState",
     "Turn",
     "Variation",

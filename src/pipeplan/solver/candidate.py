@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -9,18 +10,38 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Floats, Ints, Kind, Schedule
-from pipeplan.solver.flattening import class_times, flatten, room_for_timing
-from pipeplan.solver.keeping import first_answers
-from pipeplan.solver.kernels.arrays import KEPT, SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Target, Timing
+from pipeplan.model import Ints, Kind, Schedule, tolerances
+from pipeplan.solver.kernels.arrays import (
+    KEPT,
+    OFFLOADED,
+    RECOMPUTED,
+    SEARCH_COMPILES_AFTER,
+    CandidateTiming,
+    Change,
+    Decisions,
+    FlatProblem,
+    Target,
+)
+from pipeplan.solver.kernels.keeping_kernel import keep_what_fits
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.kernels.wide_kernel import evaluate_wide
+from pipeplan.solver.layout import Layout
 from pipeplan.solver.problem import Problem
+from pipeplan.solver.robustness import STATISTICS
 from pipeplan.solver.rows import read_row, write_row
-from pipeplan.solver.scenarios import STATISTICS, Scenarios
 
 _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 _EVALUATE_WIDE = Kernel(evaluate_wide, SEARCH_COMPILES_AFTER)
+_KEEP_WHAT_FITS = Kernel(keep_what_fits, SEARCH_COMPILES_AFTER)
+
+LINK_SHARES = (np.inf, 1.0, 0.5, 0.0)
+"""For which parts of a rank's work its link may be busy with copies to the host, where both are allowed."""
+
+LEADS = (0, 1, 2, 4, 8, 16)
+"""How many places ahead of their backwards microbatches are fetched back, in first answers."""
+
+MOST_WORK = 20_000_000
+"""Op evaluations for finding what is recomputed or offloaded for nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +61,7 @@ class Candidate:
         return Candidate(Decisions(*(array.copy() for array in self.decisions)), self.value)
 
 
-class Encoder:
+class Encoder(Layout):
     """Turns a problem into the kernel's arrays, schedules into candidates, and candidates into schedules.
 
     Parameters
@@ -52,87 +73,10 @@ class Encoder:
         the run that is planned.
     """
 
-    def __init__(self, problem: Problem, scenarios: Scenarios | None = None) -> None:
-        self.problem = problem
-        self.scenarios = scenarios
-        placement = problem.placement
-        self.stages = placement.stages
-        self.share = problem.microbatches // placement.copies * problem.slices
-        self.rank_of = np.repeat(placement.table.ravel(), 2).astype(np.int64)
-        self.stage_of = np.tile(np.repeat(np.arange(self.stages), 2), placement.copies)
-        self.is_forward = np.arange(len(self.rank_of)) % 2 == 0
-        self.weight_time = class_times(self)[1]
-        self.offsets = np.concatenate(([0], np.cumsum(np.bincount(self.rank_of) * self.share))).astype(np.int64)
-
-    @property
-    def classes(self) -> int:
-        """How many classes of ops there are: F and backward of every stage of every copy."""
-        return len(self.rank_of)
-
-    @property
-    def positions(self) -> int:
-        """How many forwards and backwards all ranks together run."""
-        return int(self.offsets[-1])
-
-    @property
-    def copies(self) -> int:
-        """How many copies of the model the ranks hold."""
-        return self.problem.placement.copies
-
-    @cached_property
-    def topological(self) -> list[int]:
-        """The classes in the order in which a microbatch passes through them, copy after copy."""
-        down = np.arange(0, 2 * self.stages, 2)
-        once = np.concatenate((down, down[::-1] + 1))
-        passes: list[int] = (np.arange(self.copies)[:, None] * 2 * self.stages + once).ravel().tolist()
-        return passes
-
-    @cached_property
-    def total_times(self) -> Floats:
-        """How long an op of each class takes at least, the weight backward with it, shape (classes,)."""
-        halves = class_times(self)[0] + np.maximum(self.weight_time, 0.0)
-        full = self.problem.occupied.backward[self.stage_of] / self.problem.slices
-        return np.where(self.is_forward, halves, np.minimum(halves, full))
-
     def target(self, spread: float = 0.0) -> Target:
         """What should be small, and ``spread`` times the mean of it over the ranks."""
         statistic = STATISTICS["worst" if self.scenarios is None else self.scenarios.statistic]
         return Target(int(self.problem.objective == "span"), spread, statistic)
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether running some forward overlapped with some backward takes less than one after the other."""
-        return self.problem.pairs_gain
-
-    @cached_property
-    def may_run_full(self) -> bool:
-        """Whether it matters which backwards run in full."""
-        return bool(self.problem.full_gains.any())
-
-    @cached_property
-    def decides_weight(self) -> bool:
-        """Whether it matters whose owed W a rank runs first: where they differ in time, or in what they free."""
-        problem = self.problem
-        if not (problem.choices.weight_order and problem.split_backward):
-            return False
-        each = [self.weight_time[~self.is_forward]]
-        if np.isfinite(problem.memory_limit.limit).any():
-            each.append(problem.memory_limit.freed_by_weight[self.stage_of[~self.is_forward]])
-        ranks = self.rank_of[~self.is_forward]
-        return any(len(np.unique(values[ranks == rank])) > 1 for values in each for rank in np.unique(ranks))
-
-    @cached_property
-    def decides_mode(self) -> bool:
-        """Whether it matters which microbatches are recomputed or offloaded: where memory is limited."""
-        problem = self.problem
-        return problem.choices.frees_memory and bool(np.isfinite(problem.memory_limit.limit).any())
-
-    @cached_property
-    def is_wide(self) -> bool:
-        """Whether candidates are timed by ``wide_kernel``, which knows more and is slower."""
-        problem = self.problem
-        modelled = problem.communication == "contended" or problem.slices > 1 or self.scenarios is not None
-        return modelled or self.decides_weight or self.decides_mode
 
     @cached_property
     def narrow(self) -> Encoder:
@@ -146,44 +90,10 @@ class Encoder:
         slots = self.positions if self.decides_weight else 0
         return decisions if len(decisions.prefer) == slots else decisions._replace(prefer=np.zeros(slots, np.int64))
 
-    @cached_property
-    def flat(self) -> FlatProblem:
-        """The problem as the kernels take it."""
-        return flatten(self)
-
-    def indices(self, order: Ints) -> Ints:
-        """How many ops of its class stand before each op of a row: the k-th is that of the copy's k-th microbatch."""
-        turn = np.argsort(order, kind="stable")
-        counts = np.bincount(order, minlength=self.classes)
-        first = np.concatenate(([0], np.cumsum(counts)))[order[turn]]
-        found = np.empty(len(order), np.int64)
-        found[turn] = np.arange(len(order)) - first
-        return found
-
-    def microbatch_of(self, op_class: Ints, index: Ints) -> Ints:
-        """The microbatch of each op, given its class and index."""
-        slices = self.problem.slices
-        return index // slices + op_class // (2 * self.stages) * (self.share // slices)
-
-    def slice_of(self, op_class: Ints, index: Ints) -> Ints:
-        """The slice of each op, given its class and index."""
-        slices = self.problem.slices
-        return np.where(self.is_forward[op_class], index % slices, slices - 1 - index % slices)
-
-    def forward_of(self, op_class: Ints, index: Ints) -> Ints:
-        """The number of the forward of each op's microbatch and slice on its stage, given its class and index."""
-        slices, backward = self.problem.slices, op_class % 2
-        turned = index // slices * slices + slices - 1 - index % slices
-        return (op_class - backward) * self.share + np.where(backward == 1, turned, index)
-
     @property
     def evaluator(self) -> Kernel:
         """What times a candidate."""
         return _EVALUATE_WIDE if self.is_wide else _EVALUATE
-
-    def room_for_timing(self) -> Timing:
-        """Room for the kernel to work in."""
-        return room_for_timing(self)
 
     def room_for_chain(self) -> Ints:
         """Room for the positions of the longest chain, behind their number."""
@@ -244,7 +154,9 @@ class Encoder:
         """The value of what is decided, and ``spread`` times the mean over the ranks."""
         return self.timed(decisions, spread)[0]
 
-    def timed(self, decisions: Decisions, spread: float = 0.0, *, fills_waits: bool = True) -> tuple[float, Timing]:
+    def timed(
+        self, decisions: Decisions, spread: float = 0.0, *, fills_waits: bool = True
+    ) -> tuple[float, CandidateTiming]:
         """The value of what is decided, infinite where it deadlocks or does not fit, and all that was found on the way.
 
         Without ``fills_waits`` weight backwards stand only where they are forced to or memory is short, which its value does
@@ -254,11 +166,6 @@ class Encoder:
         inputs = (self.flat if fills_waits else self._without_waits, decisions, self.target(spread), INFEASIBLE / 2)
         value = self.evaluator(inputs, (timing,), work=self.positions * self.runs)
         return (np.inf if value >= INFEASIBLE else float(value)), timing
-
-    @property
-    def runs(self) -> int:
-        """How often a candidate is timed for one value."""
-        return 1 if self.scenarios is None else 1 + self.scenarios.runs
 
     @cached_property
     def _without_waits(self) -> FlatProblem:
@@ -312,3 +219,56 @@ class Encoder:
         strict = decisions._replace(prefer=-np.abs(decisions.prefer))
         free = decisions._replace(prefer=np.maximum(decisions.prefer, 0))
         return min(self.evaluate(free), self.evaluate(strict), key=lambda candidate: candidate.value)
+
+
+def first_answers(encoder: Encoder, decisions: Decisions) -> Iterator[Decisions]:
+    """The same decisions with modes that fit, or may: as little recomputed or offloaded as need be, and everything."""
+    choices, positions = encoder.problem.choices, encoder.positions
+    shares = LINK_SHARES if choices.recompute and choices.offload else (np.inf if choices.offload else 0.0,)
+    work = np.bincount(encoder.rank_of, weights=encoder.share * encoder.total_times)
+    for share in shares:
+        trial = decisions._replace(mode=np.zeros(positions, np.int64), lead=np.zeros(positions, np.int64))
+        room = [np.zeros(size, np.int64) for size in (positions, encoder.classes, positions)]
+        busy = share * work
+        if _KEEP_WHAT_FITS((encoder.flat, busy), (trial, *room), work=4 * positions):
+            yield from _with_leads(trial)
+    modes = _least_modes(encoder.problem)[encoder.stage_of]
+    yield from _with_leads(decisions._replace(mode=np.repeat(modes, encoder.share), lead=np.zeros(positions, np.int64)))
+
+
+def keep_what_can_be(encoder: Encoder, candidate: Candidate) -> Candidate:
+    """The candidate with everything kept that is recomputed or offloaded for nothing: without it, it fits and is as fast.
+
+    Annealing does not see such copies and recomputations. All are tried at once, and then halves of what failed, until each
+    was tried alone or so many evaluations are made as take less than a second.
+    """
+    decisions, value = candidate.copy().decisions, candidate.value
+    left = MOST_WORK // encoder.positions
+    untried = [np.flatnonzero(decisions.mode != KEPT)]
+    while untried and left > 0:
+        ops = untried.pop()
+        modes = decisions.mode[ops]
+        decisions.mode[ops] = KEPT
+        found, left = encoder.timed(decisions)[0], left - 1
+        if found <= value * (1 + tolerances.LAST_DIGITS):
+            value = min(value, found)
+            continue
+        decisions.mode[ops] = modes
+        untried += [half for half in np.array_split(ops, 2) if len(ops) > 1]
+    return encoder.evaluate(decisions)
+
+
+def _with_leads(decisions: Decisions) -> Iterator[Decisions]:
+    """The decisions with each of the first leads, where anything is fetched back."""
+    for lead in LEADS if (decisions.mode == OFFLOADED).any() else (0,):
+        yield decisions._replace(lead=np.full_like(decisions.lead, lead))
+
+
+def _least_modes(problem: Problem) -> Ints:
+    """The mode in which each stage holds least between a forward and its backward, shape (stages,)."""
+    choices, rule = problem.choices, problem.memory_limit
+    modes = [mode for mode, may in ((RECOMPUTED, choices.recompute), (OFFLOADED, choices.offload)) if may]
+    rests = {RECOMPUTED: rule.recompute_keeps, OFFLOADED: rule.activation - rule.offloaded}
+    which = np.argmin([rests[mode] for mode in modes], axis=0)
+    least: Ints = np.array(modes, np.int64)[which]
+    return least

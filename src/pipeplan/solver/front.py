@@ -14,7 +14,7 @@ from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import simulate
 from pipeplan.solver.engines.published import best_published, published
-from pipeplan.solver.independent import Effort, Spread, plain
+from pipeplan.solver.independent import Effort, SearchBackend, plain
 from pipeplan.solver.limit_searches import LimitSearches, Point, limited, peak_of
 from pipeplan.solver.placements import Entry, Turn, best_placement
 from pipeplan.solver.problem import Problem
@@ -131,7 +131,7 @@ def pareto(
     if start:
         asked["start"] = plain(start)
     if len(given) > 1 or published_at is not None:
-        spread = Spread(store=store)
+        spread = SearchBackend(store=store)
         several = _Placements(
             free_problems,
             lambda problem, report: LimitSearches(problem, seed, spread, asked, report),
@@ -140,7 +140,7 @@ def pareto(
             published_at,
         )
         return several.front(effort, own, points)
-    limits = LimitSearches(problem, seed, Spread(dask=dask, store=store), asked, progress, start=start)
+    limits = LimitSearches(problem, seed, SearchBackend(dask=dask, store=store), asked, progress, start=start)
     marks = _marks(problem)
     limits.expected = points
     free = limits.find([np.inf], effort)[np.inf]

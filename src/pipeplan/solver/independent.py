@@ -23,7 +23,7 @@ from pipeplan.sweeps import Finished, Task, sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class SearchBackend:
     """Where independent searches run, and what keeps them.
 
     Attributes
@@ -42,7 +42,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class SearchTask:
     """One search: its name in the store, what is searched for, from what, with which random numbers.
 
     ``goes_on``: whether it goes on from what others have found, and then by engines that its seed tells.
@@ -56,7 +56,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StoredSearch:
     """What is kept of a search: what cannot be computed again from its problem. ``schedule`` is in pipeplan's JSON."""
 
     schedule: str
@@ -98,12 +98,12 @@ class InterruptedSearch(KeyboardInterrupt):
 
 
 def answers(
-    questions: Iterable[Question],
+    questions: Iterable[SearchTask],
     effort: Effort,
-    spread: Spread,
+    spread: SearchBackend,
     asked: Mapping[str, object],
     progress: Callable[[SearchProgress], None] | None = None,
-) -> Iterator[tuple[Question, Found]]:
+) -> Iterator[tuple[SearchTask, Found]]:
     """What searches find, as they end; in the order of the questions on one worker.
 
     Parameters
@@ -127,7 +127,7 @@ def answers(
     found = sweep(
         partial(_search_here, effort, progress) if here else partial(_search, effort),
         [Task(key, question) for key, question in asked_of.items()],
-        answer=Answer,
+        answer=StoredSearch,
         asked=asked,
         workers=spread.workers,
         dask=spread.dask,
@@ -139,7 +139,7 @@ def answers(
             yield question, _found(question.problem, answer_of(each))
 
 
-def answer_of(finished: Finished[Answer]) -> Answer:
+def answer_of(finished: Finished[StoredSearch]) -> StoredSearch:
     """The answer. Raises InfeasibleError where the search has none to give, RunError where it failed or was lost."""
     failure = finished.failure
     if failure is not None and failure.kind == "lost":
@@ -150,12 +150,14 @@ def answer_of(finished: Finished[Answer]) -> Answer:
     return finished.required()
 
 
-def _search(effort: Effort, question: Question) -> Answer:
+def _search(effort: Effort, question: SearchTask) -> StoredSearch:
     """A search on a worker."""
     return _answer(_searched(effort, question, None))
 
 
-def _search_here(effort: Effort, progress: Callable[[SearchProgress], None] | None, question: Question) -> Answer:
+def _search_here(
+    effort: Effort, progress: Callable[[SearchProgress], None] | None, question: SearchTask
+) -> StoredSearch:
     """A search in this process, which the user may end."""
     found = _searched(effort, question, progress)
     if found.interrupted:
@@ -163,7 +165,7 @@ def _search_here(effort: Effort, progress: Callable[[SearchProgress], None] | No
     return _answer(found)
 
 
-def _searched(effort: Effort, question: Question, progress: Callable[[SearchProgress], None] | None) -> Found:
+def _searched(effort: Effort, question: SearchTask, progress: Callable[[SearchProgress], None] | None) -> Found:
     return search(
         question.problem,
         seconds=effort.seconds,
@@ -176,8 +178,8 @@ def _searched(effort: Effort, question: Question, progress: Callable[[SearchProg
     )
 
 
-def _answer(found: Found) -> Answer:
-    return Answer(
+def _answer(found: Found) -> StoredSearch:
+    return StoredSearch(
         schedule=schedule_json(found.schedule),
         bound=found.bound,
         found_by=found.found_by,
@@ -192,7 +194,7 @@ def _answer(found: Found) -> Answer:
     )
 
 
-def _found(problem: Problem, answer: Answer) -> Found:
+def _found(problem: Problem, answer: StoredSearch) -> Found:
     schedule = parse_json(answer.schedule)
     assert isinstance(schedule, Schedule)
     return Found(

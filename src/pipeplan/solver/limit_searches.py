@@ -12,7 +12,7 @@ import numpy as np
 from pipeplan.costs import Limits
 from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
-from pipeplan.solver.independent import Effort, InterruptedSearch, Question, Spread, answers
+from pipeplan.solver.independent import Effort, InterruptedSearch, SearchBackend, SearchTask, answers
 from pipeplan.solver.placements import PlacementTried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
@@ -52,7 +52,7 @@ class LimitSearches:
         self,
         problem: Problem,
         seed: int,
-        spread: Spread,
+        spread: SearchBackend,
         asked: Mapping[str, object],
         progress: Callable[[float, SearchProgress], None] | None,
         *,
@@ -100,7 +100,7 @@ class LimitSearches:
     ) -> dict[float, Point]:
         """What is found under each of some limits, which need nothing of each other."""
         questions = {
-            Question(
+            SearchTask(
                 f"limit {limit!r}, seed {self._seed}{name}",
                 limited(self._problem, limit),
                 self._seed,

@@ -10,6 +10,7 @@ from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Schedule
 from pipeplan.solver.budget import Budget
+from pipeplan.solver.candidate import keep_what_can_be
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.judged_search import JudgedSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
@@ -20,7 +21,6 @@ from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
 from pipeplan.solver.exact.recomputing_engine import ExactRecomputing
-from pipeplan.solver.keeping import keep_what_can_be
 from pipeplan.solver.plan_run import PlanRun
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress

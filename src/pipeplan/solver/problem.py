@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -34,10 +35,12 @@ from pipeplan.simulation import (
     span_bound,
 )
 from pipeplan.solver.choices import USUAL, Choices
-from pipeplan.solver.keeping import forced_recomputation, least_held
 from pipeplan.solver.variation import Jitter, Variation
 
 Objective = Literal["makespan", "span"]
+
+FEW_STAGES = 10
+"""Stages of a rank up to which every set of them is looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,3 +261,61 @@ def _at_least(size: float) -> str:
     return next(
         text for digits in (6, 9, 12, 17) if float(text := f"{size:.{digits}g}") >= size * (1 - tolerances.MEMORY)
     )
+
+
+def least_held(problem: Problem) -> Floats:
+    """What each rank holds at least with one microbatch alone, shape (ranks,), in the unit of the limits; nothing static.
+
+    It passes through all the stages of a rank before the first of its backwards there. Each of them then holds all of the
+    activation, what a recomputation starts from, or what an offload leaves; before its backward it holds all again.
+    """
+    rule, choices = problem.memory_limit, problem.choices
+    rests = [rule.activation]
+    if choices.recompute:
+        rests.append(rule.recompute_keeps)
+    if choices.offload:
+        rests.append(rule.activation - rule.offloaded)
+    rest = np.minimum.reduce(rests)
+    needs = np.zeros(problem.placement.ranks)
+    for ranks in problem.placement.table:
+        held = np.zeros_like(needs)
+        for stage, rank in enumerate(ranks):
+            needs[rank] = max(needs[rank], held[rank] + rule.activation[stage])
+            held[rank] += rest[stage]
+    return needs
+
+
+def forced_recomputation(problem: Problem) -> Floats:
+    """How long each rank must recompute at least for one microbatch of each copy, shape (ranks,).
+
+    Before the first of its backwards on a rank a microbatch holds something of every stage there. What may not all be kept
+    is recomputed, where nothing else is allowed: the cheapest stages that make room enough.
+    """
+    placement, rule, choices = problem.placement, problem.memory_limit, problem.choices
+    forced = np.zeros(placement.ranks)
+    if not choices.recompute or choices.offload:
+        return forced
+    for ranks in placement.table:
+        for rank in range(placement.ranks):
+            stages = np.flatnonzero(ranks == rank)
+            excess = rule.activation[stages].sum() - rule.limit[rank] * (1 + tolerances.MEMORY)
+            if excess > 0:
+                freed = (rule.activation - rule.recompute_keeps)[stages]
+                forced[rank] += _least_time(
+                    problem.occupied.recompute[stages], freed, float(excess), whole=problem.slices == 1
+                )
+    return forced
+
+
+def _least_time(times: Floats, freed: Floats, excess: float, *, whole: bool) -> float:
+    """The least time of stages that free so much together; of many stages the last one may count in part.
+
+    So it may where sequences are cut: some slices of a stage are recomputed then, and some are not.
+    """
+    if whole and len(times) <= FEW_STAGES:
+        sets = (list(one) for size in range(len(times) + 1) for one in combinations(range(len(times)), size))
+        return min((float(times[one].sum()) for one in sets if freed[one].sum() >= excess), default=0.0)
+    order = np.argsort(times / np.maximum(freed, tolerances.LAST_DIGITS))
+    missing = np.clip(excess - np.concatenate(([0.0], np.cumsum(freed[order])[:-1])), 0.0, freed[order])
+    parts = np.divide(missing, freed[order], out=np.zeros(len(order)), where=missing > 0)
+    return float((parts * times[order]).sum())

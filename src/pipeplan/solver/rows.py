@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Bools, Columns, Ints, Kind, ops
-from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, Decisions, Timing
-
-if TYPE_CHECKING:
-    from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, CandidateTiming, Decisions
+from pipeplan.solver.layout import Layout
 
 _WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP = range(5)
 """In which order things stand in front of an op."""
 
 
-def write_row(encoder: Encoder, decisions: Decisions, timing: Timing, start: int, stop: int) -> Columns:
+def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, start: int, stop: int) -> Columns:
     """The ops of a rank, with the positions from ``start`` to before ``stop``, of a feasible candidate just timed."""
-    order, group = _pairs(encoder, decisions.order[start:stop], decisions.joined[start:stop])
-    op_class, index = order, encoder.indices(order)
-    backward = ~encoder.is_forward[op_class]
-    halved = backward & (encoder.weight_time[op_class] >= 0)
-    if encoder.may_run_full:
-        halved &= decisions.full[op_class * encoder.share + index] == 0
+    order, group = _pairs(layout, decisions.order[start:stop], decisions.joined[start:stop])
+    op_class, index = order, layout.indices(order)
+    backward = ~layout.is_forward[op_class]
+    halved = backward & (layout.weight_time[op_class] >= 0)
+    if layout.may_run_full:
+        halved &= decisions.full[op_class * layout.share + index] == 0
     places = np.arange(len(order))
     parts = [(_OP, places, places, np.select([halved, backward], [Kind.I, Kind.B], Kind.F))]
-    owed = _weights(encoder, timing, order, halved, start)
+    owed = _weights(layout, timing, order, halved, start)
     before = np.repeat(places, timing.weights[start:stop])
     before = np.concatenate((before, np.full(len(owed) - len(before), len(order))))
     parts.append((_WEIGHT, before, owed, np.full(len(owed), Kind.W)))
-    if encoder.decides_mode:
-        mode = decisions.mode[encoder.forward_of(op_class, index)]
+    if layout.decides_mode:
+        mode = decisions.mode[layout.forward_of(op_class, index)]
         away, back = (np.flatnonzero((mode == OFFLOADED) & which) for which in (~backward, backward))
         again = np.flatnonzero((mode == RECOMPUTED) & backward)
         first = again - ((group[again] != NO_GROUP) & (again > 0) & (group[again] == group[again - 1]))
@@ -46,8 +44,8 @@ def write_row(encoder: Encoder, decisions: Decisions, timing: Timing, start: int
     which = np.concatenate([which for _, _, which, _ in parts])[turn]
     kind = np.concatenate([kind for _, _, _, kind in parts])[turn]
     of_op, index = op_class[which], index[which]
-    part = encoder.slice_of(of_op, index) if encoder.problem.slices > 1 else 0
-    row = ops(kind, encoder.stage_of[of_op], encoder.microbatch_of(of_op, index), part)
+    part = layout.slice_of(of_op, index) if layout.problem.slices > 1 else 0
+    row = ops(kind, layout.stage_of[of_op], layout.microbatch_of(of_op, index), part)
     groups = np.concatenate((group, np.full(len(turn) - len(order), NO_GROUP)))[turn]
     return replace(row, group=groups.astype(np.int32))
 
@@ -55,22 +53,22 @@ def write_row(encoder: Encoder, decisions: Decisions, timing: Timing, start: int
 _Order = (_WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP)
 
 
-def _weights(encoder: Encoder, timing: Timing, order: Ints, halved: Bools, start: int) -> Ints:
+def _weights(layout: Layout, timing: CandidateTiming, order: Ints, halved: Bools, start: int) -> Ints:
     """The places in the row of the backwards whose Ws the rank runs, in the order of the Ws."""
-    if not encoder.is_wide:
+    if not layout.is_wide:
         return np.flatnonzero(halved)
     count = int(np.count_nonzero(halved))
-    place_of = np.empty(encoder.positions, np.int64)
-    place_of[order * encoder.share + encoder.indices(order)] = np.arange(len(order))
+    place_of = np.empty(layout.positions, np.int64)
+    place_of[order * layout.share + layout.indices(order)] = np.arange(len(order))
     return place_of[timing.more.ran[start : start + count]]
 
 
-def _pairs(encoder: Encoder, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
+def _pairs(layout: Layout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
     """The order with the forward first in overlapped pairs, and the group of each position."""
     order, group = order.copy(), np.full(len(order), NO_GROUP)
     free = 0
     for place in np.flatnonzero(joined[:-1]).tolist():
-        if place >= free and encoder.is_forward[order[place]] != encoder.is_forward[order[place + 1]]:
+        if place >= free and layout.is_forward[order[place]] != layout.is_forward[order[place + 1]]:
             pair = sorted(order[place : place + 2].tolist(), key=lambda item: item % 2)
             order[place : place + 2], group[place : place + 2] = pair, place
             free = place + 2
@@ -89,16 +87,16 @@ class ReadRow(NamedTuple):
     lead: Ints
 
 
-def read_row(encoder: Encoder, row: Columns, *, keeps_full: bool) -> ReadRow:
+def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
     """The classes, forced Ws and pairs of a row, which of its backwards are full, and whose W comes next.
 
     ``keeps_full``: full backwards are full also on stages where their halves can do the same.
     """
-    problem = encoder.problem
+    problem = layout.problem
     copy = problem.placement.copy_of(row.microbatch, problem.microbatches).astype(np.int64)
     backward = np.isin(row.kind, BACKWARD_KINDS)
     chosen = backward | (row.kind == Kind.F)
-    op_class = 2 * (copy * encoder.stages + row.stage) + 1 - (row.kind == Kind.F)
+    op_class = 2 * (copy * layout.stages + row.stage) + 1 - (row.kind == Kind.F)
     order = op_class[chosen]
     stays_full = (row.kind == Kind.B) & (problem.full_gains[row.stage] | keeps_full)
     halved = (row.kind == Kind.B) & ~stays_full
@@ -106,16 +104,16 @@ def read_row(encoder: Encoder, row: Columns, *, keeps_full: bool) -> ReadRow:
     done = np.cumsum(weight | halved) - halved
     forced = np.diff(done[chosen], prepend=0) if problem.split_backward else np.zeros_like(order)
     joined = np.zeros_like(order)
-    if encoder.overlaps:
+    if layout.overlaps:
         # With its W behind it, a pair would take longer than its two ops apart.
         group = np.where(halved & problem.split_backward, NO_GROUP, row.group)[chosen]
         joined[:-1] = (group[1:] == group[:-1]) & (group[1:] != NO_GROUP)
     prefer = np.zeros_like(order)
-    if encoder.decides_weight:
+    if layout.decides_weight:
         owes = ((row.kind == Kind.I) | halved, weight | halved)
         found = _preferences(op_class, *owes)
         prefer[: len(found)] = found
-    mode, lead = _modes(row, chosen) if encoder.decides_mode else (np.zeros_like(order), np.zeros_like(order))
+    mode, lead = _modes(row, chosen) if layout.decides_mode else (np.zeros_like(order), np.zeros_like(order))
     return ReadRow(order, forced, joined, stays_full[chosen].astype(np.int64), prefer, mode, lead)
 
 

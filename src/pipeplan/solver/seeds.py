@@ -10,7 +10,7 @@ from time import monotonic
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule
 from pipeplan.solver.budget import Budget
-from pipeplan.solver.independent import Effort, InterruptedSearch, Question, Spread, answers, plain
+from pipeplan.solver.independent import Effort, InterruptedSearch, SearchBackend, SearchTask, answers, plain
 from pipeplan.solver.portfolio import require_shape
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress, latest_compiled
@@ -20,7 +20,7 @@ def search_seeds(
     problem: Problem,
     searches: int,
     effort: Effort,
-    spread: Spread,
+    spread: SearchBackend,
     *,
     seed: int = 0,
     rounds: int = 1,
@@ -81,7 +81,7 @@ def search_seeds(
         effort = effort.part(rounds)
     seeds = range(seed, seed + searches)
     first = "round 0, " if rounds > 1 else ""
-    questions = [Question(f"{first}seed {number}", problem, number, tuple(start)) for number in seeds]
+    questions = [SearchTask(f"{first}seed {number}", problem, number, tuple(start)) for number in seeds]
     found: list[Found] = []
     inner = None if progress is None else (lambda news: progress(_overall(news, len(found), rounds * searches)))
     interrupted = False
@@ -108,11 +108,11 @@ def search_seeds(
     return replace(_best(found), interrupted=interrupted)
 
 
-def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[Found]) -> list[Question]:
+def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[Found]) -> list[SearchTask]:
     """The searches of a later round; ``last`` has what those of the round before have found, seed by seed."""
     best = min(last, key=_merit)
     return [
-        Question(
+        SearchTask(
             f"round {turn}, seed {number}",
             problem,
             number,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.result import SearchProgress
+from pipeplan.solver.robustness import Scenarios
 from pipeplan.solver.run import MOST_FINALISTS, Lineage, Run
-from pipeplan.solver.scenarios import Scenarios
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeplan.solver.exact.model import ExactModel
-from pipeplan.solver.exact.proof import Proof, Proofs, Task, can_prove, proven, solver_seconds_left
+from pipeplan.solver.exact.proof import Proof, Proofs, ProofTask, can_prove, proven, solver_seconds_left
 from pipeplan.solver.exact.scope import Scope
 from pipeplan.solver.run import Run
 
@@ -57,7 +57,9 @@ class Exact:
         if proofs.integers.size > self.largest or proofs.beaten <= proofs.least:
             return
         model = ExactModel(proofs.integers, proofs.least, proofs.beaten - 1, Scope(proofs.integers))
-        task = Task(least=proofs.least, most=proofs.beaten - 1, seconds=self.seconds_left(run), workers=run.workers)
+        task = ProofTask(
+            least=proofs.least, most=proofs.beaten - 1, seconds=self.seconds_left(run), workers=run.workers
+        )
         waiting = [
             Proof(model, task, reason=proven(NOTHING_BETTER, run.problem), seed=run.seed, repeatable=proofs.repeatable)
         ]

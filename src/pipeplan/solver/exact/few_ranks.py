@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from pipeplan.solver.exact.engine import NOTHING_BETTER
 from pipeplan.solver.exact.model import ExactModel
-from pipeplan.solver.exact.proof import Proof, Proofs, Task, can_prove, proven, solver_seconds_left
+from pipeplan.solver.exact.proof import Proof, Proofs, ProofTask, can_prove, proven, solver_seconds_left
 from pipeplan.solver.exact.scope import Scope
 from pipeplan.solver.run import Run
 
@@ -170,7 +170,7 @@ class _Sets:
         """Whether a set can keep to what is proven otherwise, and then to more and more."""
         least = max(one.low, self.proofs.least)
         most = min(least + one.stride, min(one.high, self.proofs.beaten) - 1)
-        task = Task(least=least, most=most, first=True, seconds=min(one.seconds, left))
+        task = ProofTask(least=least, most=most, first=True, seconds=min(one.seconds, left))
         one.at_work = True
         return Proof(one.model, task, reason=one.reason, seed=self.run.seed, repeatable=self.proofs.repeatable)
 

@@ -47,7 +47,7 @@ def proven(what: str, problem: Problem) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class ProofTask:
     """What a proof is about: whether any schedule has a value of at least ``least`` and at most ``most``, in units.
 
     Attributes
@@ -201,7 +201,9 @@ class Proof:
         Whether the question is answered.
     """
 
-    def __init__(self, model: ExactModel, task: Task, *, reason: str, seed: int = 0, repeatable: bool = False) -> None:
+    def __init__(
+        self, model: ExactModel, task: ProofTask, *, reason: str, seed: int = 0, repeatable: bool = False
+    ) -> None:
         self.model, self.task, self.reason = model, task, reason
         self.bound, self.finished = task.least, False
         self.value: int | None = None

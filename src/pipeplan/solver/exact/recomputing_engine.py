@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeplan.model import Schedule
 from pipeplan.solver.engines.order_annealing import LocalSearch
-from pipeplan.solver.exact.proof import NAME, Proof, Proofs, Task, proven, solver_seconds_left
+from pipeplan.solver.exact.proof import NAME, Proof, Proofs, ProofTask, proven, solver_seconds_left
 from pipeplan.solver.exact.recomputing import RecomputingProblem
 from pipeplan.solver.exact.recomputing_model import RecomputingModel
 from pipeplan.solver.run import Run
@@ -59,7 +59,7 @@ class ExactRecomputing:
             if run.budget.is_spent or proofs.beaten <= proofs.least:
                 return
             proofs.use(ordered=ordered)
-            task = Task(least=proofs.least, most=proofs.beaten - 1, seconds=share * seconds, workers=run.workers)
+            task = ProofTask(least=proofs.least, most=proofs.beaten - 1, seconds=share * seconds, workers=run.workers)
             model = RecomputingModel(proofs.recomputing, task.least, task.most, free=free)
             proof = RecomputingProof(model, task, seed=run.seed, repeatable=proofs.repeatable)
             waiting = iter([proof])
@@ -95,7 +95,7 @@ class RecomputingProofs(Proofs):
 class RecomputingProof(Proof):
     """One run of the solver on a model with recomputation. What is proven of microbatches in order alone is told nobody."""
 
-    def __init__(self, model: RecomputingModel, task: Task, *, seed: int, repeatable: bool) -> None:
+    def __init__(self, model: RecomputingModel, task: ProofTask, *, seed: int, repeatable: bool) -> None:
         self.recomputing = model
         super().__init__(
             model, task, reason=proven(NOTHING_BETTER, model.integers.problem), seed=seed, repeatable=repeatable

@@ -3,7 +3,15 @@
 from collections.abc import Callable
 
 from pipeplan.model import Floats, Ints
-from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Target, Timing
+from pipeplan.solver.kernels.arrays import (
+    AnnealingState,
+    CandidateTiming,
+    Change,
+    Decisions,
+    FlatProblem,
+    Reach,
+    Target,
+)
 from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.random_kernel import draw, draw_weighted
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
@@ -86,7 +94,7 @@ def annealing_by(
         best: Decisions,
         state: AnnealingState,
         change: Change,
-        timing: Timing,
+        timing: CandidateTiming,
     ) -> None:
         """Anneal for a number of steps; the best candidate seen goes to ``best``.
 

@@ -157,7 +157,7 @@ class Decisions(NamedTuple):
     lead: Ints
 
 
-class Timing(NamedTuple):
+class CandidateTiming(NamedTuple):
     """What timing a candidate writes.
 
     Attributes

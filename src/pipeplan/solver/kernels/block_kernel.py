@@ -22,12 +22,12 @@ from pipeplan.solver.kernels.arrays import (
     AnnealingState,
     Beat,
     Block,
+    CandidateTiming,
     Decisions,
     FlatProblem,
     RankClocks,
     Route,
     Target,
-    Timing,
 )
 from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
 from pipeplan.solver.kernels.random_kernel import draw
@@ -60,7 +60,7 @@ def repeat(
     block: Block,
     decisions: Decisions,
     clocks: RankClocks,
-    timing: Timing,
+    timing: CandidateTiming,
 ) -> bool:
     """Write into ``decisions`` what comes of a block; false if it gets stuck, which only a lack of memory makes it do."""
     begin_repeating(problem, decisions, clocks, timing)
@@ -76,7 +76,7 @@ def repeat(
     return True
 
 
-def begin_repeating(problem: FlatProblem, decisions: Decisions, clocks: RankClocks, timing: Timing) -> None:
+def begin_repeating(problem: FlatProblem, decisions: Decisions, clocks: RankClocks, timing: CandidateTiming) -> None:
     """Set everything to before the first op."""
     for op_class in range(len(problem.rank)):
         timing.done[op_class] = 0
@@ -114,7 +114,7 @@ def decide(
     block: Block,
     decisions: Decisions,
     clocks: RankClocks,
-    timing: Timing,
+    timing: CandidateTiming,
     rank: int,
 ) -> int:
     """The class whose op a rank runs now; -1 if it waits, or runs a weight backward instead, which is then seen to."""
@@ -193,7 +193,7 @@ def leaves_room(
     route: Route,
     beat: Beat,
     block: Block,
-    timing: Timing,
+    timing: CandidateTiming,
     rank: int,
     forward: int,
     forward_due: float,
@@ -219,7 +219,7 @@ def run_op(
     block: Block,
     decisions: Decisions,
     clocks: RankClocks,
-    timing: Timing,
+    timing: CandidateTiming,
     rank: int,
     op_class: int,
 ) -> None:
@@ -317,7 +317,7 @@ def anneal_block(
     decisions: Decisions,
     state: AnnealingState,
     clocks: RankClocks,
-    timing: Timing,
+    timing: CandidateTiming,
 ) -> None:
     """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
 

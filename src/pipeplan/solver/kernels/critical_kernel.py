@@ -1,12 +1,12 @@
 """The longest chain of a candidate: the ops that decide when it ends."""
 
 from pipeplan.model import Ints
-from pipeplan.solver.kernels.arrays import Decisions, FlatProblem, Timing
+from pipeplan.solver.kernels.arrays import CandidateTiming, Decisions, FlatProblem
 from pipeplan.solver.kernels.row_kernel import index_of
 from pipeplan.solver.kernels.slice_kernel import mirrored
 
 
-def trace(problem: FlatProblem, decisions: Decisions, timing: Timing, critical: Ints) -> None:
+def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, critical: Ints) -> None:
     """Write the places of the longest chain of a candidate just timed, the last one first, behind their number.
 
     From the end of the rank that is done last back to a start: an op that waited was held up by its source, any other by

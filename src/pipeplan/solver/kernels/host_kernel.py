@@ -6,12 +6,12 @@ A RELOAD stands so many places ahead of its backward as is decided, or where its
 """
 
 from pipeplan.kernels import inlined
-from pipeplan.solver.kernels.arrays import OFFLOADED, Decisions, FlatProblem, Timing
+from pipeplan.solver.kernels.arrays import OFFLOADED, CandidateTiming, Decisions, FlatProblem
 from pipeplan.solver.kernels.slice_kernel import mirrored
 
 
 @inlined
-def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: float, timing: Timing) -> None:
+def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: float, timing: CandidateTiming) -> None:
     """Begin the copy of a forward that ends now, or as soon as the link is free."""
     wide = timing.more
     wide.out_free[rank] = max(wide.out_free[rank], end) + problem.more.copying[op_class]
@@ -23,7 +23,7 @@ def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: flo
 
 
 @inlined
-def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timing: Timing) -> float:
+def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timing: CandidateTiming) -> float:
     """How much becomes free without a wait: by OFFLOADs whose copies have ended by ``clock``."""
     wide = timing.more
     free = 0.0
@@ -36,7 +36,7 @@ def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timi
 
 
 @inlined
-def place_offload(rank: int, timing: Timing) -> int:
+def place_offload(rank: int, timing: CandidateTiming) -> int:
     """Give the oldest OFFLOAD that has none its place, and return its forward."""
     wide = timing.more
     op: int = wide.queue[wide.left_in[rank]]
@@ -55,7 +55,7 @@ def fetch(
     count: int,
     room: float,
     clock: float,
-    timing: Timing,
+    timing: CandidateTiming,
 ) -> float:
     """Give RELOADs their place before the op at a place, and return what they take.
 

@@ -9,14 +9,24 @@ from collections.abc import Callable
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 from pipeplan.solver.kernels.annealing_kernel import accept, accepted_up_to, cool, copy_decisions, draw_place
-from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Target, Timing
+from pipeplan.solver.kernels.arrays import (
+    AnnealingState,
+    CandidateTiming,
+    Change,
+    Decisions,
+    FlatProblem,
+    Reach,
+    Target,
+)
 from pipeplan.solver.kernels.marks import Marks, Stretch, Touched
 from pipeplan.solver.kernels.random_kernel import draw_weighted
 from pipeplan.solver.kernels.resuming_kernel import evaluate_from, keep_step, note_touched, place_marks, settle
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 
 
-def trace_by_indices(problem: FlatProblem, decisions: Decisions, timing: Timing, indices: Ints, critical: Ints) -> None:
+def trace_by_indices(
+    problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, indices: Ints, critical: Ints
+) -> None:
     """As ``critical_kernel.trace``, where it is known which op of its class stands at a place."""
     last = 0
     for rank in range(1, len(problem.work)):
@@ -73,8 +83,8 @@ def local_annealing_by(
         known: Marks,
         marks: Marks,
         stretch: Stretch,
-        current: Timing,
-        timing: Timing,
+        current: CandidateTiming,
+        timing: CandidateTiming,
     ) -> int:
         """Anneal for a number of steps, or until ``most`` places were timed, and return how many steps it were.
 

@@ -4,7 +4,15 @@ from collections.abc import Callable
 
 from pipeplan.model import Floats, Ints
 from pipeplan.solver.kernels.annealing_kernel import draw_place
-from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Target, Timing
+from pipeplan.solver.kernels.arrays import (
+    AnnealingState,
+    CandidateTiming,
+    Change,
+    Decisions,
+    FlatProblem,
+    Reach,
+    Target,
+)
 from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.random_kernel import draw_weighted
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
@@ -32,7 +40,7 @@ def proposing_by(
         decisions: Decisions,
         state: AnnealingState,
         change: Change,
-        timing: Timing,
+        timing: CandidateTiming,
         value: Floats,
     ) -> int:
         """Change ``decisions`` by one move to a candidate whose value is at most ``limit``; that goes to ``value``.

@@ -1,4 +1,4 @@
-"""Timing a candidate from where it was changed on, until nothing differs any more.
+"""CandidateTiming a candidate from where it was changed on, until nothing differs any more.
 
 Most steps of an annealing change little: what comes before is as it was, and so, once waits have taken up the difference,
 is what follows. Ranks are timed from mark to mark; a mark says how far each of them has come. At the last mark that no
@@ -12,7 +12,7 @@ arrays; two timings are kept, of the current candidate and of the trial, which d
 from pipeplan.kernels import inlined
 from pipeplan.model import Ints
 from pipeplan.model.tolerances import LAST_DIGITS
-from pipeplan.solver.kernels.arrays import Change, Decisions, FlatProblem, Target, Timing
+from pipeplan.solver.kernels.arrays import CandidateTiming, Change, Decisions, FlatProblem, Target
 from pipeplan.solver.kernels.marks import Marks, Stretch, Touched
 from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, run_rest
@@ -36,7 +36,7 @@ def run_until(
     rank: int,
     stop: int,
     top: int,
-    timing: Timing,
+    timing: CandidateTiming,
 ) -> int:
     """Run a rank up to a place, or until it waits for another; otherwise as ``timing_kernel.run_rank`` does."""
     place = timing.cursor[rank]
@@ -113,7 +113,7 @@ def run_until(
     return answer if answer == STUCK else top
 
 
-def begin_at(marks: Marks, mark: int, timing: Timing) -> None:
+def begin_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
     """Set a timing to what it was at a mark."""
     ranks = len(timing.cursor)
     classes = len(timing.done)
@@ -130,7 +130,7 @@ def begin_at(marks: Marks, mark: int, timing: Timing) -> None:
         timing.done[op_class] = marks.done[mark * classes + op_class]
 
 
-def keep_at(marks: Marks, mark: int, timing: Timing) -> None:
+def keep_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
     """Write what a timing is now, at a mark."""
     ranks = len(timing.cursor)
     classes = len(timing.done)
@@ -165,7 +165,9 @@ def copy_mark(source: Marks, mark: int, ranks: int, classes: int, target: Marks)
         target.done[at] = source.done[at]
 
 
-def place_marks(problem: FlatProblem, decisions: Decisions, length: float, timing: Timing, marks: Marks) -> None:
+def place_marks(
+    problem: FlatProblem, decisions: Decisions, length: float, timing: CandidateTiming, marks: Marks
+) -> None:
     """Say how far ranks have come at each mark: marks are equal times apart in a candidate just timed.
 
     What has ended by some time has needed nothing that had not, so a candidate comes through these places together.
@@ -246,8 +248,8 @@ def evaluate_from(
     value: float,
     known: Marks,
     touched: Touched,
-    current: Timing,
-    timing: Timing,
+    current: CandidateTiming,
+    timing: CandidateTiming,
     marks: Marks,
     stretch: Stretch,
 ) -> float:
@@ -293,7 +295,7 @@ def run_to_mark(
     limit: float,
     known: Marks,
     mark: int,
-    timing: Timing,
+    timing: CandidateTiming,
     stretch: Stretch,
 ) -> int:
     """Run all ranks up to a mark: 1 if they get there, 0 if some need what comes behind it, ``STUCK`` if infeasible."""
@@ -327,8 +329,8 @@ def is_as_before(
     known: Marks,
     mark: int,
     touched: Touched,
-    current: Timing,
-    timing: Timing,
+    current: CandidateTiming,
+    timing: CandidateTiming,
 ) -> bool:
     """Whether from a mark on everything is as it was: nothing that follows was changed or comes at another time."""
     ranks = len(problem.work)
@@ -363,9 +365,9 @@ def settle(
     problem: FlatProblem,
     known: Marks,
     began: int,
-    source: Timing,
-    trial: Timing,
-    target: Timing,
+    source: CandidateTiming,
+    trial: CandidateTiming,
+    target: CandidateTiming,
     indices: Ints,
 ) -> None:
     """Copy from one timing to another what was timed since a mark, up to where ``trial`` is; note indices by place."""
@@ -389,8 +391,8 @@ def settle(
 def keep_step(
     problem: FlatProblem,
     known: Marks,
-    current: Timing,
-    timing: Timing,
+    current: CandidateTiming,
+    timing: CandidateTiming,
     marks: Marks,
     stretch: Stretch,
     indices: Ints,

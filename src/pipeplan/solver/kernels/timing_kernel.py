@@ -1,4 +1,4 @@
-"""Timing one candidate: the loop that a search spends its time in.
+"""CandidateTiming one candidate: the loop that a search spends its time in.
 
 Ranks run their rows in order, each until it needs a result that is not there; the rank that makes it wakes it. Every op is
 visited once, so the time is linear in the ops. Weight backwards are not in the order: ``owed_kernel`` says where they go.
@@ -6,7 +6,7 @@ visited once, so the time is linear in the ops. Weight backwards are not in the 
 """
 
 from pipeplan.kernels import inlined
-from pipeplan.solver.kernels.arrays import Decisions, FlatProblem, Target, Timing
+from pipeplan.solver.kernels.arrays import CandidateTiming, Decisions, FlatProblem, Target
 from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
 
 INFEASIBLE = 1e300
@@ -16,7 +16,9 @@ STUCK = -1
 """What ``run_rank`` returns, instead of how many ranks can go on, when it finds a candidate infeasible."""
 
 
-def evaluate(problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: Timing) -> float:
+def evaluate(
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
+) -> float:
     """The value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
     begin(problem, timing)
     ranks = len(problem.work)
@@ -38,7 +40,7 @@ def evaluate(problem: FlatProblem, decisions: Decisions, target: Target, limit: 
     return INFEASIBLE if unfinished > 0 else longest + target.spread * total / ranks
 
 
-def begin(problem: FlatProblem, timing: Timing) -> None:
+def begin(problem: FlatProblem, timing: CandidateTiming) -> None:
     """Set everything to before the first op; all ranks can go on, the first one first."""
     ranks = len(problem.work)
     for op_class in range(len(problem.rank)):
@@ -56,7 +58,7 @@ def begin(problem: FlatProblem, timing: Timing) -> None:
 
 @inlined
 def run_rank(
-    problem: FlatProblem, decisions: Decisions, span: int, limit: float, rank: int, top: int, timing: Timing
+    problem: FlatProblem, decisions: Decisions, span: int, limit: float, rank: int, top: int, timing: CandidateTiming
 ) -> int:
     """Run a rank until it waits for another or is done; ``top`` ranks stand on the stack, and how many then do is returned.
 
@@ -185,7 +187,7 @@ def run_rank(
     return top
 
 
-def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: Timing) -> None:
+def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: CandidateTiming) -> None:
     """Run the weight backwards that a rank still owes after its last op."""
     pending = timing.pending[rank]
     for _ in range(timing.owed[rank]):

@@ -1,4 +1,4 @@
-"""Timing one schedule in several runs at once, in which its ops take different times."""
+"""CandidateTiming one schedule in several runs at once, in which its ops take different times."""
 
 from collections.abc import MutableSequence, Sequence
 

@@ -1,4 +1,4 @@
-"""Timing one candidate of a wide problem: ``timing_kernel`` with all that it leaves out, and slower.
+"""CandidateTiming one candidate of a wide problem: ``timing_kernel`` with all that it leaves out, and slower.
 
 Wide is a problem in which one of these counts; what does not has empty arrays, or one slice.
 
@@ -20,10 +20,10 @@ from pipeplan.solver.kernels.arrays import (
     OFFLOADED,
     P95,
     RECOMPUTED,
+    CandidateTiming,
     Decisions,
     FlatProblem,
     Target,
-    Timing,
 )
 from pipeplan.solver.kernels.host_kernel import fetch, free_at_once, place_offload, queue_copy
 from pipeplan.solver.kernels.owed_kernel import next_owed, preferred_owed, runs_before
@@ -37,7 +37,9 @@ NOT_THERE = -1.0
 """The arrival of what has not been sent."""
 
 
-def evaluate_wide(problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: Timing) -> float:
+def evaluate_wide(
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
+) -> float:
     """The value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
     scenarios = len(timing.more.values)
     # A number that is written out is a type of its own, and all that it is handed to would be compiled twice.
@@ -50,7 +52,7 @@ def evaluate_wide(problem: FlatProblem, decisions: Decisions, target: Target, li
 
 
 def over_scenarios(
-    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenarios: int, timing: Timing
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenarios: int, timing: CandidateTiming
 ) -> float:
     """What counts of the values in all scenarios; the one that decides is timed last, for its longest chain."""
     values = timing.more.values
@@ -72,7 +74,7 @@ def over_scenarios(
     return value
 
 
-def ranked(timing: Timing, scenarios: int, larger: int) -> int:
+def ranked(timing: CandidateTiming, scenarios: int, larger: int) -> int:
     """The scenario than whose value so many others are larger."""
     values = timing.more.values
     for scenario in range(scenarios):
@@ -86,7 +88,7 @@ def ranked(timing: Timing, scenarios: int, larger: int) -> int:
 
 
 def run_scenario(
-    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenario: int, timing: Timing
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenario: int, timing: CandidateTiming
 ) -> float:
     """The value in one scenario; ``INFEASIBLE`` if it must be more than ``limit``."""
     begin(problem, timing)
@@ -110,7 +112,7 @@ def run_scenario(
     return INFEASIBLE if unfinished > 0 else longest + target.spread * total / ranks
 
 
-def begin_wide(problem: FlatProblem, timing: Timing) -> None:
+def begin_wide(problem: FlatProblem, timing: CandidateTiming) -> None:
     """Set what only wide problems have to before the first op."""
     wide = timing.more
     for rank in range(len(problem.work)):
@@ -135,7 +137,7 @@ def run_rank(
     scenario: int,
     rank: int,
     top: int,
-    timing: Timing,
+    timing: CandidateTiming,
 ) -> int:
     """Run a rank until it waits for another or is done; ``top`` ranks stand on the stack, and how many then do is returned.
 
@@ -353,7 +355,7 @@ def run_rank(
 
 
 @inlined
-def input_at(problem: FlatProblem, op_class: int, timing: Timing) -> float:
+def input_at(problem: FlatProblem, op_class: int, timing: CandidateTiming) -> float:
     """When the input of a class's next op is there: 0 where it needs none, ``NOT_THERE`` where it has not been made."""
     source = problem.source[op_class]
     if source < 0:
@@ -379,7 +381,7 @@ def growth_of(
 
 
 @inlined
-def sent(problem: FlatProblem, op_class: int, end: float, timing: Timing) -> float:
+def sent(problem: FlatProblem, op_class: int, end: float, timing: CandidateTiming) -> float:
     """When the result of an op that ends now is where it is needed: where links are contended, once its link is free."""
     link = problem.more.link[op_class]
     if link >= 0:
@@ -390,7 +392,7 @@ def sent(problem: FlatProblem, op_class: int, end: float, timing: Timing) -> flo
     return arrival
 
 
-def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: int, timing: Timing) -> None:
+def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: int, timing: CandidateTiming) -> None:
     """Run the weight backwards that a rank still owes after its last op."""
     wide = timing.more
     ops = len(timing.finish)

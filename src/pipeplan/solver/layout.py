@@ -1,0 +1,301 @@
+"""A problem's ops as classes and positions, and the problem as the kernels' arrays."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from pipeplan.model import Bools, Floats, Ints, Kind, source_of, tolerances
+from pipeplan.solver.kernels.arrays import CandidateTiming, FlatProblem
+from pipeplan.solver.kernels.wide_arrays import NO_WIDE_PROBLEM, WideProblem, WideTiming
+from pipeplan.solver.problem import Problem
+from pipeplan.solver.robustness import Scenarios
+
+
+class Layout:
+    """The classes and positions of a problem's ops, and the problem as the kernels' arrays.
+
+    Parameters
+    ----------
+    problem
+        Problem to lay out.
+    scenarios
+        Runs with other op times, whose values make up the value of a candidate; None: candidates are timed on the costs.
+    """
+
+    def __init__(self, problem: Problem, scenarios: Scenarios | None = None) -> None:
+        self.problem = problem
+        self.scenarios = scenarios
+        placement = problem.placement
+        self.stages = placement.stages
+        self.share = problem.microbatches // placement.copies * problem.slices
+        self.rank_of = np.repeat(placement.table.ravel(), 2).astype(np.int64)
+        self.stage_of = np.tile(np.repeat(np.arange(self.stages), 2), placement.copies)
+        self.is_forward = np.arange(len(self.rank_of)) % 2 == 0
+        self.weight_time = class_times(self)[1]
+        self.offsets = np.concatenate(([0], np.cumsum(np.bincount(self.rank_of) * self.share))).astype(np.int64)
+
+    @property
+    def classes(self) -> int:
+        """How many classes of ops there are: F and backward of every stage of every copy."""
+        return len(self.rank_of)
+
+    @property
+    def positions(self) -> int:
+        """How many forwards and backwards all ranks together run."""
+        return int(self.offsets[-1])
+
+    @property
+    def copies(self) -> int:
+        """How many copies of the model the ranks hold."""
+        return self.problem.placement.copies
+
+    @cached_property
+    def topological(self) -> list[int]:
+        """The classes in the order in which a microbatch passes through them, copy after copy."""
+        down = np.arange(0, 2 * self.stages, 2)
+        once = np.concatenate((down, down[::-1] + 1))
+        passes: list[int] = (np.arange(self.copies)[:, None] * 2 * self.stages + once).ravel().tolist()
+        return passes
+
+    @cached_property
+    def total_times(self) -> Floats:
+        """How long an op of each class takes at least, the weight backward with it, shape (classes,)."""
+        halves = class_times(self)[0] + np.maximum(self.weight_time, 0.0)
+        full = self.problem.occupied.backward[self.stage_of] / self.problem.slices
+        return np.where(self.is_forward, halves, np.minimum(halves, full))
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether running some forward overlapped with some backward takes less than one after the other."""
+        return self.problem.pairs_gain
+
+    @cached_property
+    def may_run_full(self) -> bool:
+        """Whether it matters which backwards run in full."""
+        return bool(self.problem.full_gains.any())
+
+    @cached_property
+    def decides_weight(self) -> bool:
+        """Whether it matters whose owed W a rank runs first: where they differ in time, or in what they free."""
+        problem = self.problem
+        if not (problem.choices.weight_order and problem.split_backward):
+            return False
+        each = [self.weight_time[~self.is_forward]]
+        if np.isfinite(problem.memory_limit.limit).any():
+            each.append(problem.memory_limit.freed_by_weight[self.stage_of[~self.is_forward]])
+        ranks = self.rank_of[~self.is_forward]
+        return any(len(np.unique(values[ranks == rank])) > 1 for values in each for rank in np.unique(ranks))
+
+    @cached_property
+    def decides_mode(self) -> bool:
+        """Whether it matters which microbatches are recomputed or offloaded: where memory is limited."""
+        problem = self.problem
+        return problem.choices.frees_memory and bool(np.isfinite(problem.memory_limit.limit).any())
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether candidates are timed by ``wide_kernel``, which knows more and is slower."""
+        problem = self.problem
+        modelled = problem.communication == "contended" or problem.slices > 1 or self.scenarios is not None
+        return modelled or self.decides_weight or self.decides_mode
+
+    @cached_property
+    def flat(self) -> FlatProblem:
+        """The problem as the kernels take it."""
+        return flatten(self)
+
+    def indices(self, order: Ints) -> Ints:
+        """How many ops of its class stand before each op of a row: the k-th is that of the copy's k-th microbatch."""
+        turn = np.argsort(order, kind="stable")
+        counts = np.bincount(order, minlength=self.classes)
+        first = np.concatenate(([0], np.cumsum(counts)))[order[turn]]
+        found = np.empty(len(order), np.int64)
+        found[turn] = np.arange(len(order)) - first
+        return found
+
+    def microbatch_of(self, op_class: Ints, index: Ints) -> Ints:
+        """The microbatch of each op, given its class and index."""
+        slices = self.problem.slices
+        return index // slices + op_class // (2 * self.stages) * (self.share // slices)
+
+    def slice_of(self, op_class: Ints, index: Ints) -> Ints:
+        """The slice of each op, given its class and index."""
+        slices = self.problem.slices
+        return np.where(self.is_forward[op_class], index % slices, slices - 1 - index % slices)
+
+    def forward_of(self, op_class: Ints, index: Ints) -> Ints:
+        """The number of the forward of each op's microbatch and slice on its stage, given its class and index."""
+        slices, backward = self.problem.slices, op_class % 2
+        turned = index // slices * slices + slices - 1 - index % slices
+        return (op_class - backward) * self.share + np.where(backward == 1, turned, index)
+
+    def room_for_timing(self) -> CandidateTiming:
+        """Room for the kernel to work in."""
+        return room_for_timing(self)
+
+    @property
+    def runs(self) -> int:
+        """How often a candidate is timed for one value."""
+        return 1 if self.scenarios is None else 1 + self.scenarios.runs
+
+
+def flatten(layout: Layout) -> FlatProblem:
+    """The problem of an encoder as the kernels take it."""
+    problem = layout.problem
+    source = sources(layout)
+    crosses = (source >= 0) & (layout.rank_of[source] != layout.rank_of)
+    consumer = np.full(layout.classes, -1)
+    consumer[source[crosses]] = layout.rank_of[crosses]
+    time, weight_time = class_times(layout)
+    growth, weight_growth = _growths(layout)
+    full_time = np.where(layout.is_forward, time, problem.occupied.backward[layout.stage_of] / problem.slices)
+    held = problem.memory_limit.activation[layout.stage_of] / problem.slices
+    work = np.bincount(layout.rank_of, weights=layout.share * layout.total_times)
+    overlap, messages = problem.occupied.overlap, problem.occupied.messages
+    limit = problem.memory_limit.limit
+    flat = FlatProblem(
+        offsets=layout.offsets,
+        work=np.zeros_like(work) if layout.overlaps else work.astype(np.float64),
+        limit=limit + tolerances.SEARCHED_MEMORY * np.maximum(np.where(np.isfinite(limit), limit, 0.0), 1.0),
+        rank=layout.rank_of,
+        time=time,
+        growth=growth,
+        source=source,
+        delay=np.where(crosses, problem.occupied.transfer.time(problem.slices), 0.0),
+        consumer=consumer,
+        first=np.arange(layout.classes) * layout.share,
+        weight_time=weight_time,
+        weight_growth=weight_growth,
+        full_time=full_time,
+        full_growth=np.where(layout.is_forward, growth, -held),
+        overlap=time if overlap is None else overlap[layout.stage_of] / problem.slices,
+        messages=messages[layout.stage_of] / problem.slices,
+        slices=problem.slices,
+    )
+    return flat._replace(more=_widen(layout, flat, crosses) if layout.is_wide else NO_WIDE_PROBLEM)
+
+
+def sources(layout: Layout) -> Ints:
+    """The class each class waits for, -1 for none; shape (classes,)."""
+    found = np.full((layout.copies, layout.stages, 2), -1, np.int64)
+    first = 2 * layout.stages * np.arange(layout.copies)
+    for stage in range(layout.stages):
+        for backward, kind in enumerate((Kind.F, Kind.I)):
+            if (source := source_of(kind, stage, layout.stages)) is not None:
+                found[:, stage, backward] = first + 2 * source[1] + (source[0] is Kind.I)
+    return found.ravel()
+
+
+def class_times(layout: Layout) -> tuple[Floats, Floats]:
+    """How long each class takes, and its W: below 0 where there is none; shape (classes,) each."""
+    problem, stage = layout.problem, layout.stage_of
+    costs, split = problem.occupied, problem.split_backward
+    backward = (costs.backward_input if split else costs.backward)[stage]
+    times = np.where(layout.is_forward, costs.forward[stage], backward) / problem.slices
+    return times, np.where(layout.is_forward | (not split), -1.0, costs.backward_weight[stage] / problem.slices)
+
+
+def _growths(layout: Layout) -> tuple[Floats, Floats]:
+    rule, split = layout.problem.memory_limit, layout.problem.split_backward
+    held = rule.activation[layout.stage_of] / layout.problem.slices
+    freed = rule.freed_by_weight[layout.stage_of] / layout.problem.slices
+    kept = freed if split else np.zeros(layout.classes)
+    return np.where(layout.is_forward, held, kept - held), -kept
+
+
+def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
+    problem, stage = layout.problem, layout.stage_of
+    sending, link = np.zeros(layout.classes), np.full(layout.classes, -1)
+    sending[flat.source[crosses]] = flat.delay[crosses]
+    if problem.communication == "contended":
+        ends = layout.rank_of[flat.source[crosses]] * problem.placement.ranks + layout.rank_of[crosses]
+        link[flat.source[crosses]] = np.unique(ends, return_inverse=True)[1]
+    nothing = np.zeros(layout.classes)
+    choices, slices = problem.choices, problem.slices
+    copying = problem.occupied.require_offload()[stage] / slices if choices.offload else nothing
+    factors, least = _factors(layout)
+    return WideProblem(
+        recomputing=problem.occupied.recompute[stage] / slices,
+        recompute_keeps=problem.memory_limit.recompute_keeps[stage] / slices if layout.decides_mode else nothing,
+        copying=copying,
+        offloaded=problem.memory_limit.offloaded[stage] / slices if layout.decides_mode else nothing,
+        sending=sending,
+        link=link,
+        modes=np.array([1, choices.recompute, choices.offload], np.int64),
+        factors=factors,
+        least_factor=least,
+    )
+
+
+def _factors(layout: Layout) -> tuple[Floats, Floats]:
+    """The scenarios' factors by op, and the least of each rank, as the kernel has them."""
+    scenarios = layout.scenarios
+    if scenarios is None:
+        return np.zeros(0), np.zeros(0)
+    slices = layout.problem.slices
+    op_class, index = np.divmod(np.arange(layout.positions), layout.share)
+    microbatch = layout.microbatch_of(op_class, index)
+    part = layout.slice_of(op_class, index) if slices > 1 else 0
+    stage, backward = layout.stage_of[op_class], op_class % 2
+    rows = [scenarios.factors[kind, stage, microbatch, part] for kind in (backward, 2, 3)]
+    factors = np.moveaxis(np.stack(rows), -1, 0)
+    least = np.full((scenarios.runs, layout.problem.placement.ranks), np.inf)
+    for row in range(2):
+        for rank in range(least.shape[1]):
+            here = factors[:, row, layout.rank_of[op_class] == rank]
+            least[:, rank] = np.minimum(least[:, rank], here.min(axis=1))
+    return factors.ravel(), least.ravel()
+
+
+def room_for_timing(layout: Layout) -> CandidateTiming:
+    """Room for the kernels that time a candidate."""
+    ranks, classes, positions = len(layout.offsets) - 1, layout.classes, layout.positions
+    by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
+    real = [np.zeros(ranks) for _ in range(4)]
+    by_place = [np.zeros(positions, np.int64) for _ in range(4)]
+    timing = CandidateTiming(
+        cursor=by_rank[0],
+        pending=by_rank[1],
+        owed=by_rank[2],
+        clock=real[0],
+        held=real[1],
+        left=real[2],
+        begin=real[3],
+        stack=by_rank[3],
+        done=np.zeros(classes, np.int64),
+        waiting=np.zeros(classes, np.int64),
+        finish=np.zeros(classes * layout.share),
+        weights=by_place[0],
+        owes=by_place[1],
+        waited=by_place[2],
+        position=by_place[3],
+    )
+    return timing._replace(more=_room_for_more(layout)) if layout.is_wide else timing
+
+
+def _room_for_more(layout: Layout) -> WideTiming:
+    ranks, positions = len(layout.offsets) - 1, layout.positions
+    scenarios = layout.scenarios
+    by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
+    by_place = [np.zeros(positions, np.int64) for _ in range(6)]
+    return WideTiming(
+        begun=by_rank[0],
+        queued=by_rank[1],
+        left_in=by_rank[2],
+        ahead=by_rank[3],
+        out_free=np.zeros(ranks),
+        in_free=np.zeros(ranks),
+        looked=np.zeros(layout.classes, np.int64),
+        link_free=np.zeros(int(layout.flat.more.link.max(initial=-1)) + 1),
+        ran=by_place[0],
+        op_at=by_place[1],
+        queue=by_place[2],
+        offloads=by_place[3],
+        reloads=by_place[4],
+        copied=np.zeros(positions),
+        returned=np.zeros(positions),
+        gone=by_place[5],
+        values=np.zeros(0 if scenarios is None else scenarios.runs),
+    )
