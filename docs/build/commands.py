@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from cyclopts import App, Parameter
 
 from pipeplan.cli.app import command_line
+from pipeplan.cli.command_help import describe
 
 FOLDER = "reference/commands/"
 
@@ -19,23 +20,26 @@ VALUES: dict[Any, str] = {int: "N", float: "NUMBER", str: "TEXT", Path: "FILE"}
 
 INTRODUCTION = """# Commands
 
-Every command is the Python function of its name ([In Python](../python.md)) and takes the same names. `pipeplan
-COMMAND --help` prints what stands here.
+Every command is the Python function of the same name ([In Python](../python.md)) and takes the same options. `pipeplan
+COMMAND --help-all` prints the same reference.
 
 | command | does |
 |---|---|
 {rows}
 
-Exit codes: 0 done; 1 the answer is no: an invalid schedule, a limit that nothing keeps, gradients that differ; 2 the
-input is wrong. An error is one short paragraph on stderr; `--debug` shows where it was raised. With `--json`, stdout
-holds one JSON object and nothing else.
+Exit codes: 0 success; 1 a negative answer, such as an invalid schedule, an infeasible limit or gradients that differ; 2
+invalid input. An error is one short paragraph on stderr; `--debug` prints its traceback. With `--json`, stdout holds one
+JSON object and nothing else.
 """
 
 
 @cache
 def _commands() -> dict[str, App]:
-    app = command_line()
-    return {name: app[name] for name in app if not name.startswith("-")}
+    app = command_line("all")
+    names = [name for name in app if not name.startswith("-")]
+    for name in names:
+        describe(app, name)
+    return {name: app[name] for name in names}
 
 
 def names() -> list[str]:
@@ -45,7 +49,9 @@ def names() -> list[str]:
 
 def pages() -> Iterator[tuple[str, str]]:
     """The path and the text of each page."""
-    rows = "\n".join(f"| [`pipeplan {name}`]({name}.md) | {app.help} |" for name, app in _commands().items())
+    rows = "\n".join(
+        f"| [`pipeplan {name}`]({name}.md) | {app.help.splitlines()[0]} |" for name, app in _commands().items()
+    )
     yield f"{FOLDER}index.md", INTRODUCTION.format(rows=rows)
     for name, app in _commands().items():
         yield f"{FOLDER}{name}.md", _page(name, app)

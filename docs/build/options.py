@@ -19,6 +19,7 @@ from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.costs import (
     GROUPS,
+    SETTING_GROUPS,
     SETTINGS,
     CalibrationOptions,
     ConfiguredSettings,
@@ -126,8 +127,8 @@ def settings_markdown() -> str:
 
 
 def _sections() -> Iterator[str]:
-    for group, title in GROUPS.items():
-        yield f"## {title}\n"
+    for group in SETTING_GROUPS:
+        yield f"## {GROUPS[group]}\n"
         yield "| setting | shell | meaning | default | range |"
         yield "|---|---|---|---|---|"
         yield from (_row(setting) for setting in SETTINGS.values() if setting.group == group)

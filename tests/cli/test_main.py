@@ -325,7 +325,11 @@ def test_help_and_version(run):
     assert code == 0
     assert all(command in out for command in ("schedules", "simulate", "compare", "check", "export", "convert"))
     code, out, _ = run("simulate --help")
-    assert all(text in out for text in ("Shape", "Costs", "--num-stages", "-bw", "--memory-limit"))
+    assert all(
+        text in out for text in ("Shape", "Times", "--num-stages", "--memory-limit", "Example: pipeplan simulate")
+    )
+    assert "--op-gap" not in out
+    assert all(option in run("simulate --help-all")[1] for option in ("-bw", "--op-gap", "--static-bytes"))
     assert run("--version")[1].strip() == "0.1.0"
 
 

@@ -4,7 +4,12 @@ import subprocess
 from pathlib import Path
 
 import pipeplan
+from pipeplan.api.planning.options import PlanOptions
+from pipeplan.api.searching.options import ParetoOptions, SearchOptions
 from pipeplan.cli.app import command_line
+from pipeplan.cli.command_help import describe
+from pipeplan.costs import SETTINGS, RunOptions, table_of
+from pipeplan.costs.settings import SettingsTable
 from pipeplan.strategies import STRATEGIES
 
 
@@ -27,6 +32,35 @@ def test_sizes_have_units_in_the_shell_in_files_and_in_python(run):
 def test_help_is_a_command_too(run):
     assert run("help") == run("--help")
     assert run("help explain") == run("explain --help")
+    assert "\n\nAttributes every idle moment" in re.sub(" +\n", "\n", run("help explain")[1])
+
+
+def test_the_settings_of_shape_and_costs_have_a_help_of_their_own(run):
+    code, out, _ = run("help costs")
+    assert code == 0
+    shown = set(re.findall(r"--?\w[\w-]*", out))
+    assert {option for setting in SETTINGS.values() for option in setting.options} <= shown
+    assert "--output" not in shown
+    assert "'pipeplan help costs'" in run("simulate --help")[1]
+
+
+def test_a_command_is_described_by_the_same_sentence_everywhere():
+    app = command_line()
+    for command in app:
+        if not command.startswith("-") and command != "help":
+            summary = app[command].help
+            describe(app, command)
+            assert (app[command].help or "").splitlines()[0] == summary, command
+
+
+def test_a_help_text_ends_with_its_default():
+    for record in (SettingsTable, SearchOptions, ParetoOptions, PlanOptions, RunOptions):
+        for setting in table_of(record).values():
+            assert setting.help.endswith("."), setting.name
+            assert not re.match("(What|Which|How|Whether|Of|Who) ", setting.help), setting.name
+            assert setting.full_help.endswith(f"(default: {setting.default})." if setting.default else "."), (
+                setting.name
+            )
 
 
 def test_completion_is_installed_for_a_shell(run, tmp_path, monkeypatch):
@@ -79,6 +113,6 @@ def test_every_option_of_a_command_stands_in_its_help(run):
     assert "serve" in commands
     for command in commands:
         options = {argument.name for argument in app[command].assemble_argument_collection()}
-        _, out, _ = run(f"{command} --help")
+        _, out, _ = run(f"{command} --help-all")
         shown = set(re.findall(r"--?\w[\w-]*", out))
         assert (command, {name for name in options if name.startswith("--")} - shown) == (command, set())

@@ -19,7 +19,7 @@ def test_a_page_of_a_command_has_every_option_that_its_help_has(capsys, monkeypa
     monkeypatch.setenv("COLUMNS", "300")
     pages, seen = dict(commands.pages()), set[str]()
     for name in commands.names():
-        main([name, "--help"])
+        main([name, "--help-all"])
         options = re.findall(r"^│ \*? *((?:--[a-z][\w-]+ )+)", capsys.readouterr().out, re.MULTILINE)
         told = {option for each in options for option in each.split()}
         seen |= told

@@ -131,12 +131,12 @@ class CheckOptions(Options):
 
     trainer: str | None = option(
         kind="choice", title="Trainer", group="trainer", choices=RUNNERS, flags=("--for",),
-        help="The trainer that runs it: what it refuses, or would train on wrong gradients, is then a problem. Of PyTorch "
-        "the schedule is checked as it stands, of the others whether it can be exported to them.",
+        help="Trainer to check for: report what it refuses or would train with wrong gradients. For PyTorch the schedule "
+        "itself is checked, for the others whether it can be exported to them.",
     )  # fmt: skip
     trainer_version: str | None = option(
         kind="text", title="Release", group="trainer",
-        help=f"With trainer pytorch, its release (default: the installed one, else {TORCH_RELEASES[-1]}).",
+        help="Release of PyTorch, with --for pytorch.", default=f"the installed one, else {TORCH_RELEASES[-1]}",
     )  # fmt: skip
 
 

@@ -25,14 +25,14 @@ class RearrangementOptions(Options):
 
     split_backward: bool = option(
         False, kind="flag", title="Split backwards", group="order",
-        help="Split every full backward into one for the inputs and one for the weights.",
+        help="Split every full backward pass into one for the inputs and one for the weights.",
     )  # fmt: skip
     retime: bool = option(
-        False, kind="flag", title="Retime", group="order", help="Move weight gradients into idle steps before them."
+        False, kind="flag", title="Retime", group="order", help="Move weight gradients into earlier idle steps."
     )
     merge_backward: bool = option(
         False, kind="flag", title="Merge backwards", group="order",
-        help="Merge the two halves of a backward where they stand side by side.",
+        help="Merge adjacent halves of a backward pass.",
     )  # fmt: skip
 
     @property
@@ -47,7 +47,7 @@ class ConvertOptions(RearrangementOptions, LookOptions):
 
     trainer_version: str | None = option(
         kind="text", title="Release", group="trainer", default="the newest known one",
-        help="The release of the trainer whose settings are written.",
+        help="Release of the trainer.",
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ PICTURES = (
     Format(
         name="html",
         title="Interactive page, HTML",
-        help="A page to zoom and search in, which holds everything and needs no network.",
+        help="Self-contained page with zoom and search; needs no network.",
         ending=".html",
         media="text/html; charset=utf-8",
         draw=_page,
@@ -97,7 +97,7 @@ PICTURES = (
     Format(
         name="text",
         title="Picture in letters, text",
-        help="A picture in letters, for a terminal or a message.",
+        help="Plain-text diagram, for a terminal or a message.",
         ending=".txt",
         media="text/plain; charset=utf-8",
         draw=_letters,

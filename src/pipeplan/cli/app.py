@@ -10,76 +10,79 @@ from cyclopts import App, Parameter, Token
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
-from pipeplan.cli.command_help import register_help
+from pipeplan.cli.command_help import Extent, HelpPanels, describe, register_help
 from pipeplan.errors import InputError, PipeplanError
 
-_HELP = """The workbench for pipeline-parallel training schedules.
+_HELP = """Workbench for pipeline-parallel training schedules.
 
-- `pipeplan compare -p 4 -m 8` lists every schedule that fits, the fastest first
+- `pipeplan compare -p 4 -m 8` compares every schedule for 4 ranks and 8 microbatches
 - `pipeplan simulate zbv -p 4 -m 8` draws one of them
-- `pipeplan explain 1f1b -p 4 -m 8` says why its ranks idle, and what would help
-- `pipeplan plan --model config.json --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192` finds what to train with
+- `pipeplan explain 1f1b -p 4 -m 8` explains why its ranks idle, and what would help
+- `pipeplan plan --model config.json --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192` chooses the
+  configuration to train with
 
-Exit codes: 0 done; 1 the answer is no; 2 the input is wrong.
+Exit codes: 0 success; 1 a negative answer, such as an invalid schedule; 2 invalid input.
 """
 
 _COMMANDS = {
     "schedules": ("schedules", "List the schedules, or describe one.", "zbv"),
     "simulate": (
         "simulate",
-        "Times, bubble, memory, bound and picture of one schedule.",
+        "Simulate one schedule: times, bubble, memory, lower bound and picture.",
         "zbv -p 4 -m 8 --p2p-time 0.1",
     ),
-    "compare": (
-        "compare",
-        "Several schedules, or all that fit the shape, sorted by makespan.",
-        "-p 4 -m 8 -o all.html",
-    ),
-    "explain": ("explain", "Why each rank idles, and what would help.", "1f1b -p 4 -m 8"),
+    "compare": ("compare", "Compare schedules, the fastest first.", "-p 4 -m 8 -o all.html"),
+    "explain": ("explain", "Explain why each rank idles, and what would help.", "1f1b -p 4 -m 8"),
     "search": (
         "search",
-        "A better schedule under a memory limit, and how far from optimal it can be.",
+        "Search for a better schedule under a memory limit.",
         "-p 4 -m 8 --memory-limit 3act --seconds 10 -o best.csv",
     ),
-    "pareto": ("search", "The best schedule under each of several memory limits.", "-p 4 -m 8 --points 6 -o front.png"),
+    "pareto": ("search", "Find the Pareto front of time against memory.", "-p 4 -m 8 --points 6 -o front.png"),
     "steady-state": (
         "search",
-        "The cost of each further microbatch, in the long run.",
+        "Find the shortest repeating pattern: the time of each further microbatch.",
         "-p 4 --placement v --memory-limit 2.5act",
     ),
     "plan": (
         "plan",
-        "The configuration to train with: from a model, a cluster and a batch to degrees, schedule and flags.",
+        "Choose the configuration to train with, for a model, a cluster and a batch.",
         "--model llama3-70b --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192",
     ),
-    "estimate": ("estimate", "Step time and memory of given configurations, without a search.", "best.yaml"),
-    "catalogue": ("schedules", "List the models, GPUs and machines that have a name.", "gpus"),
-    "check": ("check", "Is this schedule right, and would it run?", "schedule.csv --for megatron"),
+    "estimate": ("estimate", "Estimate step time and memory of given configurations.", "best.yaml"),
+    "catalogue": ("schedules", "List the built-in models, GPUs and machines.", "gpus"),
+    "check": (
+        "check",
+        "Check that a schedule is valid, and that a trainer can run it.",
+        "schedule.csv --for megatron",
+    ),
     "export": ("export", "Write a schedule in another tool's format.", "zbv -p 4 -m 8 --to torch-csv -o zbv.csv"),
     "profile": (
         "run",
-        "Measure what a model's stages cost, as a config file.",
+        "Measure the costs of a model's stages, as a config file.",
         "1f1b -p 4 --model gpt-small -o costs.yaml",
     ),
     "calibrate": (
         "run",
-        "Measure what a GPU takes over what a plan expects of it.",
+        "Calibrate the planner to a GPU, or to the traces of a run.",
         "llama3-8b --gpu h100-sxm -o calibration.yaml",
     ),
     "run": (
         "run",
-        "Train a model with a schedule, measure it, and compare it with the prediction.",
+        "Train a model with a schedule, and compare the measured step with the prediction.",
         "zb-h1 -p 2 -m 4 --verify",
     ),
-    "diff": ("diff", "Planned against measured, op by op.", "1f1b run.json -c costs.yaml"),
+    "diff": ("diff", "Compare a planned with a measured timeline, op by op.", "1f1b run.json -c costs.yaml"),
     "convert": (
         "convert",
-        "Turn a file with a schedule, a timeline or costs into another format.",
+        "Convert a file with a schedule, a timeline or costs to another format.",
         "schedule.csv schedule.svg",
     ),
-    "serve": ("serve", "The web app: sliders, comparison and timeline in a browser.", "--open"),
+    "serve": ("serve", "Serve the web app: forms, comparisons and timelines in a browser.", "--open"),
 }
-"""The module of each command, what it does, and an example of what stands behind it."""
+"""Module, summary and example arguments of each command; its function's docstring begins with the summary."""
+
+_HELP_FLAGS = ("--help", "-h", "--help-all")
 
 OTHER_SPELLINGS = {
     ("search", "--pareto"): ("pareto",),
@@ -93,13 +96,21 @@ OTHER_SPELLINGS = {
 """Switches of a command that are other commands; what follows the switch stays in its place."""
 
 
-def command_line() -> App:
-    """All commands with their options, as help, completion and documentation read them."""
+def command_line(extent: Extent = "usual") -> App:
+    """Return all commands with their options, as help, completion and documentation read them.
+
+    Parameters
+    ----------
+    extent
+        Options that help texts show.
+    """
     app = App(
         name="pipeplan",
         help=_HELP,
         version=__version__,
         help_format="markdown",
+        help_flags=_HELP_FLAGS,
+        help_formatter=HelpPanels(extent),
         default_parameter=Parameter(negative=(), converter=_from_words),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
@@ -164,9 +175,11 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
         Called before an error is told; may raise what it came of.
     """
     given = list(arguments)
-    app = command_line()
+    app = command_line("all" if "--help-all" in given else "usual")
     try:
         given = _named(_spelled(given))
+        if given and given[0] in _COMMANDS and not {*given}.isdisjoint(_HELP_FLAGS):
+            describe(app, given[0])
         code = app(given, exit_on_error=False, print_error=False)
     except Exception as error:
         # The last resort: every error becomes a sentence and an exit code.

@@ -10,16 +10,15 @@ from pipeplan.cli.request import request
 
 @command
 def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: bool = False) -> int:
-    """Is this schedule right, and would it run?
+    """Check that a schedule is valid, and that a trainer can run it.
 
-    Structure, order, deadlock, channels, and with `--memory-limit` the memory of every rank. Notes say what is right here
-    but not everywhere, such as sends that must not block. Exits with 1 if anything is wrong.
+    Checks structure, order, deadlocks and channels, and with `--memory-limit` the memory of every rank. Notes name
+    requirements that not every runtime meets, such as sends that do not block. Exits with 1 if the schedule is invalid.
 
     Parameters
     ----------
     file
-        A CSV, JSON or text file that holds a schedule or a timeline, whose order is checked, or `-` for standard input; or a
-        schedule's name.
+        A CSV, JSON or text file with a schedule or a timeline, `-` for standard input, or a schedule's name.
     """
     asked = request((file,), settings)
     verdict = checked(file, options, asked.settings)

@@ -19,15 +19,15 @@ def compare(
     output: OutputOptions,
     json: bool = False,
 ) -> int:
-    """Several schedules, or all that fit the shape, sorted by makespan.
+    """Compare schedules, the fastest first.
 
-    Options that a schedule does not have, such as `--chunks`, are left out for it. Exits with 1 if none of the schedules is
-    within the memory limit.
+    Ignores an option such as `--chunks` for schedules that do not take it. Exits with 1 if no schedule fits in the memory
+    limit.
 
     Parameters
     ----------
     names
-        Schedules' names, or files. Default: all.
+        Names or files of schedules. Default: every schedule for these ranks and microbatches.
     """
     asked = request(names, settings, output)
     require_outputs(asked.outputs, ("record", "report", "pictures"), what="a comparison")

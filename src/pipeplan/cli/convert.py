@@ -13,17 +13,19 @@ from pipeplan.cli.options import command
 from pipeplan.errors import InputError
 from pipeplan.formats import STANDARD_INPUT
 
-_TARGET = Parameter(help=f"The file to write; its ending chooses the format: {' '.join(output_endings())}.")
+_TARGET = Parameter(help=f"File to write; its extension selects the format: {' '.join(output_endings())}.")
 
 
 @command
 def convert(source: Path, target: Annotated[Path, _TARGET], /, *, options: ConvertOptions) -> int:
-    """Turn a file that holds a schedule, a timeline or costs into another format; nothing is simulated.
+    """Convert a file with a schedule, a timeline or costs to another format.
+
+    Nothing is simulated.
 
     Parameters
     ----------
     source
-        A schedule, a timeline or costs (.csv, .json).
+        File with a schedule, a timeline or costs (.csv, .json).
     """
     if target == Path(STANDARD_INPUT):
         raise InputError("'-' is standard input: the output is a file, whose ending chooses the format")

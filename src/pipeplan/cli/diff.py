@@ -23,11 +23,11 @@ class FactorsOptions(Options):
 
     configuration: Path | None = option(
         kind="file", title="Configuration", group="calibration",
-        help="The file of the configuration that ran, as `pipeplan estimate` takes it.",
+        help="Configuration that ran, in the format of `pipeplan estimate`.",
     )  # fmt: skip
     calibration: Path | None = option(
         kind="file", title="Calibration", group="calibration",
-        help="Update these factors with what the run's stages took over what they should; made where it is missing.",
+        help="Calibration file to update with the ratio of measured to expected stage times; created if missing.",
     )  # fmt: skip
 
 
@@ -42,18 +42,18 @@ def diff(
     output: OutputOptions,
     json: bool = False,
 ) -> int:
-    """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
+    """Compare a planned with a measured timeline, op by op.
 
-    `--output` draws both timelines on one axis; an .html page also says in words what came out, and colours each op by its
-    measured over its planned time.
+    Attributes the difference of the makespans to op times and to waiting. `--output` draws both timelines on one axis; in an
+    .html page each op is coloured by the ratio of its measured to its planned time.
 
     Parameters
     ----------
     planned
-        A schedule (a name or a file), simulated on the costs given; or a timeline's file, as it stands.
+        Schedule (a name or a file), simulated with these costs, or the file of a timeline.
     measured
-        The timeline of a run (`pipeplan run -o FILE.json`), or the folder of its traces: of PyTorch's profiler, packed or
-        not, torchtitan's, or Nsight Systems' export. Of several steps and replicas, the timeline of median length.
+        Timeline of a run (`pipeplan run -o FILE.json`), or a folder of traces: of PyTorch's profiler (also compressed),
+        torchtitan, or an Nsight Systems export. Of several steps and replicas, the timeline of median length is taken.
     """
     asked = request((planned,), settings, output, reads=[measured])
     require_outputs(asked.outputs, ("record", "report", "pictures"), what="a diff")

@@ -20,21 +20,21 @@ class FileOptions(Options):
     """Where estimates go."""
 
     output: tuple[Path, ...] = option(
-        (), kind="files", title="Output", group="output", flags=("-o",), help="File for the estimates: .json."
+        (), kind="files", title="Output", group="output", flags=("-o",), help="JSON file to write the estimates to."
     )
 
 
 @command
 def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, json: bool = False) -> int:
-    """Step time and memory of given configurations, without a search, beside what was measured where the file says it.
+    """Estimate step time and memory of given configurations.
 
-    Exits with 1 if none can be estimated.
+    Shows measured values next to the estimates if the file has them. Exits with 1 if no configuration can be estimated.
 
     Parameters
     ----------
     file
-        YAML, TOML or JSON: one configuration, as `pipeplan plan -o best.yaml` writes it, or `rows` of them or of published
-        runs.
+        YAML, TOML or JSON file: one configuration, as `pipeplan plan -o best.yaml` writes it, or a list `rows` of
+        configurations or published runs.
     """
     output = beside.output
     require_outputs(output, ("record",), what="a table of estimates")

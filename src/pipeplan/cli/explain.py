@@ -19,16 +19,16 @@ def explain(
     output: OutputOptions,
     json: bool = False,
 ) -> int:
-    """Why each rank idles, what the critical path is made of, and what would help.
+    """Explain why each rank idles, and what would help.
 
-    Every idle moment has one reason, and the reasons of a rank add up to its idle time. What-ifs are simulated, not
-    estimated. A measured timeline is explained as it was measured.
+    Attributes every idle moment of a rank to one reason, shows what the critical path consists of, and simulates the
+    effect of changes. A measured timeline is explained with its measured times.
 
     Parameters
     ----------
     name
-        A schedule's name (see `pipeplan schedules`), a CSV or JSON file with a schedule or a timeline, or the folder of
-        a run's traces. Default: 1f1b.
+        Name of a schedule (see `pipeplan schedules`), a CSV or JSON file with a schedule or a timeline, or a folder of
+        traces. Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output)
     explanation = api.explained(asked.name, asked.settings)

@@ -21,8 +21,8 @@ else:
     FormatName: Any = Annotated[Literal[tuple(export_formats())] | str, Parameter(show_choices=False)]
 
 _FORMATS = "\n".join(f"- {each.name}: {each.help}" for each in export_formats().values())
-_TO = Parameter(group=OUTPUT, help=f"The format; without it they are listed.\n\n{_FORMATS}")
-_FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="The file; stdout without it.")
+_TO = Parameter(group=OUTPUT, help=f"Format to write; without it, list the formats.\n\n{_FORMATS}")
+_FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="File to write (default: stdout).")
 
 
 @command
@@ -37,13 +37,13 @@ def export(
 ) -> int:
     """Write a schedule in another tool's format.
 
-    A trainer's settings name a CSV with the order of ops, which is written too: beside `--output`, or by its name. Without
-    `--to` the formats are listed; where a schedule was to be exported, the exit code is then 2.
+    Settings of a trainer refer to a CSV file with the order of ops, which is written too. Without `--to`, lists the formats;
+    the exit code is then 2 if a schedule or an output file is given.
 
     Parameters
     ----------
     name
-        A schedule's name, or a CSV or JSON file that holds one. Default: 1f1b.
+        Name of a schedule, or a CSV or JSON file with one. Default: 1f1b.
     """
     if to is None:
         return _listed(asking=name is None and output is None)

@@ -14,6 +14,7 @@ from cyclopts import Group, Parameter, Token
 from cyclopts import convert as convert_as
 
 from pipeplan.costs import (
+    GROUPS,
     ConfiguredSettings,
     Options,
     Setting,
@@ -38,25 +39,11 @@ else:
     ScheduleName: Any = Annotated[Literal[tuple(STRATEGIES)] | str, Parameter(show_choices=False)]
     """Schedule names that the shell completes; any other text is accepted as the path of a file."""
 
-OUTPUT = Group("Input and output", sort_key=9)
-"""What is read and written, below the other groups."""
+_GROUPS = {group: Group(title, sort_key=place) for place, (group, title) in enumerate(GROUPS.items())}
+"""Panels of the help."""
 
-_TITLES = {
-    "Search": ("search",),
-    "Order of ops": ("order",),
-    "What to train": ("training",),
-    "What to choose by": ("choosing",),
-    "Calibration": ("calibration",),
-    "How long, and where": ("work",),
-    "Settings of a trainer": ("trainer",),
-    "Shape": ("shape", "more"),
-    "Costs": ("times", "details"),
-    "Memory": ("memory",),
-}
-_GROUPS = {
-    group: Group(title, sort_key=place) for place, (title, groups) in enumerate(_TITLES.items()) for group in groups
-} | {"output": OUTPUT}
-"""Where the help lists the options of each group."""
+OUTPUT = _GROUPS["output"]
+"""Panel of input and output, below the others."""
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:
@@ -256,7 +243,7 @@ class PictureOptions(LookOptions):
 
     no_visualization: bool = option(
         False, kind="flag", title="No pictures", group="output",
-        help="Draw nothing except --output files, and nothing in the terminal.",
+        help="Draw nothing except --output files.",
     )  # fmt: skip
 
 
@@ -266,8 +253,8 @@ class OutputOptions(PictureOptions):
 
     output: tuple[Path, ...] = option(
         (), kind="files", title="Output", group="output", flags=("-o",),
-        help="File to write; repeatable. The ending chooses the format, such as .png, .svg, .html, .csv or .json; an "
-        "unknown ending lists all.",
+        help="File to write; repeatable. The extension selects the format, such as .png, .svg, .html, .csv or .json; an "
+        "unknown extension lists all.",
     )  # fmt: skip
 
 
@@ -327,5 +314,5 @@ def _switch(text: str) -> Any:
     return Annotated[bool, Parameter(help=text, group=OUTPUT, show_default=False, negative=())]
 
 
-_JSON = _switch("One JSON object on stdout, and nothing else there.")
-_DEBUG = _switch("Show the traceback of an error.")
+_JSON = _switch("Print one JSON object on stdout, and nothing else.")
+_DEBUG = _switch("Print the traceback of an error.")

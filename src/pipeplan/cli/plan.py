@@ -34,28 +34,28 @@ class PlanOutputOptions(LookOptions):
 
     flags: str | None = option(
         kind="text", title="Flags", group="output",
-        help="Plan for this trainer and print its flags, with step time, memory and notes on stderr: "
+        help="Plan for this trainer and print only its flags, with step time, memory and notes on stderr: "
         f"{', '.join(TRAINERS)}.",
     )  # fmt: skip
     trainer_version: str | None = option(
-        kind="text", title="Release", group="output", default="the newest known one that pip installs",
-        help="Release of the trainer of --flags, such as 0.19 of megatron or main of torchtitan.",
+        kind="text", title="Release", group="output", default="the newest known release on PyPI",
+        help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )  # fmt: skip
     output: tuple[Path, ...] = option(
         (), kind="files", title="Output", group="output", flags=("-o",),
-        help="The ending chooses: .json everything; .png .svg .pdf front, time and memory; .yaml the best configuration, "
-        "for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the schedule; .searched.csv "
-        "a better order, where one was found; repeatable.",
+        help="File to write; repeatable. The extension selects the content: .json everything; .png .svg .pdf front, time "
+        "and memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
+        "schedule; .searched.csv a better order, if one was found.",
     )  # fmt: skip
 
 
 @command
 def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False) -> int:
-    """The configuration to train with: from a model, a cluster and a batch to degrees, schedule, layout and flags.
+    """Choose the configuration to train with, for a model, a cluster and a batch.
 
-    Tries every legal combination of degrees, schedules, layouts and recomputation that no bound rules out, and says why the
-    others lost, where time and memory go, what would change the choice, and how sure that is. Exits with 1 if nothing fits.
-    Ctrl-C ends it with the best so far.
+    Evaluates every valid combination of parallelism degrees, schedule, layout and recomputation that no bound rules out.
+    Reports the best one with its trainer flags, why the others lose, where time and memory go, what would change the choice,
+    and how certain it is. Exits with 1 if nothing fits. Ctrl-C ends the search with the best plan so far.
     """
     flags, trainer_version, output = beside.flags, beside.trainer_version, beside.output
     if flags is not None and json:

@@ -36,7 +36,10 @@ class TraceOptions(Options):
     """Where a run's trace goes."""
 
     trace: Path | None = option(
-        kind="file", title="Trace", group="training", help="Write the measured timeline as a Chrome/Perfetto trace."
+        kind="file",
+        title="Trace",
+        group="training",
+        help="File for the measured timeline, as a Chrome or Perfetto trace.",
     )
 
 
@@ -46,10 +49,10 @@ class SourceOptions(Options):
 
     source: Path | None = option(
         kind="file", title="Traces", group="training", flags=("--from",),
-        help="Traces of a run, to take the costs from: their folder, or a file of `pipeplan run`.",
+        help="Traces of a run to read costs from instead of measuring: a folder, or a file of `pipeplan run`.",
     )  # fmt: skip
     output: Path | None = option(
-        kind="file", title="Output", group="output", flags=("-o",), help="The file of costs or factors: .yaml or .json."
+        kind="file", title="Output", group="output", flags=("-o",), help="File to write, .yaml or .json."
     )
 
     @property
@@ -64,10 +67,10 @@ class FactorOptions(SourceOptions):
 
     gpu: str | None = option(
         kind="text", title="GPU", group="calibration", longest=4096,
-        help="Whose data sheet is corrected: its name, or a cluster's file with one of your own.",
+        help="GPU to calibrate: a name, or a cluster file that describes your own.",
     )  # fmt: skip
     calibration: Path | None = option(
-        kind="file", title="Calibration", group="calibration", help="With --from: what is known already."
+        kind="file", title="Calibration", group="calibration", help="Existing calibration file to update, with --from."
     )
 
 
@@ -82,16 +85,16 @@ def run(
     output: OutputOptions,
     json: bool = False,
 ) -> int:
-    """Train a model with a schedule, measure it, and compare it with the prediction. Needs PyTorch (`pipeplan[pytorch]`).
+    """Train a model with a schedule, and compare the measured step with the prediction.
 
-    Starts a process for each rank on this host, or joins the torchrun job that it is started in. Without costs it measures
-    the model first, to predict from. `--output` writes the measured timeline. Exits with 1 if
-    gradients differ, or a rank dies or hangs.
+    Starts a process per rank on this host, or joins the torchrun job that it runs in. Without costs it profiles the model
+    first. `--output` writes the measured timeline. Needs PyTorch (`pipeplan[pytorch]`). Exits with 1 if gradients differ, or
+    a rank dies or hangs.
 
     Parameters
     ----------
     name
-        A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
+        Name of a schedule (see `pipeplan schedules`), or a CSV or JSON file with one. Default: 1f1b.
     """
     traces = () if trace.trace is None else (trace.trace,)
     names = () if name is None else (name,)
@@ -121,16 +124,15 @@ def profile(
     settings: LineSettings,
     json: bool = False,
 ) -> int:
-    """Measure what a model's stages cost, as a config file for the other commands. Needs PyTorch (`pipeplan[pytorch]`).
+    """Measure the costs of a model's stages, as a config file.
 
-    Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds. With `--from` they
-    are taken from the traces of a run, which needs no PyTorch. `pipeplan calibrate` corrects what `pipeplan plan` expects of
-    a GPU.
+    All ranks measure their stages at the same time. Times are medians in milliseconds. Needs PyTorch (`pipeplan[pytorch]`),
+    except with `--from`, which reads the costs from the traces of a run. Pass the file to other commands with `-c`.
 
     Parameters
     ----------
     name
-        A schedule whose placement says which rank holds each stage. Default: 1f1b.
+        Schedule whose placement assigns stages to ranks. Default: 1f1b.
     """
     source = beside.source
     for path in beside.outputs:
@@ -148,12 +150,15 @@ def profile(
 
 @command
 def calibrate(model: str, /, *, options: CalibrationOptions, beside: FactorOptions, json: bool = False) -> int:
-    """Hold the kernels of one GPU, or the stages of a run, against what `pipeplan plan` expects: its `--calibration`.
+    """Calibrate the planner to a GPU, or to the traces of a run.
+
+    Measures how much longer kernels or stages take than the planner expects. Pass the file to `pipeplan plan` with
+    `--calibration`.
 
     Parameters
     ----------
     model
-        The model whose kernels are measured: a preset or a config.json. With --from: the file of the configuration that ran.
+        Model whose kernels are measured: a preset or a config.json. With --from: the file of the configuration that ran.
     """
     for path in beside.outputs:
         require_calibration_file(path)

@@ -20,12 +20,14 @@ def schedules(
     looks: PictureOptions,
     json: bool = False,
 ) -> int:
-    """List the schedules, or describe one: its picture, shapes, formulas, paper, figures on a few shapes, and its idea.
+    """List the schedules, or describe one.
+
+    A description has a picture, the supported shapes, bubble and memory formulas, the paper, and the idea.
 
     Parameters
     ----------
     name
-        A schedule's name. Default: all.
+        Name of a schedule. Default: all.
     """
     found = api.schedules(name)
     if json:
@@ -39,14 +41,14 @@ def schedules(
 
 @command
 def catalogue(*names: Literal["models", "gpus", "machines"], json: bool = False) -> int:
-    """List what has a name: the models and GPUs that `pipeplan plan` takes, and the machines of `--machine`.
+    """List the built-in models, GPUs and machines.
 
-    Machines say what ranks lose on them between ops and at the end of a step, and the runs that say so.
+    `pipeplan plan` takes the models and GPUs; `--machine` takes the machines, which are overhead presets fitted to runs.
 
     Parameters
     ----------
     names
-        What to list. Default: all.
+        Catalogues to list. Default: all.
     """
     lists: dict[str, Callable[[], Any]] = {
         "models": api.models,

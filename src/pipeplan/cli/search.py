@@ -19,10 +19,10 @@ from pipeplan.cli.search_progress import ProgressLine, keep_best
 
 @command
 def search(*, options: SearchOptions, settings: LineSettings, output: OutputOptions, json: bool = False) -> int:
-    """A better schedule for these costs, under a memory limit, and how far from optimal it can be.
+    """Search for a better schedule under a memory limit.
 
-    Starts from every published schedule that fits and anneals the order of its ops. Ctrl-C ends the search with the best so
-    far, which `--output` keeps on disk all the while.
+    Starts from every published schedule that fits, improves the order of its ops by simulated annealing, and proves a lower
+    bound. Ctrl-C ends the search with the best schedule so far, which `--output` writes while the search runs.
     """
     asked = _request(options, settings, output)
     with _progress(asked, [path for path in asked.outputs if holds_schedule(path)], quiet=json) as progress:
@@ -39,7 +39,10 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
 
 @command
 def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOptions, json: bool = False) -> int:
-    """The whole trade-off of time against memory: the best schedule under each of several memory limits, and under none."""
+    """Find the Pareto front of time against memory.
+
+    Searches for the best schedule under each of several memory limits, and without a limit.
+    """
     asked = _request(options, settings, output)
     require_outputs(asked.outputs, ("record", "front picture"), what="a front")
     with _progress(asked, [], quiet=json) as line:
@@ -56,7 +59,10 @@ def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOpti
 def steady_state(
     *, options: SteadyStateOptions, settings: LineSettings, output: OutputOptions, json: bool = False
 ) -> int:
-    """The cost of each further microbatch: the shortest period of a schedule that repeats, and a lower bound on it."""
+    """Find the shortest repeating pattern: the time of each further microbatch.
+
+    Proves a lower bound on the period of every repeating schedule, too.
+    """
     asked = request((), settings, output)
     require_outputs(asked.outputs, ("record",), what="a steady state")
     found = steady_state_found(options, asked.settings)

@@ -17,20 +17,24 @@ class ServeOptions(Options):
 
     host: str = option(
         "127.0.0.1", kind="text", title="Host", group="output", longest=400,
-        help="The address to listen on. Others than loopback are open to everyone who can reach them; there is no password.",
+        help="Address to listen on. Any address except loopback is open to everyone who can reach it; there is no password.",
     )  # fmt: skip
     port: int = option(
-        PORT, kind="count", title="Port", group="output", help="The port; 0 for a free one.", range=Range(0, most=65_535)
+        PORT, kind="count", title="Port", group="output", help="Port to listen on; 0 for any free one.",
+        range=Range(0, most=65_535),
     )  # fmt: skip
     open: bool = option(False, kind="flag", title="Open", group="output", help="Open the page in a browser.")
     allow_host: tuple[str, ...] = option(
         (), kind="names", title="Names", group="output", longest=400,
-        help="Another name that the server is known by, for a proxy before it; repeatable.",
+        help="Further host name of the server, such as that of a reverse proxy; repeatable.",
     )  # fmt: skip
 
 
 @command
 def serve(*, options: ServeOptions) -> int:
-    """The web app: sliders, comparison, timeline, reasons and downloads in a browser. It needs the extra `web`."""
+    """Serve the web app: forms, comparisons and timelines in a browser.
+
+    Needs the extra `web` (`pipeplan[web]`).
+    """
     serve_app(options.host, options.port, open_page=options.open, tell=tell, names=options.allow_host)
     return 0

@@ -19,15 +19,15 @@ def simulate(
     output: OutputOptions,
     json: bool = False,
 ) -> int:
-    """Times, bubble, memory, bound and picture of one schedule.
+    """Simulate one schedule: times, bubble, memory, lower bound and picture.
 
-    The picture in letters comes first, in colours where it is a terminal, then the table. Without `--output` and `--json`
-    it also draws `pipeline_NAME.png`; `--no-visualization` leaves both out. Exits with 1 if a rank is over its memory limit.
+    Prints a plain-text diagram and a table. Without `--output` and `--json` it also draws `pipeline_NAME.png`;
+    `--no-visualization` omits both pictures. Exits with 1 if a rank exceeds its memory limit.
 
     Parameters
     ----------
     name
-        A schedule's name (see `pipeplan schedules`), a CSV, JSON or text file that holds one, or `-` for standard input.
+        Name of a schedule (see `pipeplan schedules`), a CSV, JSON or text file with one, or `-` for standard input.
         Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output, draws=not json)

@@ -14,8 +14,10 @@ from pipeplan.costs.limits import Limits, parse_limit, parse_size
 from pipeplan.costs.machines import MACHINES, Machine
 from pipeplan.costs.options import (
     COUNT,
+    FOLDED_GROUPS,
     GROUPS,
     POSITIVE,
+    SETTING_GROUPS,
     Group,
     Options,
     Range,
@@ -56,12 +58,14 @@ from pipeplan.costs.work_options import (
 __all__ = [
     "ALIASES",
     "COUNT",
+    "FOLDED_GROUPS",
     "GROUPS",
     "MACHINES",
     "MOST_SECONDS",
     "POSITIVE",
     "SEED",
     "SETTINGS",
+    "SETTING_GROUPS",
     "SETTING_NAMES",
     "WORKERS",
     "CalibrationOptions",

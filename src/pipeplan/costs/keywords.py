@@ -50,12 +50,12 @@ class SettingsTableKeywords(TypedDict, total=False):
     op_gap: float | None
     message_time: float | None
     step_time: float | None
+    memory_limit: float | str | Sequence[float | str] | None
     activation_bytes: GivenSizes | None
     weight_activation_bytes: GivenSizes | None
     recompute_bytes: GivenSizes | None
     offload_bytes: GivenSizes | None
     static_bytes: GivenSizes | None
-    memory_limit: float | str | Sequence[float | str] | None
     group_size: int | None
     slices: int | None
     variant: str | None

@@ -57,18 +57,33 @@ them; ``layers``: costs of each; ``layout``: how many of them each stage has; ``
 ``model``: a name, or a model of PyTorch's; ``object``: text, or in Python what is checked where it is read."""
 
 Group = Literal[
-    "shape", "times", "details", "memory", "more", "training", "choosing", "work", "search", "order", "trainer",
-    "calibration", "output",
+    "search", "order", "training", "choosing", "work", "calibration", "trainer", "shape", "times", "memory", "details",
+    "held", "more", "output",
 ]  # fmt: skip
 
 GROUPS: dict[Group, str] = {
+    "search": "Search",
+    "order": "Order of ops",
+    "training": "Training",
+    "choosing": "Objective and limits",
+    "work": "Budget and workers",
+    "calibration": "Calibration",
+    "trainer": "Trainer",
     "shape": "Shape",
     "times": "Times",
-    "details": "More about times and transfers",
     "memory": "Memory",
+    "details": "More about times and transfers",
+    "held": "More about memory",
     "more": "More about shapes",
+    "output": "Input and output",
 }
-"""The groups that settings are shown in, in their order, with their titles."""
+"""Titles of the groups of options, in the order in which help, forms and the reference show them."""
+
+FOLDED_GROUPS: tuple[Group, ...] = ("details", "held", "more")
+"""Groups of settings that help and forms show only on request."""
+
+SETTING_GROUPS: tuple[Group, ...] = ("shape", "times", "memory", *FOLDED_GROUPS)
+"""Groups of the settings of shape and costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +216,8 @@ class Setting:
 
     @property
     def full_help(self) -> str:
-        """``help`` with what holds where nobody says."""
-        return f"{self.help} Default: {self.default}." if self.default else self.help
+        """``help``, with the default at its end."""
+        return f"{self.help.removesuffix('.')} (default: {self.default})." if self.default else self.help
 
     @property
     def noun(self) -> str:
@@ -333,7 +348,7 @@ def _fault_of_type(about: Setting, number: Any) -> str | None:
 
 
 def _error_of(about: Setting) -> type[InputError]:
-    if about.group not in GROUPS:
+    if about.group not in SETTING_GROUPS:
         return InputError
     return ShapeError if about.kind == "count" else CostError
 

@@ -36,166 +36,169 @@ class SettingsTable(Options):
     """
 
     ranks: int | None = option(
-        kind="count", title="Ranks", group="shape", help="Pipeline ranks, p.", default="4", range=RANKS,
+        kind="count", title="Ranks", group="shape", help="Number of pipeline ranks, p.", default="4", range=RANKS,
         aliases=("num_devices", "num_ranks"), flags=("-p",), slider=(1, 64, 1),
     )  # fmt: skip
     microbatches: int | None = option(
-        kind="count", title="Microbatches", group="shape", help="Microbatches of a step, m.", default="8", range=COUNT,
-        aliases=("num_batches", "num_microbatches"), flags=("-m", "-b"), slider=(1, 256, 1),
+        kind="count", title="Microbatches", group="shape", help="Number of microbatches per step, m.", default="8",
+        range=COUNT, aliases=("num_batches", "num_microbatches"), flags=("-m", "-b"), slider=(1, 256, 1),
     )  # fmt: skip
     chunks: int | None = option(
-        kind="count", title="Chunks a rank", group="shape", help="Chunks a rank, v.", default="its own",
+        kind="count", title="Chunks per rank", group="shape", help="Model chunks per rank, v.", default="the schedule's own",
         range=COUNT, aliases=("num_chunks",), flags=("-v",), slider=(1, 8, 1),
     )  # fmt: skip
     stages: int | None = option(
-        kind="count", title="Stages", group="shape", help="Stages: ranks x chunks; alone it sets the ranks.",
+        kind="count", title="Stages", group="shape", help="Number of stages, ranks x chunks; alone it sets the ranks.",
         range=COUNT, aliases=("num_stages",), flags=("-s",), in_form=False,
     )  # fmt: skip
     forward_times: Times | None = option(
-        kind="per_stage", title="Forward, F", group="times", help="Time of a forward: one number, or one per stage.",
+        kind="per_stage", title="Forward, F", group="times", help="Time of a forward pass: one number, or one per stage.",
         default="1", unit="time", range=POSITIVE, flags=("-f",), slider=(0.05, 5, 0.05),
     )  # fmt: skip
     backward_times: Times | None = option(
-        kind="per_stage", title="Full backward, B", group="details", help="Time of a full backward.",
+        kind="per_stage", title="Full backward, B", group="details", help="Time of a full backward pass.",
         default="I + W, or twice the forward", unit="time", range=POSITIVE, flags=("-bw",),
         hint="With I and W empty, each is half of it.",
     )  # fmt: skip
     backward_input_times: Times | None = option(
-        kind="per_stage", title="Backward for inputs, I", group="times", help="Time of the backward for the inputs.",
-        default="half the full one", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
+        kind="per_stage", title="Backward for inputs, I", group="times", help="Time of the backward pass for the inputs.",
+        default="half the full backward", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
     )  # fmt: skip
     backward_weight_times: Times | None = option(
-        kind="per_stage", title="Backward for weights, W", group="times", help="Time of the backward for the weights.",
-        default="half the full one", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
+        kind="per_stage", title="Backward for weights, W", group="times", help="Time of the backward pass for the weights.",
+        default="half the full backward", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
     )  # fmt: skip
     overlap_times: Times | None = option(
         kind="per_stage", title="Overlapped F and B", group="details",
-        help="Time of a forward overlapped with a backward.", default="their sum", unit="time", range=POSITIVE,
+        help="Time of a forward pass overlapped with a backward pass.", default="their sum", unit="time", range=POSITIVE,
     )  # fmt: skip
     recompute: str | tuple[int, ...] = option(
         "none", kind="stages", title="Recompute", group="details",
-        help="Stages that recompute their activations before the backward: none, all, or such as 0-3,6.",
-        default="none", hint="none, all, or stages such as 0-3,6.", longest=200_000,
+        help="Stages that recompute their activations before the backward pass: none, all, or a list such as 0-3,6.",
+        default="none", hint="none, all, or a list of stages such as 0-3,6.", longest=200_000,
     )  # fmt: skip
     recompute_times: Times | None = option(
         kind="per_stage", title="Recomputation, R", group="details", help="Time of a recomputation.",
-        default="the forward's", unit="time", range=POSITIVE,
+        default="the forward time", unit="time", range=POSITIVE,
     )  # fmt: skip
     offload: str | tuple[int, ...] = option(
         "none", kind="stages", title="Offload", group="details",
-        help="Stages that copy their activations to the host and back before the backward: none, all, or such as 0-3,6.",
-        default="none", hint="none, all, or stages such as 0-3,6; needs a bandwidth or a time.", longest=200_000,
+        help="Stages that offload activations to the host until the backward pass: none, all, or a list such as 0-3,6.",
+        default="none", hint="none, all, or a list of stages such as 0-3,6; needs a bandwidth or a time.", longest=200_000,
     )  # fmt: skip
     offload_times: Times | None = option(
         kind="per_stage", title="Copy to the host", group="details",
-        help="Time of the copy of a microbatch's offloaded activations to the host, and of the one back.",
-        default="offloaded bytes over the bandwidth", unit="time", range=NOT_NEGATIVE,
+        help="Time to copy the offloaded activations of a microbatch to the host, and again to copy them back.",
+        default="offloaded bytes / bandwidth", unit="time", range=NOT_NEGATIVE,
     )  # fmt: skip
     offload_bandwidth: float | None = option(
-        kind="number", title="Bandwidth to the host, bytes a time", group="details",
-        help="Bytes that a rank copies to its host in a unit of time; as many come back at once.",
+        kind="number", title="Bandwidth to the host, bytes per unit of time", group="details",
+        help="Bandwidth between a rank and its host in each direction, in bytes per unit of time.",
         default="none", unit="bytes in a unit of time", range=POSITIVE,
     )  # fmt: skip
     times_per: TimesPer = option(
-        "rank", kind="choice", title="One number is for", group="details", choices=get_args(TimesPer),
-        help="What one number is for: all the chunks of a rank together (rank), or each stage.", default="rank",
-        hint="All the chunks of a rank together, or each stage.",
+        "rank", kind="choice", title="A single time is for", group="details", choices=get_args(TimesPer),
+        help="Scope of a time given as one number: all chunks of a rank together (rank), or each stage.", default="rank",
+        hint="All chunks of a rank together, or each stage.",
     )  # fmt: skip
     pad_times: bool = option(
-        False, kind="flag", title="Make lists fit", group="details",
-        help="Repeat the last value of a list that is too short, cut one that is too long.",
-        hint="Repeat the last value of a list that is too short, cut a longer one.",
+        False, kind="flag", title="Pad short lists", group="details",
+        help="Repeat the last value of a list that is too short, and truncate one that is too long.",
+        hint="Repeat the last value of a list that is too short; truncate a longer one.",
     )  # fmt: skip
     time_unit: str = option(
-        "", kind="text", title="Unit of the times", group="details", help="Unit of the times, for labels: us, ms, s.",
+        "", kind="text", title="Unit of the times", group="details", help="Unit of all times, such as us, ms or s.",
         default="none", hint="Such as us or ms.", longest=12,
     )  # fmt: skip
     costs_name: str = option(
         "", kind="text", title="Name of the costs", group="details", in_form=False, longest=80,
-        help="What pictures call the costs.", default="the config file's name",
+        help="Name of the costs in pictures.", default="the config file's name",
     )  # fmt: skip
     layers: tuple[Layer, ...] | None = option(
         kind="layers", title="Layers", group="details", in_form=False,
-        help="Costs per layer instead of per stage; in the shell, a file with a list of them.", default="none",
+        help="Costs per layer instead of per stage; in the shell, a file that lists them.", default="none",
     )  # fmt: skip
     layers_per_stage: tuple[int, ...] | None = option(
         kind="layout", title="Layers of each stage", group="details", in_form=False,
-        help="How many layers each stage has.", default="the slowest stage as fast as can be",
+        help="Number of layers of each stage.", default="the split with the fastest slowest stage",
     )  # fmt: skip
     p2p_time: float = option(
         0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
     )  # fmt: skip
     p2p_bytes: float = option(
-        0.0, kind="number", title="Bytes of a transfer", group="details", help="Bytes of a transfer, such as 64MiB.",
+        0.0, kind="number", title="Bytes of a transfer", group="details", help="Size of a transfer, such as 64MiB.",
         default="0", unit="bytes", range=NOT_NEGATIVE,
     )  # fmt: skip
     p2p_bandwidth: float | None = option(
-        kind="number", title="Bandwidth, bytes a time", group="details", help="Bytes a link carries in a unit of time.",
+        kind="number", title="Bandwidth, bytes per unit of time", group="details",
+        help="Bandwidth of a link between ranks, in bytes per unit of time.",
         default="unlimited", unit="bytes in a unit of time", range=POSITIVE,
     )  # fmt: skip
     communication: Communication = option(
         "edge", kind="choice", title="A transfer", group="details", choices=get_args(Communication), default="edge",
-        help="What a transfer delays: what waits for it (edge), both ranks (blocking), the link's next one (contended).",
-        hint="edge: delays what waits for it; blocking: occupies both ranks; contended: one at a time on a link.",
+        help="Model of transfers: each delays only its receiver (edge), occupies both ranks (blocking), or occupies the "
+        "link (contended).",
+        hint="edge: delays only the receiver; blocking: occupies both ranks; contended: one transfer at a time per link.",
     )  # fmt: skip
     machine: str = option(
         NO_MACHINE, kind="choice", title="Machine", group="details", choices=(NO_MACHINE, *MACHINES), default=NO_MACHINE,
-        help="Sets what is lost between ops and at the end of a step to what runs on this machine were fitted to.",
-        hint="What its runs lose between ops; in the unit of the times, which it needs.",
+        help="Overhead preset fitted to runs on this machine; needs a time unit.",
+        hint="Overhead preset fitted to runs on this machine; needs a unit of the times.",
     )  # fmt: skip
     op_gap: float | None = option(
-        kind="number", title="Gap before every op", group="details", default="0, or the machine's", unit="time",
-        help="What every op takes from its rank before it starts: launching its kernels, the framework's own work.",
+        kind="number", title="Overhead per op", group="details", default="0, or the machine's", unit="time",
+        help="Fixed overhead before each op: kernel launches and the framework's own work.",
         range=NOT_NEGATIVE,
     )  # fmt: skip
     message_time: float | None = option(
-        kind="number", title="A message takes from a rank", group="details", default="0, or the machine's", unit="time",
-        help="What every message to or from another rank takes from the rank at either end.", range=NOT_NEGATIVE,
+        kind="number", title="Overhead per message", group="details", default="0, or the machine's", unit="time",
+        help="Fixed overhead per message, paid by both ranks.", range=NOT_NEGATIVE,
     )  # fmt: skip
     step_time: float | None = option(
-        kind="number", title="End of a step", group="details", default="0, or the machine's", unit="time",
-        help="What a step adds behind its last op: optimizer, barrier, data-parallel reduction; not in the makespan.",
+        kind="number", title="Time after the last op", group="details", default="0, or the machine's", unit="time",
+        help="Time added after the last op, outside the makespan: optimizer, barrier, data-parallel reduction.",
         range=NOT_NEGATIVE,
+    )  # fmt: skip
+    memory_limit: float | str | tuple[float | str, ...] | None = option(
+        kind="limit", title="Memory limit per rank", group="memory", default="none", unit="bytes or activations",
+        help="Memory limit: bytes, a size such as 12GiB, or activations such as 8act; one for all ranks, or one per rank.",
+        hint="12GiB, bytes or 8act.",
     )  # fmt: skip
     activation_bytes: Times | None = option(
         kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=DIVISOR,
-        help="Bytes that one microbatch holds, such as 2GiB: on all the chunks of a rank together, or one number per stage.",
+        help="Activation memory of one microbatch, such as 2GiB: one number for all chunks of a rank, or one per stage.",
     )  # fmt: skip
     weight_activation_bytes: Times | None = option(
-        kind="per_stage", title="The part that only W frees", group="memory", default="all of them", unit="bytes",
-        help="The part of the activation bytes that only the weight backward frees.", range=NOT_NEGATIVE,
+        kind="per_stage", title="Part that only W frees", group="held", default="all", unit="bytes",
+        help="Part of the activation bytes that only the backward pass for the weights frees.", range=NOT_NEGATIVE,
     )  # fmt: skip
     recompute_bytes: Times | None = option(
-        kind="per_stage", title="The part that a recomputed forward keeps", group="memory", default="0", unit="bytes",
-        help="The part of the activation bytes that a forward keeps where it is recomputed: what it starts from.",
+        kind="per_stage", title="Part kept when recomputing", group="held", default="0", unit="bytes",
+        help="Part of the activation bytes that a recomputed stage keeps: its input.",
         range=NOT_NEGATIVE,
     )  # fmt: skip
     offload_bytes: Times | None = option(
-        kind="per_stage", title="The part that is offloaded", group="memory", default="all of them", unit="bytes",
-        help="The part of the activation bytes that is copied to the host where a microbatch is offloaded.",
+        kind="per_stage", title="Part that is offloaded", group="held", default="all", unit="bytes",
+        help="Part of the activation bytes that an offloaded stage copies to the host.",
         range=NOT_NEGATIVE,
     )  # fmt: skip
     static_bytes: Times | None = option(
-        kind="per_stage", title="Static bytes", group="memory", default="0", unit="bytes", range=NOT_NEGATIVE,
-        help="Bytes of parameters, gradients and optimizer state.",
-    )  # fmt: skip
-    memory_limit: float | str | tuple[float | str, ...] | None = option(
-        kind="limit", title="Limit of every rank", group="memory", default="none", unit="bytes or activations",
-        help="Memory limit: bytes, 12GiB, or activations, 8act; one, or one per rank.", hint="12GiB, bytes or 8act.",
+        kind="per_stage", title="Static bytes", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        help="Memory of parameters, gradients and optimizer state.",
     )  # fmt: skip
     group_size: int | None = option(
-        kind="count", title="Group size", group="more", help="Microbatches in a group of an interleaved schedule.",
-        default="the ranks", range=COUNT, flags=("-g",), hint="Of interleaved schedules.",
+        kind="count", title="Group size", group="more", help="Microbatches per group of an interleaved schedule.",
+        default="the number of ranks", range=COUNT, flags=("-g",), hint="For interleaved schedules.",
     )  # fmt: skip
     slices: int | None = option(
-        kind="count", title="Slices", group="more", help="Slices of a microbatch's sequence, for seq1f1b.",
-        default="2", range=COUNT, hint="Of a sequence, for seq1f1b.",
+        kind="count", title="Slices", group="more", help="Slices per sequence, for seq1f1b.",
+        default="2", range=COUNT, hint="Slices per sequence, for seq1f1b.",
     )  # fmt: skip
     variant: str | None = option(
-        kind="text", title="Variant", group="more", help="Which of several rules published under one name.",
+        kind="text", title="Variant", group="more", help="Variant of the schedule.",
         default="the first",
     )  # fmt: skip
 
@@ -221,7 +224,7 @@ class ConfiguredSettings(SettingsTable):
 
     config: str | os.PathLike[str] | None = option(
         kind="file", title="Config file", group="output", flags=("-c",),
-        help="YAML, TOML or JSON with any of these; options override it.",
+        help="YAML, TOML or JSON file with any of these settings; options override it.",
     )  # fmt: skip
 
 

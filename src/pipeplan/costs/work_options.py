@@ -37,10 +37,10 @@ class DeviceOptions(Options):
 
     device: Device = option(
         "auto", kind="choice", title="Device", group="training", choices=get_args(Device),
-        help="cpu (gloo), cuda (NCCL), or auto: cuda where every rank has a GPU.",
+        help="Device to train on: cpu (gloo), cuda (NCCL), or auto (cuda if every rank has a GPU).",
     )  # fmt: skip
     threads: int = option(
-        1, kind="count", title="Threads", group="training", help="CPU threads of each rank.", range=WORKERS
+        1, kind="count", title="Threads", group="training", help="CPU threads per rank.", range=WORKERS
     )  # fmt: skip
 
 
@@ -50,15 +50,18 @@ class ModelOptions(DeviceOptions):
 
     model: str | Layered = option(
         "gpt-tiny", kind="model", title="Model", group="training", longest=4096,
-        help="gpt-tiny, gpt-small, llama-3-8b, or module:function; in Python also a pipeplan.runtime.Model.",
+        help="Model to train: gpt-tiny, gpt-small, llama-3-8b, or module:function; in Python also a pipeplan.runtime.Model.",
     )  # fmt: skip
     layout: tuple[int, ...] | None = option(
-        kind="layout", title="Layout", group="training", help="Layers of each stage.", default="even by weight"
+        kind="layout", title="Layout", group="training", help="Number of layers of each stage.",
+        default="balanced by layer weights",
     )  # fmt: skip
-    seed: int = option(0, kind="count", title="Seed", group="training", help="Seed of weights and data.", range=SEED)
+    seed: int = option(
+        0, kind="count", title="Seed", group="training", help="Random seed of weights and data.", range=SEED
+    )
     timeout: float = option(
         120.0, kind="number", title="Timeout", group="training", range=Range(0, open=True, most=MOST_SECONDS),
-        help="Seconds without progress after which a rank counts as hung.",
+        help="Seconds without progress after which a rank is considered hung.",
     )  # fmt: skip
     dtype: DataType | None = option(
         kind="choice", title="Data type", group="training", choices=get_args(DataType), default="the model's own",
@@ -70,18 +73,18 @@ class ModelOptions(DeviceOptions):
 class RunOptions(ModelOptions):
     """Options of a training run."""
 
-    steps: int = option(5, kind="count", title="Steps", group="training", help="Timed steps.", range=STEPS)
+    steps: int = option(5, kind="count", title="Steps", group="training", help="Number of timed steps.", range=STEPS)
     warmup: int = option(
-        1, kind="count", title="Warm-up", group="training", help="Untimed steps before them; they train too.",
+        1, kind="count", title="Warm-up", group="training", help="Number of untimed training steps before the timed ones.",
         range=Range(0, most=1_000_000),
     )  # fmt: skip
     verify: bool = option(
         False, kind="flag", title="Verify", group="training",
-        help="Compare every loss and gradient with a single-process run; each rank then holds the whole model.",
+        help="Compare every loss and gradient with a single-process run, for which each rank holds the whole model.",
     )  # fmt: skip
     receives: Receives = option(
         "early", kind="choice", title="Receives", group="training", choices=get_args(Receives),
-        help="Receive as early as possible, or right before the message is needed.",
+        help="Time to post receives: as early as possible, or right before the message is needed (late).",
     )  # fmt: skip
 
 
@@ -90,7 +93,7 @@ class MeasuringOptions(DeviceOptions):
     """How often a measurement is repeated."""
 
     repeats: int = option(
-        15, kind="count", title="Repeats", group="training", help="Measured rounds.", range=STEPS
+        15, kind="count", title="Repeats", group="training", help="Number of measured rounds.", range=STEPS
     )  # fmt: skip
 
 
@@ -104,9 +107,9 @@ class CalibrationOptions(MeasuringOptions):
     """Options of a calibration of the planner on one GPU."""
 
     sequence: int | None = option(
-        kind="count", title="Sequence", group="calibration", help="Tokens in a sequence.", range=COUNT,
-        default="what the model was trained on, at most 8192",
+        kind="count", title="Sequence", group="calibration", help="Sequence length in tokens.", range=COUNT,
+        default="the model's context length, at most 8192",
     )  # fmt: skip
     microbatch_size: int = option(
-        1, kind="count", title="Microbatch", group="calibration", help="Sequences in a microbatch.", range=COUNT
+        1, kind="count", title="Microbatch", group="calibration", help="Sequences per microbatch.", range=COUNT
     )  # fmt: skip

@@ -30,7 +30,7 @@ class LookOptions(Options):
     )  # fmt: skip
     size: SizeName | None = option(
         kind="choice", title="Size", group="output", choices=get_args(SizeName), default="page",
-        help="Size of pictures: a 16:9 slide, a page as high as it needs to be, or a paper's column.",
+        help="Size of pictures: a 16:9 slide, a page of any height, or the column of a paper.",
     )  # fmt: skip
 
     @property

@@ -79,24 +79,24 @@ class Training(Options):
     layers: tuple[int, ...] | None = None
     mtp_layers: int = option(
         0, kind="count", group="trainer", title="Prediction layers", range=Range(0, most=1_000), flags=("--mtp",),
-        help="Layers that predict further tokens (multi-token prediction).",
+        help="Number of multi-token prediction layers.",
     )  # fmt: skip
     microbatch_size: int = option(
-        1, kind="count", group="trainer", title="Microbatch", help="Sequences in a microbatch.", range=COUNT
+        1, kind="count", group="trainer", title="Microbatch", help="Sequences per microbatch.", range=COUNT
     )  # fmt: skip
     sequence_length: int | None = option(
-        kind="count", group="trainer", title="Sequence", help="Tokens in a sequence.", range=COUNT
+        kind="count", group="trainer", title="Sequence", help="Sequence length in tokens.", range=COUNT
     )  # fmt: skip
     data_parallel: int = option(
-        1, kind="count", group="trainer", title="Replicas", help="Replicas of the pipeline.", range=COUNT
+        1, kind="count", group="trainer", title="Replicas", help="Number of pipeline replicas.", range=COUNT
     )  # fmt: skip
     csv: str | None = option(
         kind="text", group="trainer", title="CSV", longest=10_000,
-        help="The path of the schedule's CSV on the machines that train.",
+        help="Path of the schedule's CSV file on the training machines.",
     )  # fmt: skip
     trainer_version: str | None = option(
         kind="text", group="trainer", title="Release",
-        help="The trainer's release (default: the newest known one; for torch-csv-comms the installed PyTorch).",
+        help="Release of the trainer.", default="the newest known one; for torch-csv-comms the installed PyTorch",
     )  # fmt: skip
 
     def __post_init__(self) -> None:

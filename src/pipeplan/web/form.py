@@ -6,23 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, Field
 
-from pipeplan.costs import GROUPS, SETTINGS, Setting, SettingKind
-
-_GROUPS: dict[str, tuple[str, bool]] = {
-    "shape": (GROUPS["shape"], True),
-    "times": (GROUPS["times"], True),
-    "memory": (GROUPS["memory"], True),
-    "details": (GROUPS["details"], False),
-    "held": ("More about memory", False),
-    "more": (GROUPS["more"], False),
-}
-"""The groups of the form in their order: their titles, and whether their fields always show."""
-
-_ELSEWHERE = dict.fromkeys(("weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes"), "held")
-"""Settings that stand in another group of the form than in the table."""
-
-_FIRST = ("memory_limit",)
-"""Settings that are the first of their group."""
+from pipeplan.costs import FOLDED_GROUPS, GROUPS, SETTINGS, Setting, SettingKind
 
 
 class FieldOut(BaseModel):
@@ -60,24 +44,28 @@ class FormOut(BaseModel):
 
 
 def form() -> FormOut:
-    """The form, made from the table of settings."""
-    return FormOut(
-        groups=[GroupOut(name=name, title=title, open=opened) for name, (title, opened) in _GROUPS.items()],
-        fields=[field_of(setting, group=_ELSEWHERE.get(setting.name)) for setting in _in_order() if setting.in_form],
-    )
+    """Return the form of all settings."""
+    settings = [setting for setting in SETTINGS.values() if setting.in_form]
+    return FormOut(groups=groups_of(settings), fields=[field_of(setting) for setting in settings])
 
 
-def _in_order() -> list[Setting]:
-    return sorted(SETTINGS.values(), key=lambda setting: setting.name not in _FIRST)
+def groups_of(settings: Iterable[Setting]) -> list[GroupOut]:
+    """Return the groups of these settings, in the order of the documentation."""
+    groups = {setting.group for setting in settings}
+    return [
+        GroupOut(name=name, title=title, open=name not in FOLDED_GROUPS)
+        for name, title in GROUPS.items()
+        if name in groups
+    ]
 
 
-def field_of(setting: Setting, suggestions: Iterable[str] = (), *, group: str | None = None) -> FieldOut:
-    """A setting's field, in its own group or in another one."""
+def field_of(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
+    """Return a setting as a field of a form."""
     return FieldOut(
         name=setting.name,
         kind="text" if setting.kind == "object" else setting.kind,
         title=setting.title,
-        group=group or setting.group,
+        group=setting.group,
         unit=setting.unit,
         help=setting.help,
         default=setting.default,

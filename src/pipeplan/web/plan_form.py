@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field
 
 from pipeplan.api import gpus, models
-from pipeplan.api.planning.planned import PLAN_GROUPS, PlanOptions
+from pipeplan.api.planning.planned import PlanOptions
 from pipeplan.costs import table_of
 from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, Share
-from pipeplan.web.form import FieldOut, GroupOut, field_of
+from pipeplan.web.form import FieldOut, GroupOut, field_of, groups_of
 
 _NODES = 8
 """Of the clusters that are suggested."""
@@ -40,11 +40,10 @@ def plan_form() -> PlanFormOut:
         "model": [each.name for each in models()],
         "cluster": [f"{each.gpu.name}:{each.node.per_node}x{_NODES}" for each in gpus()],
     }
+    settings = [setting for setting in table_of(PlanOptions).values() if setting.in_form]
     return PlanFormOut(
-        groups=[GroupOut(name=name, title=title, open=True) for name, title in PLAN_GROUPS.items()],
-        fields=[
-            field_of(each, suggestions.get(each.name, ())) for each in table_of(PlanOptions).values() if each.in_form
-        ],
+        groups=groups_of(settings),
+        fields=[field_of(setting, suggestions.get(setting.name, ())) for setting in settings],
         time=_shares(TIME_SHARES),
         memory=_shares(MEMORY_SHARES),
     )

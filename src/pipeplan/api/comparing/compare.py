@@ -52,9 +52,9 @@ class CompareOptions(Options):
     """Options of a comparison."""
 
     leads: bool = option(
-        False, kind="flag", title="Leads", group="search",
-        help="Also find up to which transfer time the fastest schedule leads, and which leads under smaller memory limits. "
-        "This simulates the schedules many times over.",
+        False, kind="flag", title="Leads", group="output",
+        help="Find also up to which transfer time the fastest schedule leads, and which one leads under smaller memory "
+        "limits; simulates every schedule many times.",
     )  # fmt: skip
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, get_args
 
-from pipeplan.costs import COUNT, MOST_SECONDS, POSITIVE, WORKERS, Group, Options, Range, option
+from pipeplan.costs import COUNT, MOST_SECONDS, POSITIVE, WORKERS, Options, Range, option
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Objective as PlanObjective
 from pipeplan.workload import ModelShape
@@ -24,11 +23,6 @@ ClusterLike = FilePath | Cluster
 FixLike = Mapping[str, Any] | Sequence[str]
 """What is decided: ``{"tp": 8, "pp": [4, 8]}``, or ``["tp=8", "pp=4,8"]``."""
 
-PLAN_GROUPS: Mapping[Group, str] = MappingProxyType(
-    {"training": "What to train", "choosing": "What to choose by", "work": "How long, and where"}
-)
-"""The groups that the settings of a plan are shown in, in their order, with their titles."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions(Options):
@@ -36,19 +30,19 @@ class EstimateOptions(Options):
 
     workers: int | None = option(
         kind="count", title="Workers", group="work", range=WORKERS, in_form=False,
-        help="Processes on this machine.", default="as many as there are cores",
+        help="Number of worker processes.", default="the number of cores",
     )  # fmt: skip
     dask: str | None = option(
         kind="text", title="Dask scheduler", group="work", in_form=False, longest=400,
-        help="Address of a Dask scheduler, whose workers estimate in place of processes here.",
+        help="Address of a Dask scheduler whose workers run the estimates.",
     )  # fmt: skip
     store: FilePath | None = option(
         kind="file", title="Store", group="work", in_form=False,
-        help="Checkpoint file of estimates; rerun the same command to resume.",
+        help="Checkpoint file; rerun the same command to resume.",
     )  # fmt: skip
     calibration: FilePath | None = option(
         kind="file", title="Calibration", group="work", in_form=False,
-        help="What `pipeplan calibrate` measured on one's own GPU.",
+        help="Calibration file of your own GPU, written by `pipeplan calibrate`.",
     )  # fmt: skip
 
 
@@ -58,44 +52,44 @@ class PlanOptions(EstimateOptions):
 
     model: ModelLike = option(
         ..., kind="object", title="Model", group="training", longest=4096,
-        help="A preset (`pipeplan catalogue models` lists them), or a model hub's config.json as it is.",
-        hint="A preset, or drop a config.json.",
+        help="Model: a preset (see `pipeplan catalogue models`) or an unmodified config.json from a model hub.",
+        hint="A preset, or drop a config.json here.",
     )  # fmt: skip
     cluster: ClusterLike = option(
         ..., kind="object", title="Cluster", group="training", longest=4096,
-        help="GPU:PER_NODExNODES, such as h100-sxm:8x16 (`pipeplan catalogue gpus` lists GPUs), or a file.",
+        help="Cluster: GPU:PER_NODExNODES, such as h100-sxm:8x16 (see `pipeplan catalogue gpus`), or a file.",
         hint="GPU:PER_NODExNODES, such as h100-sxm:8x16.",
     )  # fmt: skip
     global_batch: int = option(
         ..., kind="count", title="Global batch", group="training", unit="sequences", range=COUNT,
-        help="Sequences in a step, of all replicas together.", hint="Sequences in a step.",
+        help="Sequences per step, over all replicas.", hint="Sequences per step.",
     )  # fmt: skip
     sequence: int = option(
         ..., kind="count", title="Sequence", group="training", unit="tokens", range=COUNT,
-        help="Tokens in a sequence.", hint="Tokens.",
+        help="Sequence length in tokens.", hint="Length in tokens.",
     )  # fmt: skip
     memory_limit: float | str | None = option(
         kind="size", title="Memory limit", group="choosing",
-        help="What a GPU may hold at most: bytes, or 72GiB.", default="its memory less a reserve",
+        help="Memory limit per GPU: bytes, or a size such as 72GiB.", default="the GPU's memory minus a reserve",
     )  # fmt: skip
     objective: PlanObjective = option(
         "step-time", kind="choice", title="Objective", group="choosing", choices=get_args(PlanObjective),
-        help="What should be best: the step's time, tokens a second, the cost of a token, or the number of GPUs "
-        "that meets the deadline.",
+        help="Objective: shortest step, most tokens per second, lowest cost per token, or fewest GPUs that meet the "
+        "deadline.",
     )  # fmt: skip
     deadline: float | None = option(
-        kind="number", title="Deadline", group="choosing", unit="seconds a step", range=POSITIVE,
-        help="The longest step that the objective gpus allows; seconds.",
-        hint="Seconds of a step, for the objective gpus.",
+        kind="number", title="Deadline", group="choosing", unit="seconds per step", range=POSITIVE,
+        help="Longest step in seconds that the objective gpus allows.",
+        hint="Seconds per step, for the objective gpus.",
     )  # fmt: skip
     fix: FixLike | None = option(
         kind="pairs", title="Fixed", group="choosing",
-        help="What is decided already, as NAME=VALUE: tp=8, or tp=4,8 for either; repeatable.",
+        help="Fix a setting, NAME=VALUE: tp=8, or tp=4,8 to allow either; repeatable.",
         hint="NAME=VALUE, such as tp=8 pp=4,8 trainer=megatron.",
     )  # fmt: skip
     seconds: float | None = option(
         kind="number", title="Seconds", group="work", unit="seconds",
         range=Range(0, open=True, most=MOST_SECONDS),
-        help="The budget: what is best by then is the answer.", default="30",
-        hint="The budget: what is best by then is the answer.",
+        help="Time budget in seconds; the best plan found by then is returned.", default="30",
+        hint="Time budget; the best plan found by then is returned.",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from pipeplan.api.keywords import PlanKeywords
 from pipeplan.api.planning.configurations import cluster_of, model_of, read_configuration
 from pipeplan.api.planning.estimation import calibration_of, estimate, estimated
 from pipeplan.api.planning.one_configuration import costs_planned_for, look
-from pipeplan.api.planning.options import PLAN_GROUPS, ClusterLike, EstimateOptions, FixLike, ModelLike, PlanOptions
+from pipeplan.api.planning.options import ClusterLike, EstimateOptions, FixLike, ModelLike, PlanOptions
 from pipeplan.api.planning.plans import OWN_ENDINGS as PLAN_ENDINGS
 from pipeplan.api.planning.plans import Plan, plan_of
 from pipeplan.api.searching.searches import usable_cores
@@ -24,7 +24,6 @@ from pipeplan.trainers import TRAINERS
 
 __all__ = [
     "PLAN_ENDINGS",
-    "PLAN_GROUPS",
     "EstimateOptions",
     "FixLike",
     "Plan",

@@ -26,27 +26,29 @@ class EverySearchOptions(Options):
 
     placement: str = option(
         AUTO, kind="text", title="Placement", group="search", longest=200_000,
-        help="Placement to search: auto (every placement that can win, those that hold the model twice where the memory "
-        "limit counts both copies' parameters or a start has one; of a steady state: linear), linear, loop, v, wave, "
-        "bidirectional, bidirectional-v, or the rank of each stage: 0,1,1,0.",
+        help="Placement to search: auto (every placement that can win), linear, loop, v, wave, bidirectional, "
+        "bidirectional-v, or the rank of each stage, such as 0,1,1,0. auto includes placements that hold the model twice if "
+        "the memory limit counts both copies' parameters or a start has one; for a steady state it is linear.",
     )  # fmt: skip
     seconds: float | None = option(
-        kind="number", title="Seconds", group="search", help="Time budget in seconds; of a front for all its limits.",
-        default="10; of a front 10 a limit", range=Range(0, most=MOST_SECONDS),
+        kind="number", title="Seconds", group="search",
+        help="Time budget in seconds; for a Pareto front, of all its limits together.",
+        default="10; for a Pareto front, 10 per limit", range=Range(0, most=MOST_SECONDS),
     )  # fmt: skip
     seed: int = option(
-        0, kind="count", title="Seed", group="search", help="Seed of the random numbers.", range=SEED
+        0, kind="count", title="Seed", group="search", help="Random seed.", range=SEED
     )  # fmt: skip
     workers: int | None = option(
-        kind="count", title="Workers", group="search", default="as many as there are cores; 1 for a steady state",
-        help="Threads, or processes for several searches.", range=WORKERS,
+        kind="count", title="Workers", group="search", default="the number of cores; 1 for a steady state",
+        help="Number of threads, or of processes for several searches.", range=WORKERS,
     )  # fmt: skip
     full_backward: bool = option(
-        False, kind="flag", title="Full backward", group="search", help="Alias of leave=split: split no backward."
+        False, kind="flag", title="Full backward", group="search",
+        help="Keep every backward pass whole; alias of leave=split.",
     )  # fmt: skip
     leave: Names = option(
         (), kind="names", title="Leave", group="search",
-        help="What not to decide: split, overlap, weight-order; repeatable, or with commas.",
+        help="Choices to keep fixed: split, overlap, weight-order; repeatable or comma-separated.",
     )  # fmt: skip
 
 
@@ -56,7 +58,7 @@ class SteadyStateOptions(EverySearchOptions):
 
     most: int = option(
         4, kind="count", title="Longest pattern", group="search", range=COUNT,
-        help="Microbatches of each copy of the model in the longest pattern that is tried.",
+        help="Maximum number of microbatches per model copy in a repeating pattern.",
     )  # fmt: skip
 
 
@@ -66,27 +68,27 @@ class ScheduleSearchOptions(EverySearchOptions):
 
     objective: Objective = option(
         "makespan", kind="choice", title="Objective", group="search", choices=get_args(Objective),
-        help="Objective to minimize: the makespan, or the longest rank's own span, with ops that start as soon as they can.",
+        help="Objective to minimize: the makespan, or the longest span of a rank, with ops that start as soon as they can.",
     )  # fmt: skip
     evaluations: int | None = option(
         kind="count", title="Evaluations", group="search", range=Range(0, most=10**15),
-        help="Budget in schedules evaluated: the same seed then gives the same answer.",
+        help="Budget in evaluated schedules; the same seed then gives the same answer.",
     )  # fmt: skip
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...] = option(
         (), kind="schedules", title="Start", group="search",
-        help="Schedule to go on from, by name or file; repeatable. No answer is worse.",
+        help="Schedule to start from, a name or a file; repeatable. The answer is never worse than it.",
     )  # fmt: skip
     dask: str | None = option(
         kind="text", title="Dask", group="search", longest=400,
-        help="Address of a Dask scheduler, whose workers search.",
+        help="Address of a Dask scheduler whose workers run the searches.",
     )  # fmt: skip
     store: str | os.PathLike[str] | None = option(
         kind="file", title="Store", group="search",
-        help="Checkpoint file of searches, or of a front's points; rerun the same command to resume.",
+        help="Checkpoint file; rerun the same command to resume.",
     )  # fmt: skip
     decide: Names = option(
         (), kind="names", title="Decide", group="search",
-        help="What else to decide: recompute, offload; repeatable, or with commas.",
+        help="Further choices to optimize: recompute, offload; repeatable or comma-separated.",
     )  # fmt: skip
 
     @property
@@ -106,19 +108,19 @@ class SearchOptions(ScheduleSearchOptions):
 
     searches: int | None = option(
         kind="count", title="Searches", group="search", default="1; 8 with dask", range=Range(1, most=10_000),
-        help="Independent searches, each with the whole budget and a seed of its own.",
+        help="Number of independent searches, each with the whole budget and its own seed.",
     )  # fmt: skip
     rounds: int = option(
         1, kind="count", title="Rounds", group="search", range=Range(1, most=1_000),
-        help="Parts of the searches: after each, all continue from the best schedule of any.",
+        help="Number of rounds; after each, every search continues from the best schedule of all.",
     )  # fmt: skip
     jitter: float | None = option(
         kind="number", title="Jitter", group="search", range=Range(0, most=10),
-        help="Minimize the 95th percentile when op times vary by this standard deviation, such as 0.05.",
+        help="Minimize the 95th percentile under op times that vary by this relative standard deviation, such as 0.05.",
     )  # fmt: skip
     slow_rank: float | None = option(
         kind="number", title="Slow rank", group="search", range=Range(0, most=10),
-        help="Minimize the worst case when any one rank is slower by this share, such as 0.05.",
+        help="Minimize the worst case in which any one rank is slower by this share, such as 0.05.",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -143,5 +145,5 @@ class ParetoOptions(ScheduleSearchOptions):
 
     points: int = option(
         8, kind="count", title="Points", group="search", range=Range(2, most=1_000),
-        help="Approximate number of memory limits; the peaks of the best published schedules are among them.",
+        help="Approximate number of memory limits, which include the peaks of the best published schedules.",
     )  # fmt: skip
