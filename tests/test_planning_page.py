@@ -15,9 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api.planning.planned import PlanOptions
 from pipeplan.cli import main
-from pipeplan.costs import Setting, table_of
 from pipeplan.planner import CHOICES
 
 ROOT = Path(__file__).parents[1]
@@ -55,17 +53,6 @@ def part_of(text: str, wanted: str) -> str:
     return "\n".join(shown).rstrip() + "\n"
 
 
-def settings_table() -> str:
-    rows = ["| setting | shell | meaning | default |", "|---|---|---|---|"]
-    rows += [_row(setting) for setting in table_of(PlanOptions).values()]
-    return "\n".join(rows) + "\n"
-
-
-def _row(setting: Setting) -> str:
-    cells = f"`{setting.name}`", f"`{setting.options[0]}`", setting.help, setting.default or "-"
-    return f"| {' | '.join(cells)} |"
-
-
 def choices_table() -> str:
     rows = ["| name | is |", "|---|---|"]
     rows += [f"| {', '.join(f'`{name}`' for name in choice.names)} | {choice.title} |" for choice in CHOICES]
@@ -76,11 +63,10 @@ def between(name: str) -> re.Pattern[str]:
     return re.compile(rf"(<!-- {name} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
-@pytest.mark.parametrize(("name", "table"), [("settings", settings_table), ("choices", choices_table)])
-def test_tables_are_current(name, table):
-    found = between(name).search(PAGE.read_text())
+def test_the_table_of_choices_is_current():
+    found = between("choices").search(PAGE.read_text())
     assert found is not None
-    assert found.group(2) == table(), "run python -m tests.test_planning_page"
+    assert found.group(2) == choices_table(), "run python -m tests.test_planning_page"
 
 
 @pytest.mark.parametrize("line", lines_of(PAGE.read_text()))
@@ -113,9 +99,7 @@ def written(text: str) -> str:
         return f"{found.group(1)}```text\n{part_of(output(found['line']), found['part'])}```\n{found.group(5)}"
 
     text = RUN.sub(shown, text)
-    for name, table in (("settings", settings_table()), ("choices", choices_table())):
-        text = between(name).sub(partial(_with_table, table), text)
-    return text
+    return between("choices").sub(partial(_with_table, choices_table()), text)
 
 
 def _with_table(table: str, found: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator
 from functools import cache
@@ -12,6 +13,7 @@ from cyclopts import App, Parameter
 
 from pipeplan.cli.app import command_line
 from pipeplan.cli.command_help import describe
+from pipeplan.costs import SETTINGS
 
 FOLDER = "reference/commands/"
 
@@ -30,6 +32,13 @@ COMMAND --help-all` prints the same reference.
 Exit codes: 0 success; 1 a negative answer, such as an invalid schedule, an infeasible limit or gradients that differ; 2
 invalid input. An error is one short paragraph on stderr; `--debug` prints its traceback. With `--json`, stdout holds one
 JSON object and nothing else.
+"""
+
+
+OPTIONS = """# Options of commands
+
+Options are the same in the shell (`--memory-limit 12GiB`) and in Python (`memory_limit="12GiB"`). The options of shape and
+costs, which every command that builds a schedule takes, are [Settings](settings.md).
 """
 
 
@@ -57,14 +66,41 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"{FOLDER}{name}.md", _page(name, app)
 
 
-def _page(name: str, app: App) -> str:
+def options_markdown() -> str:
+    """Return the page of all commands with their options, but for the settings, which have a page of their own."""
+    settings = {option for setting in SETTINGS.values() for option in setting.options}
+    parts = [OPTIONS]
+    for name, app in _commands().items():
+        words, options = _arguments(app)
+        own = [option for option in options if option.names[0] not in settings or name == "plan"]
+        parts.append(f"## {name}\n\n{(app.help or '').splitlines()[0]}\n")
+        if len(own) < len(options):
+            parts.append("Takes the [settings](settings.md), too.\n")
+        rows = [(f"`{_word(word)}`", _help(word)) for word in words]
+        rows += [(_names(option), _help(option)) for option in own]
+        parts += ["| option | meaning |", "|---|---|"]
+        parts += [f"| {_in_table(first)} | {meaning} |" for first, meaning in rows]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _in_table(code: str) -> str:
+    """Return code with its bars as entities: viewers of Markdown differ in what a bar within code does to a table."""
+    return re.sub(r"`([^`]*\|[^`]*)`", lambda match: f"<code>{match[1].replace('|', '&#124;')}</code>", code)
+
+
+def _arguments(app: App) -> tuple[list[Any], list[Any]]:
+    """Return the arguments and the options of a command."""
     shown = [
         argument
         for argument in app.assemble_argument_collection(default_parameter=Parameter(negative=()), parse_docstring=True)
         if argument.show and argument.names
     ]
-    words = [argument for argument in shown if argument.index is not None]
-    options = [argument for argument in shown if argument.index is None]
+    return [word for word in shown if word.index is not None], [option for option in shown if option.index is None]
+
+
+def _page(name: str, app: App) -> str:
+    words, options = _arguments(app)
     usage = " ".join(["pipeplan", name, *map(_word, words), *(["[OPTIONS]"] if options else [])])
     parts = [f"# pipeplan {name}", app.help or "", f"```text\n{usage}\n```"]
     if words:

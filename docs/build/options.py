@@ -1,6 +1,6 @@
-"""What is made from the records of options: the reference of the settings, and the keywords that type checkers see.
+"""Reference pages of settings and options, and the keywords that type checkers see, made from the records of options.
 
-``python -m docs.build.options --write`` writes it; a test holds the files current.
+``python -m docs.build.options --write`` writes them; a test checks that the files are current.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
+from docs.build.commands import options_markdown
 from pipeplan.api.checks import CheckOptions
 from pipeplan.api.comparing.compare import CompareOptions
 from pipeplan.api.conversions import ConvertOptions
@@ -35,19 +36,19 @@ ROOT = Path(__file__).parents[2]
 
 _HEAD = """# Settings
 
-Shape and costs have the same names everywhere: in the shell (`--forward-times`), in config files (`forward_times: 12.1`),
-in Python (`pipeplan.simulate("zbv", forward_times=12.1)`), in the web app's form and in its JSON API. An error about one
-carries its name.
+The settings of shape and costs have the same names everywhere: in the shell (`--forward-times`), in config files
+(`forward_times: 12.1`), in Python (`pipeplan.simulate("zbv", forward_times=12.1)`), and in the form and the JSON API of the
+web app. An error names the setting that it is about. [Options of commands](options.md) lists the other options.
 
-A list has a value for each stage. One number of times is what all the chunks of a rank take together, unless `times_per`
-is `stage`; one number of bytes is always for all the chunks of a rank together.
+A list has one value per stage. A time given as one number is the time of all chunks of a rank together, unless `times_per`
+is `stage`; a size given as one number is always for all chunks of a rank together.
 
-What is not given follows from what is: a full backward from its halves, or else twice the forward; each half from the
-full backward, or else as long as the forward; an overlapped forward and backward is their sum; a recomputation takes as
-long as the forward. The answer says what was assumed.
+Times that are not given follow from the others: a full backward pass is the sum of its halves, or twice the forward pass;
+each half is half of the full backward pass, or as long as the forward pass; an overlapped forward and backward pass takes
+their sum; a recomputation takes as long as the forward pass. The answer lists what it assumed.
 """
 
-_KEYWORDS = '''"""The keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
+_KEYWORDS = '''"""Keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
 
 from __future__ import annotations
 
@@ -214,6 +215,7 @@ def files() -> dict[Path, str]:
     source = ROOT / "src" / "pipeplan"
     return {
         ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
+        ROOT / "docs" / "reference" / "options.md": options_markdown(),
         source / "costs" / "keywords.py": keywords(_SETTINGS_IMPORTS, [ConfiguredSettings, *_OF_RUNS], {}),
         source / "api" / "keywords.py": keywords(_API_IMPORTS, _OF_THE_API, _FUNCTIONS),
     }

@@ -1,4 +1,4 @@
-"""The keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
+"""Keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
 
 from __future__ import annotations
 
