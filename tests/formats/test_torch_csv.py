@@ -49,7 +49,7 @@ def test_strict(text, message):
 
 
 def test_a_rank_or_a_stage_that_holds_nothing():
-    with pytest.raises(InvalidScheduleError, match="plan: no rank holds stage 1, though there is a stage 2"):
+    with pytest.raises(InvalidScheduleError, match="plan: no rank holds stage 1, but the stages go up to 2"):
         parse_torch_csv("0F0,0B0\n2F0,2B0\n", name="plan")
 
 

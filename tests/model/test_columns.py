@@ -33,7 +33,7 @@ def test_overlapped_pairs_keep_their_groups_apart():
 
 
 def test_pairs_need_phrases_of_one_length():
-    with pytest.raises(ValueError, match="one length, not 2 and 1"):
+    with pytest.raises(ValueError, match="equal length, not 2 and 1"):
         overlap(ops(Kind.F, 0, [1, 2]), ops(Kind.B, 0, [0]))
 
 

@@ -62,7 +62,7 @@ def test_one_is_no_plural():
 def test_what_nobody_reads_to_its_end_is_refused():
     schedule = parse_schedule("0F0 0B0")
     assert schedule.renamed("x" * LONGEST_NAME).name
-    with pytest.raises(InputError, match="the name of a schedule has 1,000,000 letters; it can have 1,000"):
+    with pytest.raises(InputError, match="the name of a schedule has 1,000,000 characters; at most 1,000 are allowed"):
         schedule.renamed("x" * 1_000_000)
-    with pytest.raises(InputError, match="a unit of time has 1,001 letters"):
+    with pytest.raises(InputError, match="a unit of time has 1,001 characters"):
         Timeline(schedule, np.array([0.0, 1.0]), np.array([1.0, 2.0]), "s" * 1_001)

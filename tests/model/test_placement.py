@@ -47,12 +47,12 @@ def test_microbatches_are_dealt_to_the_copies_in_halves():
         (lambda: Placement.bidirectional_v(3), "even number of ranks, not 3"),
         (lambda: Placement.linear(0), "ranks must be at least 1, not 0"),
         (lambda: Placement.loop(2, 0), "chunks must be at least 1, not 0"),
-        (lambda: Placement.of((0, 2)), "every rank from 0 to 2 holds a stage; 1 does not"),
-        (lambda: Placement.of((0, 4, 1)), "every rank from 0 to 4 holds a stage; 2, 3 do not"),
-        (lambda: Placement.of((0, -1)), "numbered from 0, not from -1"),
+        (lambda: Placement.of((0, 2)), "every rank from 0 to 2 must hold a stage; 1 does not"),
+        (lambda: Placement.of((0, 4, 1)), "every rank from 0 to 4 must hold a stage; 2, 3 do not"),
+        (lambda: Placement.of((0, -1)), "must start at 0, not at -1"),
         (lambda: Placement.of(*[(0,)] * 65), "at most 64 copies of the model, not 65"),
         (lambda: Placement.of(()), "at least one stage"),
-        (lambda: Placement.of((0,), (0, 0)), "same stages, not 1 and 2"),
+        (lambda: Placement.of((0,), (0, 0)), "same number of stages, not 1 and 2"),
     ],
 )
 def test_what_cannot_be(make, rule):
@@ -65,11 +65,11 @@ def test_what_cannot_be(make, rule):
     [
         (
             lambda: Placement.of((0, 50_000_000)),
-            "every rank from 0 to 50000000 holds a stage; 49999999 do not, among them 1, 2, 3$",
+            "every rank from 0 to 50000000 must hold a stage; 49999999 do not, among them 1, 2, 3$",
         ),
-        (lambda: Placement.of((0, 10**30)), r"every rank from 0 to about 10\^30 holds a stage"),
-        (lambda: Placement.of((0, 10**9999)), r"every rank from 0 to about 10\^9999 holds a stage"),
-        (lambda: Placement.of((0, -(10**9999))), r"not from about -10\^9999"),
+        (lambda: Placement.of((0, 10**30)), r"every rank from 0 to about 10\^30 must hold a stage"),
+        (lambda: Placement.of((0, 10**9999)), r"every rank from 0 to about 10\^9999 must hold a stage"),
+        (lambda: Placement.of((0, -(10**9999))), r"not at about -10\^9999"),
         (
             lambda: Placement.linear(10**9),
             "ranks must be at most 65,536, not 1,000,000,000",

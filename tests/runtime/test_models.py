@@ -69,8 +69,8 @@ def test_weights_do_not_depend_on_the_cut() -> None:
         ("antigravity_of_nobody:", InputError, "is module:function, not 'antigravity_of_nobody:'"),
         ("..:model", InputError, "is module:function, not"),
         (":", InputError, "is module:function, not ':'"),
-        ("os\0:getpid", InputError, "holds a zero byte"),
-        ("x" * 5000, InputError, "has 5,000 letters"),
+        ("os\0:getpid", InputError, "contains a zero byte"),
+        ("x" * 5000, InputError, "has 5,000 characters"),
     ],
 )
 def test_models_that_cannot_be_loaded(name: str, error: type[Exception], message: str) -> None:

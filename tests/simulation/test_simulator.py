@@ -151,7 +151,7 @@ def test_communication_in_the_plan_changes_nothing_where_it_blocks_nobody():
     ("text", "error", "says"),
     [
         ("0F0 0B0 0F1 0B1\n1F0 1F1 1B1 1B0", DeadlockError, "these ops wait for each other"),
-        ("0F0 0B0\n1F0", InvalidScheduleError, "rank 0, op 1 .0B0. waits for an op that is not there"),
+        ("0F0 0B0\n1F0", InvalidScheduleError, "rank 0, op 1 .0B0. waits for an op that is missing"),
         ("0B0 0F0", InvalidScheduleError, "out of order: rank 0, op 0"),
         (
             "0F0 0SEND_F0 0B0\n1F0 1B0 1RECV_F0",
@@ -161,7 +161,7 @@ def test_communication_in_the_plan_changes_nothing_where_it_blocks_nobody():
         (
             "0F0 0B0\n1RECV_F0 1F0 1B0",
             InvalidScheduleError,
-            "rank 1, op 0 .1RECV_F0. waits for an op that is not there",
+            "rank 1, op 0 .1RECV_F0. waits for an op that is missing",
         ),
         ("0F0 0B0\n1F0 1RECV_B0 1B0", InvalidScheduleError, "nobody sends what rank 1, op 1 .1RECV_B0. waits for"),
     ],

@@ -331,7 +331,7 @@ class Costs:
         table[Kind.R] = self.recompute
         if not schedule.kinds.isdisjoint(HOST_KINDS):
             table[list(HOST_KINDS)] = self.require_offload(schedule.name)
-        times: Floats = table.ravel()[schedule.sort]
+        times: Floats = table.ravel()[schedule.cost_index]
         second = np.flatnonzero(schedule.joined)
         if second.size:
             times[second] = times[second - 1] = self._pair_times(schedule, second, times)

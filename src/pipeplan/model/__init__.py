@@ -1,4 +1,4 @@
-"""The schedule, its parts, and the rule of what waits for what."""
+"""Schedules, timelines, and the rules for dependencies and memory that every other package uses."""
 
 from pipeplan.model import tolerances
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, is_constant, ops, overlap

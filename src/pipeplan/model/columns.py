@@ -1,7 +1,7 @@
-"""Ops in columns, and the phrases that rows of a schedule are written in.
+"""Ops in columns, and the phrases from which strategies build rows.
 
-A strategy says ``concatenate(warm_up, alternate(forwards, backwards), cool_down)`` and so reads like the picture in its
-paper, while each phrase is a handful of numpy calls over whole arrays.
+A strategy writes ``concatenate(warm_up, alternate(forwards, backwards), cool_down)``, which reads like the picture in
+its paper. Each phrase is a few numpy calls over whole arrays.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Span = slice
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """A run of ops as five arrays of one length: kind (int8), stage, microbatch (int32), slice (int16), group (int32).
+    """Ops as five arrays of equal length: kind (int8), stage, microbatch (int32), slice (int16), group (int32).
 
-    A column that is the same throughout, such as the slices of whole microbatches, may be one number broadcast.
+    A constant column, such as the slices of uncut microbatches, may be a broadcast view of one number.
     """
 
     kind: NDArray[np.int8]
@@ -70,17 +70,19 @@ class Columns:
 
 
 def is_constant(column: NDArray[Any]) -> bool:
-    """Whether a column is one number broadcast: then its first item stands for all, and nothing needs to be copied."""
+    """Return True if a column is one number broadcast, so that its first item represents all of them."""
     return column.strides == (0,) and len(column) > 0
 
 
 def _chosen(column: NDArray[Any], where: Span | NDArray[np.intp] | Bools, length: int) -> NDArray[Any]:
-    """Return the chosen part of a column, which has this length."""
     return _constant(column, length) if is_constant(column) else column[where]
 
 
 def _constant(number: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return the first number of a column so many times, without copies; ``np.broadcast_to`` takes far longer."""
+    """Return a column that repeats the first number ``length`` times without copies.
+
+    This is much faster than ``np.broadcast_to``, and strategies call it for every row.
+    """
     one = number.reshape(-1)[:1]
     constant: NDArray[Any] = np.ndarray((length,), one.dtype, one, strides=(0,))
     constant.flags.writeable = False
@@ -88,41 +90,41 @@ def _constant(number: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: ArrayLike = 0) -> Columns:
-    """Ops of the given kinds, stages, microbatches and slices, broadcast against each other, in no group.
+    """Return ops of the given kinds, stages, microbatches and slices, broadcast against each other, in no group.
 
     Raises
     ------
     ShapeError
-        For a number that is too large for its column.
+        If a number does not fit its column.
     """
     parts = [np.asarray(values) for values in (kind, stage, microbatch, slice)]
     shapes = {values.shape for values in parts if values.shape}
     shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes((1,), *shapes)
-    # Numbers are checked and converted before they are broadcast: most are few then.
+    # Check and convert before broadcasting: most arguments are still single numbers here.
     columns = [_column(name, values) for name, values in zip(_TYPES, parts, strict=False)]
-    kinds, stages, microbatches = (_spread(column, shape) for column in columns[:3])
-    slices = _constant(columns[3], *shape) if columns[3].size == 1 else _spread(columns[3], shape)
+    kinds, stages, microbatches = (_broadcast(column, shape) for column in columns[:3])
+    slices = _constant(columns[3], *shape) if columns[3].size == 1 else _broadcast(columns[3], shape)
     return Columns(kind=kinds, stage=stages, microbatch=microbatches, slice=slices, group=_constant(_NO_GROUP, *shape))
 
 
 _NO_GROUP = np.array([NO_GROUP], np.int32)
 
 
-def _spread(column: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """The column in this shape; single numbers take the short way, as every row of every rank has them."""
+def _broadcast(column: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the column in this shape. Single numbers take a shortcut because every row of every rank has some."""
     if column.shape == shape:
         return column
     return np.full(shape, column) if not column.shape else np.array(np.broadcast_to(column, shape))
 
 
 def from_ops(values: Iterable[Op]) -> Columns:
-    """The columns of single ops; their groups are kept. Raises what :func:`ops` does."""
+    """Return the columns of single ops with their groups. Raises the errors of :func:`ops`."""
     table = np.array([(op.kind, op.stage, op.microbatch, op.slice, op.group) for op in values], np.int64)
     return Columns(*(_column(name, column) for name, column in zip(_TYPES, table.reshape(-1, 5).T, strict=True)))
 
 
 def _column(name: str, values: NDArray[np.integer]) -> NDArray[Any]:
-    """Numbers in the type of their column, which must hold them: another number would be another op."""
+    """Convert numbers to the type of their column; raise ShapeError for a number that would change its value."""
     column = values.astype(_TYPES[name])
     if (column != values).any():
         wrong = np.atleast_1d(values)[np.flatnonzero(column != values)[0]]
@@ -131,7 +133,7 @@ def _column(name: str, values: NDArray[np.integer]) -> NDArray[Any]:
 
 
 def concatenate(*phrases: Columns) -> Columns:
-    """One phrase after the other; groups of different phrases stay apart."""
+    """Return the phrases one after the other. Groups of different phrases stay separate."""
     if not phrases:
         return from_ops(())
     return Columns(
@@ -144,7 +146,7 @@ def concatenate(*phrases: Columns) -> Columns:
 
 
 def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return one column behind the other; those that are the same number throughout stay one number."""
+    """Concatenate columns; those that are one constant throughout stay a broadcast constant."""
     filled = [column for column in columns if len(column)]
     if filled and all(map(is_constant, filled)) and len({int(column[0]) for column in filled}) == 1:
         return _constant(filled[0], sum(map(len, filled)))
@@ -152,7 +154,7 @@ def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _apart(groups: list[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
-    """Return the groups of several phrases with other numbers in each."""
+    """Renumber the groups of several phrases so that no two phrases share a number."""
     numbered: list[NDArray[np.int32]] = []
     used = 0
     for group in groups:
@@ -164,7 +166,7 @@ def _apart(groups: list[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
 
 
 def alternate(*phrases: Columns) -> Columns:
-    """The first op of each phrase, then the second of each, and so on.
+    """Return the first op of each phrase, then the second of each, and so on.
 
     A phrase that is shorter than the others drops out where it ends.
     """
@@ -178,27 +180,32 @@ def alternate(*phrases: Columns) -> Columns:
     )
 
 
-def _alternated(voices: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return the first number of each voice, then the second of each, and so on."""
-    if all(map(is_constant, voices)):
-        joined = _joined(voices)
+def _alternated(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    if all(map(is_constant, columns)):
+        joined = _joined(columns)
         if is_constant(joined):
             return joined
-    whole = np.empty(sum(map(len, voices)), voices[0].dtype)
+    whole = np.empty(sum(map(len, columns)), columns[0].dtype)
     done = first = 0
-    # From one voice's end to the next, those that are left take turns.
-    for length in sorted({len(voice) for voice in voices}):
-        left = [voice for voice in voices if len(voice) >= length]
+    # Between the end of one column and that of the next longer one, the remaining columns take turns.
+    for length in sorted({len(column) for column in columns}):
+        left = [column for column in columns if len(column) >= length]
         stop = first + (length - done) * len(left)
-        for turn, voice in enumerate(left):
-            whole[first + turn : stop : len(left)] = voice[done:length]
+        for turn, column in enumerate(left):
+            whole[first + turn : stop : len(left)] = column[done:length]
         done, first = length, stop
     return whole
 
 
 def overlap(first: Columns, second: Columns) -> Columns:
-    """Pairs of one op of each phrase that run overlapped: a group a pair. The phrases have one length."""
+    """Return pairs of ops that overlap, one of each phrase; each pair is a group.
+
+    Raises
+    ------
+    ValueError
+        If the phrases differ in length.
+    """
     if len(first) != len(second):
-        raise ValueError(f"overlap needs two phrases of one length, not {len(first)} and {len(second)}")
+        raise ValueError(f"overlap needs two phrases of equal length, not {len(first)} and {len(second)}")
     pairs = alternate(first, second)
     return replace(pairs, group=np.repeat(np.arange(len(first), dtype=np.int32), 2))

@@ -1,6 +1,4 @@
-"""What waits for what: the one place that knows.
-
-The checker, the simulator, the passes and the search all ask here.
+"""Dependencies between ops, the single definition that checker, simulator, passes and search share.
 
 ==========  =============================================================  ==========================  ==============
 op          waits for an arrival                                           and, on its own stage, for  slices
@@ -18,10 +16,10 @@ RECV_B(s)   SEND_B(s+1)
 WAIT_..(s)                                                                 SEND_F(s), SEND_B(s)
 ==========  =============================================================  ==========================  ==============
 
-Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD) wait for nothing but their turn on the rank. A WAIT_SEND_F
-or WAIT_SEND_B also needs the next rank to have posted the receive, which takes no time and only the checker looks at. A
-transfer is paid only where what arrives comes from another rank. :func:`dependencies` answers for the ops of a schedule,
-:func:`source_of` for those who think in stages, before there is one.
+Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD) wait only for their turn on the rank. WAIT_SEND_F and
+WAIT_SEND_B also need the receive to be posted on the other rank; that takes no time, so only the checker verifies it. A
+transfer is paid only if the arrival comes from another rank. :func:`dependencies` applies the table to the ops of a
+schedule, :func:`source_of` to a stage before there is a schedule.
 """
 
 from __future__ import annotations
@@ -38,26 +36,30 @@ from pipeplan.model.quantities import Bools, Floats, Ints
 from pipeplan.model.schedule import Schedule
 
 NONE = -1
-"""Nothing to wait for."""
+"""The op has nothing to wait for."""
 
 MISSING = -2
-"""Something to wait for that the schedule does not hold."""
+"""The op waits for one that the schedule does not contain."""
 
 Source = tuple[tuple[Kind, ...], int]
-"""Kinds that serve as the source, and the step to their stage."""
+"""Kinds that can provide the result, and the offset of their stage."""
 
 ARRIVAL: dict[Kind, tuple[Source, ...]] = {
     Kind.F: (((Kind.RECV_F,), 0), ((Kind.F,), -1)),
+    # A message, where there is one, already implies the neighbour's computation: it comes first in the alternatives.
+    # Either kind of backward yields the gradient of a stage's input, so a stage with B may follow one with I and W.
     Kind.B: (((Kind.RECV_B,), 0), (BACKWARD_KINDS, +1)),
     Kind.I: (((Kind.RECV_B,), 0), (BACKWARD_KINDS, +1)),
     Kind.RECV_F: (((Kind.SEND_F,), -1),),
     Kind.RECV_B: (((Kind.SEND_B,), +1),),
 }
-"""What arrives from another stage, the first that the schedule holds; no step leads off the model's ends."""
+"""Result of another stage that a kind needs: the first alternative in the schedule. Offsets never leave the model."""
 
 OWN_STAGE: dict[Kind, tuple[Source, ...]] = {
+    # A backward needs the activations on its rank: from the recomputation or reload, or else from the forward itself.
     Kind.B: (((Kind.R,), 0), ((Kind.RELOAD,), 0), ((Kind.F,), 0)),
     Kind.I: (((Kind.R,), 0), ((Kind.RELOAD,), 0), ((Kind.F,), 0)),
+    # W needs both the activations and the output's gradient. I has waited for both already.
     Kind.W: (((Kind.I,), 0),),
     Kind.R: (((Kind.F,), 0),),
     Kind.OFFLOAD: (((Kind.F,), 0),),
@@ -67,26 +69,26 @@ OWN_STAGE: dict[Kind, tuple[Source, ...]] = {
     Kind.WAIT_SEND_F: (((Kind.SEND_F,), 0),),
     Kind.WAIT_SEND_B: (((Kind.SEND_B,), 0),),
 }
-"""What the same stage must have done for the same microbatch and slice."""
+"""Work that the same stage must have finished for the same microbatch and slice."""
 
 SLICE_STEP: dict[Kind, int] = {Kind.F: -1, Kind.B: +1, Kind.I: +1}
-"""The slice of the same stage and microbatch that comes first: forwards in order, backwards in reverse."""
+"""Offset of the slice that must come first on the same stage: forwards run in order, backwards in reverse."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependencies:
-    """What each op of a schedule waits for: positions in its columns, ``NONE`` or ``MISSING``; arrays of shape (ops,).
+    """Sources of each op of a schedule: positions in its columns, ``NONE`` or ``MISSING``; arrays of shape (ops,).
 
     Attributes
     ----------
     arrival
-        The op of another stage whose result it needs, or the receive that brings it.
+        The op of another stage whose result it needs, or the receive of that result.
     own_stage
         The op of its own stage that must be done.
     previous_slice
-        The neighbouring slice that must be done; None where sequences are not cut.
+        The neighbouring slice that must be done; None for schedules without slices.
     crossing
-        The same as ``arrival`` where that comes from another rank, and else ``NONE``.
+        Equal to ``arrival`` if that comes from another rank, else ``NONE``.
     """
 
     arrival: NDArray[np.int32]
@@ -96,21 +98,21 @@ class Dependencies:
 
     @property
     def all(self) -> tuple[NDArray[np.int32], ...]:
-        """Return every column of sources."""
+        """All columns of sources."""
         if self.previous_slice is None:
             return self.arrival, self.own_stage
         return self.arrival, self.own_stage, self.previous_slice
 
 
 def dependencies(schedule: Schedule) -> Dependencies:
-    """Return what each op of a schedule waits for.
+    """Return the dependencies of all ops of a schedule.
 
-    Where a kind occurs twice for one (stage, microbatch, slice), the last one counts; ``check`` reports the duplicate.
+    If a kind occurs twice for one (stage, microbatch, slice), the last one counts; ``check`` reports the duplicate.
 
     Raises
     ------
     InvalidScheduleError
-        For a schedule so incomplete that most of what its ops would wait for cannot be there.
+        If the schedule lacks so many ops that a table of them would be far larger than the schedule.
     """
     if (kept := vars(schedule).get(_KEPT)) is not None:
         needs: Dependencies = kept
@@ -122,7 +124,7 @@ def dependencies(schedule: Schedule) -> Dependencies:
     crossing = np.where(crosses_ranks(schedule, arrival), arrival, NONE).astype(np.int32, copy=False)
     for array in (arrival, own_stage, crossing):
         array.flags.writeable = False
-    # Schedules do not change. Like their cached properties, this is worked out once for checker, simulator and passes.
+    # Schedules are immutable, so the result is cached on them: checker, simulator and passes all use it.
     needs = vars(schedule)[_KEPT] = Dependencies(arrival, own_stage, previous, crossing)
     vars(schedule).pop(_POSITIONS, None)
     return needs
@@ -132,15 +134,15 @@ _KEPT = "_dependencies"
 
 
 def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -> tuple[Kind, int] | None:
-    """Return the kind and the stage of what an op waits for last, of its own microbatch; None for the first forward.
+    """Return the kind and stage of the op that an op of the same microbatch waits for last; None for the first forward.
 
-    That is what arrives from the neighbouring stage or, where nothing does, what its own stage must have done; all else that
-    the op waits for, that one has waited for. No messages, no recomputes: for those who think in stages.
+    This is the arrival from the neighbouring stage or, if there is none, the work of its own stage. Everything else
+    that the op waits for is implied by that one. Messages and recomputation are not considered.
 
     Parameters
     ----------
     backward
-        The kind that hands gradients on, I or B.
+        Kind that produces gradients for the previous stage, I or B.
     """
     for rules in (ARRIVAL, OWN_STAGE):
         if kind in rules:
@@ -151,14 +153,14 @@ def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -
 
 
 def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> Bools:
-    """Whether what arrives for each op comes from another rank: then a transfer is paid. Shape (ops,)."""
+    """Return a mask of the ops whose arrival comes from another rank, so that a transfer is paid. Shape (ops,)."""
     crosses: Bools = schedule.rank[np.maximum(arrival, 0)] != schedule.rank if len(arrival) else np.zeros(0, np.bool_)
     crosses &= arrival >= 0
     return crosses
 
 
 class Positions:
-    """Looks up where the op of a kind, stage, microbatch and slice stands.
+    """Lookup table from (kind, stage, microbatch, slice) to positions of ops.
 
     Attributes
     ----------
@@ -168,14 +170,15 @@ class Positions:
     Raises
     ------
     InvalidScheduleError
-        For a schedule so incomplete that a table of its ops would be far larger than itself.
+        If the schedule lacks so many ops that a table of them would be far larger than the schedule.
     """
 
     def __init__(self, schedule: Schedule) -> None:
+        # A corrupt file can name microbatch 999,999,999 in one op. The table must not take memory for all of them.
         if schedule.keys > 100 * len(schedule) + 1_000_000:
             raise InvalidScheduleError(
                 f"incomplete: {schedule.stages} stages x {schedule.microbatches} microbatches x {schedule.slices} "
-                f"slices need {schedule.keys} forwards, and there are {len(schedule)} ops in all"
+                f"slices need {schedule.keys} forwards, but the schedule has only {len(schedule)} ops"
             )
         self.schedule = schedule
         self.where = {kind: schedule.where(kind) for kind in schedule.kinds}
@@ -183,17 +186,17 @@ class Positions:
         self._tables: dict[tuple[Kind, ...], NDArray[np.int32]] = {}
 
     def table(self, *kinds: Kind) -> NDArray[np.int32]:
-        """Return the position by key of the ops of these kinds, ``MISSING`` where there is none; shape (keys,)."""
+        """Return the position by key of the ops of these kinds, ``MISSING`` if there is none; shape (keys,)."""
         stage = self._one_stage
         return self._padded(kinds)[stage : stage + self.schedule.keys]
 
     @property
     def _one_stage(self) -> int:
-        """Keys from one stage to the next."""
+        """Distance between the keys of neighbouring stages."""
         return self.schedule.microbatches * self.schedule.slices
 
     def _padded(self, kinds: tuple[Kind, ...]) -> NDArray[np.int32]:
-        """The table with a stage before the first and one behind the last, for which there is nothing to wait."""
+        """Return the table with a virtual stage at either end of the model, for which there is nothing to wait."""
         present = tuple(kind for kind in kinds if kind in self.where)
         if present not in self._tables:
             stage = self._one_stage
@@ -211,7 +214,7 @@ class Positions:
         return self._keys[kind]
 
     def sources(self, rules: dict[Kind, tuple[Source, ...]]) -> NDArray[np.int32]:
-        """Return what each op waits for by these rules, shape (ops,)."""
+        """Return the source of each op under these rules, shape (ops,)."""
         sources = np.full(len(self.schedule), NONE, np.int32)
         for kind, alternatives in rules.items():
             if kind in self.where:
@@ -219,7 +222,7 @@ class Positions:
         return sources
 
     def _first(self, kind: Kind, alternatives: tuple[Source, ...]) -> NDArray[np.int32]:
-        """For the ops of a kind: the first alternative that the schedule holds."""
+        """Return the sources of all ops of a kind: the first alternative that the schedule contains."""
         *others, last = alternatives
         held = [source for source in others if any(kind in self.where for kind in source[0])]
         first, *rest = (*held, last)
@@ -247,7 +250,7 @@ class Positions:
 
 
 def positions_of(schedule: Schedule) -> Positions:
-    """Return where the ops of a schedule stand, kept until :func:`dependencies`. Raises what :class:`Positions` does."""
+    """Return the positions of a schedule's ops, cached until :func:`dependencies` is called."""
     positions: Positions = vars(schedule).get(_POSITIONS) or Positions(schedule)
     vars(schedule)[_POSITIONS] = positions
     return positions
@@ -257,9 +260,9 @@ _POSITIONS = "_positions"
 
 
 def received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floats:
-    """The ends of measured ops, shape (ops,), with receives that last until the op that needs them starts.
+    """Return the ends of measured ops with each receive extended to the start of the op that needs it, shape (ops,).
 
-    A runtime hands a receive over and goes on; what it took shows only where its message is used.
+    A runtime posts a receive and continues, so its real end is only visible where the message is used.
     """
     arrival = dependencies(schedule).arrival
     needy = np.flatnonzero((arrival >= 0) & among(schedule.columns.kind, PASS_KINDS))
@@ -290,20 +293,19 @@ _NOWHERE = np.empty(0, np.intp)
 
 
 def require_order(schedule: Schedule, needs: Dependencies) -> None:
-    """Check that everything that ops wait for is there, and that what is on the same rank comes first.
+    """Check that every source exists and precedes the ops that need it on the same rank.
 
     Raises
     ------
     InvalidScheduleError
-        For an op that waits for one that is missing, or that comes later on its own rank; the message says which.
+        If a source is missing or comes later on its own rank; the message names the op.
     """
     for sources, absent, late in disordered(schedule, needs):
         if absent.size:
-            raise InvalidScheduleError(
-                f"incomplete: {schedule.place(int(absent[0]))} waits for an op that is not there"
-            )
+            raise InvalidScheduleError(f"incomplete: {schedule.place(int(absent[0]))} waits for an op that is missing")
         if late.size:
             op = int(late[0])
             raise InvalidScheduleError(
-                f"out of order: {schedule.place(op)} waits for {schedule.op(int(sources[op]))}, which comes later there"
+                f"out of order: {schedule.place(op)} waits for {schedule.op(int(sources[op]))}, "
+                "which comes later on this rank"
             )

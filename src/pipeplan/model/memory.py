@@ -1,9 +1,9 @@
-"""What ranks hold, and what they may: the one place that knows which op takes memory and which frees it.
+"""Memory of each rank over time: the single definition of which op allocates memory and which op frees it.
 
-For each microbatch a stage holds its activation from the forward's start. I frees what W does not need (or adds, where W
-needs more than the forward kept), W frees the rest, and B all of it. Where a microbatch is recomputed on a stage, F keeps
-only what the recomputation starts from, and R takes the rest. OFFLOAD frees what is copied to the host, RELOAD takes it
-back; their places in the row say when, so that what is held follows from the order of a row alone.
+A stage holds its activation of a microbatch from the start of the forward. I frees what W does not need (or adds, if W
+needs more than the forward kept), W frees the rest, and B frees all of it. If a microbatch is recomputed on a stage, F
+keeps only the input of the recomputation, and R allocates the rest. OFFLOAD frees what is copied to the host and RELOAD
+allocates it again. Their places in the row determine when, so the memory held depends on the order of a row alone.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from pipeplan.model.timeline import Timeline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryRule:
-    """What stages hold for a microbatch, and what ranks may hold of it, all in one unit.
+    """Memory that stages hold per microbatch, and the limit of each rank, all in one unit.
 
     Attributes
     ----------
     activation, freed_by_weight
-        Per stage for one whole microbatch, shape (stages,): held from F's start; the part that only W frees.
+        Per stage for one whole microbatch, shape (stages,): held from the start of F; the part that only W frees.
     limit
-        The most that each rank may hold, shape (ranks,), without what it holds throughout; infinite where there is none.
+        Memory limit of each rank without its static memory, shape (ranks,); infinite if there is none.
     unit
-        Of all of them, for messages.
+        Unit of all fields, for messages.
     recompute_keeps
-        What F keeps where it is recomputed, shape (stages,); nothing where it is not given.
+        Memory that F keeps if it is recomputed, shape (stages,); default 0.
     offloaded
-        What OFFLOAD frees and RELOAD takes back, shape (stages,); all of the activation where it is not given.
+        Memory that OFFLOAD frees and RELOAD allocates, shape (stages,); default the whole activation.
     """
 
     activation: Floats
@@ -54,11 +54,11 @@ class MemoryRule:
 
 
 NOT_GIVEN: Floats = np.empty(0)
-"""In place of what each stage keeps when recomputed, or moves to the host: what holds where nobody says."""
+"""Placeholder for ``recompute_keeps`` and ``offloaded``: use their defaults."""
 
 
 def kept_and_moved(activation: Floats, recompute_keeps: Floats, offloaded: Floats) -> tuple[Floats, Floats]:
-    """Return what a recomputed F keeps and what OFFLOAD frees, shape (stages,); nothing and everything if ``NOT_GIVEN``."""
+    """Return the memory that a recomputed F keeps and that OFFLOAD frees, shape (stages,), with defaults filled in."""
     kept = recompute_keeps if recompute_keeps.size else np.zeros(len(activation))
     return kept, offloaded if offloaded.size else activation
 
@@ -70,10 +70,10 @@ def in_activations(
     recompute_keeps: Floats = NOT_GIVEN,
     offloaded: Floats = NOT_GIVEN,
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Convert what each stage holds, what W frees of it, what a recomputed F keeps and what OFFLOAD frees to activations.
+    """Convert ``activation``, ``freed_by_weight``, ``recompute_keeps`` and ``offloaded`` to activations.
 
-    Four arrays of shape (stages,). One activation is what all the chunks of a rank hold for one microbatch, an equal share
-    each; of that the same parts are freed, kept and moved as of the sizes given.
+    One activation is what all chunks of a rank hold for one microbatch, with an equal share per chunk. The fractions
+    that are freed, kept and moved are those of the given sizes. Returns four arrays of shape (stages,).
     """
     share = 1.0 / placement.chunks_on[placement.table[0]]
     kept, moved = kept_and_moved(activation, recompute_keeps, offloaded)
@@ -86,7 +86,7 @@ def in_activations(
 
 
 def held_throughout(placement: Placement, static: Floats) -> Floats:
-    """Return what each rank holds throughout, shape (ranks,): the static sizes of its stages, of every copy of the model."""
+    """Return the static memory of each rank, shape (ranks,): the sum over its stages of every copy of the model."""
     held = np.zeros(placement.ranks)
     for copy in placement.table:
         np.add.at(held, copy, static)
@@ -99,9 +99,9 @@ def memory_changes(
     recompute_keeps: Floats = NOT_GIVEN,
     offloaded: Floats = NOT_GIVEN,
 ) -> Floats:
-    """Return what an op adds to what its rank holds, shape (kinds, stages); for a whole microbatch.
+    """Return the memory that each op allocates (or frees, if negative) for a whole microbatch, shape (kinds, stages).
 
-    The forward of a microbatch that is recomputed adds ``recompute_keeps`` instead.
+    The forward of a recomputed microbatch allocates ``recompute_keeps`` instead.
     """
     kept, moved = kept_and_moved(activation, recompute_keeps, offloaded)
     change = np.zeros((len(Kind), len(activation)))
@@ -122,16 +122,20 @@ def memory_levels(
     recompute_keeps: Floats = NOT_GIVEN,
     offloaded: Floats = NOT_GIVEN,
 ) -> Floats:
-    """Return what each op's rank holds after it, shape (ops,), from what each stage holds for a whole microbatch."""
+    """Return the memory that each op's rank holds after it, shape (ops,).
+
+    The arguments are per stage for a whole microbatch; a slice counts for its share.
+    """
     columns = schedule.columns
-    changes = memory_changes(activation, freed_by_weight, recompute_keeps, offloaded).ravel()[schedule.sort]
+    changes = memory_changes(activation, freed_by_weight, recompute_keeps, offloaded).ravel()[schedule.cost_index]
     if schedule.has(Kind.R):
         recomputed = np.zeros(schedule.keys, np.bool_)
         recomputed[schedule.key[schedule.where(Kind.R)]] = True
         forwards = schedule.where(Kind.F)
-        again = forwards[recomputed[schedule.key[forwards]]]
+        recomputed_forwards = forwards[recomputed[schedule.key[forwards]]]
         kept, _ = kept_and_moved(activation, recompute_keeps, offloaded)
-        changes[again] = kept[columns.stage[again]]
+        changes[recomputed_forwards] = kept[columns.stage[recomputed_forwards]]
+    # One cumulative sum over all ranks, minus the level at the start of each rank's row.
     levels: Floats = np.cumsum(changes)
     before = np.concatenate(([0.0], levels))[schedule.offsets[:-1]]
     levels -= np.repeat(before, np.diff(schedule.offsets))
@@ -139,10 +143,11 @@ def memory_levels(
 
 
 def memory_moments(timeline: Timeline) -> Floats:
-    """Return when each op's change of memory takes effect, shape (ops,), never earlier than that of the op before.
+    """Return when each op's change of memory takes effect, shape (ops,), in order within each rank.
 
-    A forward's and a recompute's at its start, every other op's at its end. An OFFLOAD's at the end of its copy, but not
-    before its rank has come to it; a RELOAD's when its rank comes to it, however long its copy then waits and lasts.
+    A forward or recomputation allocates at its start; every other op takes effect at its end. OFFLOAD frees at the end
+    of its copy, but not before the rank reaches it. RELOAD allocates when the rank reaches it, even if its copy starts
+    later.
     """
     schedule = timeline.schedule
     kind = schedule.columns.kind
@@ -153,13 +158,15 @@ def memory_moments(timeline: Timeline) -> Floats:
     passed = np.where(among(kind, passing), timeline.end, 0.0)
     for first, stop in pairwise(schedule.offsets.tolist()):
         passed[first:stop] = np.maximum.accumulate(passed[first:stop])
+    # A copy runs beside the computation, so its own start says nothing about when the rank reached it in its row.
+    # The latest end of the ops before it does: passed[op] is the time at which the rank has passed the op.
     copies = np.flatnonzero(among(kind, HOST_KINDS))
     moments[copies] = passed[copies]
     return moments
 
 
 def _messages_occupy(timeline: Timeline) -> bool:
-    """Whether ranks come to what stands behind a message once it is done: where nothing begins before."""
+    """Return True if no op starts before the messages ahead of it in its row are done (blocking communication)."""
     schedule, kind = timeline.schedule, timeline.schedule.columns.kind
     if schedule.kinds.isdisjoint(COMMUNICATION_KINDS):
         return False
@@ -175,20 +182,20 @@ def _messages_occupy(timeline: Timeline) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class MemoryUse:
-    """How much each rank holds after each op, in activations and in bytes.
+    """Memory that each rank holds after each op, in activations and in bytes.
 
-    :func:`memory_moments` says when that takes effect.
+    :func:`memory_moments` returns the times at which the levels take effect.
 
     Attributes
     ----------
     schedule
-        Whose ops these are.
+        Schedule of the ops.
     activations
-        Level after each op, shape (ops,); 1 is what all the chunks of a rank hold for one microbatch.
+        Level after each op, shape (ops,); 1 is what all chunks of a rank hold for one microbatch.
     bytes
-        The same in bytes without the static ones, shape (ops,); None where nobody gave bytes.
+        Level in bytes without static memory, shape (ops,); None if sizes are unknown.
     static
-        Bytes each rank holds throughout: parameters, gradients, optimizer state of all its copies, shape (ranks,).
+        Static bytes of each rank: parameters, gradients, optimizer state of all its copies, shape (ranks,).
     """
 
     schedule: Schedule
@@ -198,12 +205,12 @@ class MemoryUse:
 
     @cached_property
     def peak_activation(self) -> Floats:
-        """The most activations each rank holds at once, shape (ranks,)."""
+        """Peak number of activations on each rank, shape (ranks,)."""
         return self._peaks(self.activations)
 
     @cached_property
     def peak_bytes(self) -> Floats | None:
-        """The most bytes each rank holds at once, static ones included, shape (ranks,)."""
+        """Peak bytes on each rank including static memory, shape (ranks,); None if sizes are unknown."""
         return None if self.bytes is None else self._peaks(self.bytes) + self.static
 
     def _peaks(self, levels: Floats) -> Floats:

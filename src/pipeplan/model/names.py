@@ -1,6 +1,6 @@
-"""Names are text: what schedules, files and units are called is shown as it is, in one line, and nothing obeys it.
+"""Checks and formatting of text from outside, such as the names of schedules, files and units.
 
-Flags are True or False, and nothing that merely counts as one of them.
+Such text is shown in one line and never executed. Flags must be True or False; other values are errors.
 """
 
 from __future__ import annotations
@@ -14,90 +14,90 @@ import numpy as np
 from pipeplan.errors import InputError
 
 _INVISIBLE_PARTS = "\u200c\u200d"
-"""What holds the parts of some letters and emoji together or apart."""
+"""Zero-width joiners, which join or separate the parts of some letters and emoji."""
 
 LONGEST_NAME = 1_000
-"""Letters of what a schedule or a unit is called: more than anybody reads."""
+"""Maximum length of the name of a schedule or a unit, in characters."""
 
 _SHOWN = 60
-"""Cells of what a message repeats of a text that is wrong."""
+"""Maximum number of terminal cells in which a message repeats an invalid value."""
 
 
 def one_line(name: str) -> str:
-    r"""A name in one line of signs that can be seen; others stand as in Python: a line end as ``\n``.
+    r"""Return a name in one line of printable characters; others are escaped as in Python (a line end as ``\n``).
 
-    So an escape code does nothing to a terminal, and a mark that turns the direction of writing nothing to what follows.
+    Escape codes then cannot control a terminal, and bidirectional marks cannot reverse the text that follows.
     """
-    return name if name.isprintable() else "".join(map(_seen, name))
+    return name if name.isprintable() else "".join(map(_escaped, name))
 
 
-def _seen(sign: str) -> str:
-    if sign.isprintable() or category(sign) == "Zs" or sign in _INVISIBLE_PARTS:
-        return sign
-    return sign.encode("unicode_escape").decode()
+def _escaped(character: str) -> str:
+    if character.isprintable() or category(character) == "Zs" or character in _INVISIBLE_PARTS:
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def require_text(text: object, what: str, *, longest: int = LONGEST_NAME, field: str = "") -> None:
-    """Check that a name or another text from outside is one that can be shown, kept in a file and sent.
+    """Check that text from outside can be displayed, stored in a file and sent.
 
-    Signs that nobody sees are no fault: :func:`one_line` shows them.
+    Unprintable characters are allowed: :func:`one_line` escapes them.
 
     Parameters
     ----------
     what
-        What it is, for the message: ``name of the schedule``.
+        Description for the message, e.g. ``name of the schedule``.
     longest
-        The most letters.
+        Maximum number of characters.
     field
-        The setting that it comes from, for the error.
+        Name of the setting that the text comes from, for the error.
 
     Raises
     ------
     InputError
-        For what is no text, is longer, or holds a zero byte or half a letter (a lone surrogate), which no file can.
+        If it is not text, is too long, or holds a zero byte or a lone surrogate, which no file can store.
     """
     if not isinstance(text, str):
         raise InputError(f"{what} must be text, not {shortened(repr(text), _SHOWN)}", field=field)
     require_short(text, what, longest=longest, field=field)
-    wrong = next((sign for sign in text if sign == "\0" or category(sign) == "Cs"), None)
+    wrong = next((character for character in text if character == "\0" or category(character) == "Cs"), None)
     if wrong is not None:
-        fault = "a zero byte" if wrong == "\0" else f"half a letter, {_seen(wrong)}"
-        raise InputError(f"{what} holds {fault}: '{shortened(one_line(text), _SHOWN)}'", field=field)
+        fault = "a zero byte" if wrong == "\0" else f"an incomplete character (surrogate {_escaped(wrong)})"
+        raise InputError(f"{what} contains {fault}: '{shortened(one_line(text), _SHOWN)}'", field=field)
 
 
 def counted(count: int, noun: str) -> str:
-    """So many of something with a regular plural: ``1 chunk``, ``2,048 chunks``, ``8 microbatches``."""
+    """Return a count with its regular noun: ``1 chunk``, ``2,048 chunks``, ``8 microbatches``."""
     ending = "es" if noun.endswith(("ch", "s")) else "s"
     return f"{count:,} {noun}{'' if count == 1 else ending}"
 
 
 def cell_width(text: str) -> int:
-    """How many cells of a terminal a line takes."""
+    """Return the number of terminal cells that a line occupies."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
-def _cells(sign: str) -> int:
-    if combining(sign) or sign in _INVISIBLE_PARTS:
+def _cells(character: str) -> int:
+    if combining(character) or character in _INVISIBLE_PARTS:
         return 0
-    return 2 if east_asian_width(sign) in "WF" else 1
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def require_short(text: str, what: str, *, longest: int = LONGEST_NAME, field: str = "") -> None:
-    """Check that a text is no longer than anybody reads. Parameters are those of :func:`require_text`.
+    """Check the length of a text. The parameters are those of :func:`require_text`.
 
-    It is all that is asked of what schedules and units are called: what cannot be written stands in files' names, too.
+    Names of schedules and units need only this check, because file names may contain any character.
 
     Raises
     ------
     InputError
-        With both lengths.
+        If the text is too long; the message has both lengths.
     """
     if len(text) > longest:
-        raise InputError(f"{what} has {len(text):,} letters; it can have {longest:,}", field=field)
+        raise InputError(f"{what} has {len(text):,} characters; at most {longest:,} are allowed", field=field)
 
 
 def shortened(text: str, cells: int) -> str:
-    """A line in so many cells of a terminal, with ``…`` for what is left out of its middle."""
+    """Return a line in at most so many terminal cells, with ``…`` in place of the middle if it is too long."""
     if cell_width(text) <= cells:
         return text
     if cells < 1:
@@ -106,18 +106,18 @@ def shortened(text: str, cells: int) -> str:
     return text[:head] + "…" + text[len(text) - tail :]
 
 
-def _fitting(signs: Iterable[str], cells: int) -> int:
-    """How many of the first signs have room."""
-    return sum(used <= cells for used in accumulate(map(_cells, signs)))
+def _fitting(characters: Iterable[str], cells: int) -> int:
+    """Return how many of the first characters fit into the cells."""
+    return sum(used <= cells for used in accumulate(map(_cells, characters)))
 
 
 def require_flags(**values: object) -> None:
-    """Check flags by their names, before any work is done: a text, a list or an array is none.
+    """Check that flags, passed by name, are True or False.
 
     Raises
     ------
     InputError
-        For what is neither True nor False; the flag is its ``field``.
+        If a value is not a bool; the flag is the error's ``field``.
     """
     for name, value in values.items():
         if not isinstance(value, bool | np.bool_):

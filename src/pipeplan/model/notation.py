@@ -1,9 +1,9 @@
-"""PyTorch's text notation for ops, read and written strictly.
+"""PyTorch's text notation for ops, parsed and written strictly.
 
-``2F0`` is the forward of stage 2 on microbatch 0; ``(0F7;7B3)OVERLAP_F_B`` two ops that run overlapped;
-``0SEND_F1`` and ``1RECV_F1`` the ends of a transfer; ``3UNSHARD`` an op of a whole stage. Where microbatches are cut
-into slices, a slice follows behind a point: ``2F0.1``. A schedule is a row a rank; cells stand apart by blanks. Ours alone
-are slices, ``2R0`` (recompute), and ``2OFFLOAD0`` and ``2RELOAD0`` (copies to the host and back).
+``2F0`` is the forward of stage 2 on microbatch 0. ``(0F7;7B3)OVERLAP_F_B`` is an overlapped pair. ``0SEND_F1`` and
+``1RECV_F1`` are the two ends of a transfer, and ``3UNSHARD`` is an op of a whole stage. A schedule has one row per
+rank; blanks separate cells. Three forms are extensions of pipeplan: sequence slices after a point (``2F0.1``), ``2R0``
+(recompute), and ``2OFFLOAD0`` and ``2RELOAD0`` (copies to the host and back).
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP, NO_MICROBATCH, STAGE_WID
 from pipeplan.model.placement import Placement
 from pipeplan.model.schedule import Schedule
 
+# At most nine digits, so that every number fits into an int32 column; no leading zeros, so that an op has one spelling.
 _NUMBER = "(0|[1-9][0-9]{0,8})"
+# The longest kinds come first: SEND_F must not be read as a shorter kind followed by junk.
 _OP = re.compile(
     rf"{_NUMBER}({'|'.join(sorted(Kind.__members__, key=len, reverse=True))})(?:{_NUMBER}(?:\.{_NUMBER})?)?"
 )
@@ -28,12 +30,12 @@ _OVERLAP = re.compile(r"\(([^();]*);([^();]*)\)OVERLAP_F_B")
 
 
 def parse_cell(text: str) -> tuple[Op, ...]:
-    """The op that a cell holds, or the two of an overlapped pair (in group 0).
+    """Return the op in a cell, or the two ops of an overlapped pair (both in group 0).
 
     Raises
     ------
     NotationError
-        For anything else: trailing characters, an unknown kind, a nested or three-part overlap.
+        If the cell is anything else: trailing characters, an unknown kind, a nested or three-part overlap.
     """
     pair = _OVERLAP.fullmatch(text)
     if pair is None:
@@ -58,13 +60,13 @@ def _parse_op(text: str) -> Op:
 
 
 def format_cells(row: Iterable[Op]) -> list[str]:
-    """A rank's ops as cells; an overlapped pair is one cell.
+    """Return a rank's ops as cells; an overlapped pair is one cell.
 
     Raises
     ------
     NotationError
-        For what no cell says, and nobody could read: ops that overlap and are no pair of one forward and one backward
-        behind it, an op without its microbatch.
+        If the notation cannot express the row: overlapped ops that are not a forward followed by one backward, or an op
+        without its microbatch.
     """
     cells: list[str] = []
     pending: Op | None = None
@@ -72,36 +74,36 @@ def format_cells(row: Iterable[Op]) -> list[str]:
     for op in row:
         if pending is not None:
             if op.group != pending.group or pending.kind != Kind.F or op.kind not in BACKWARD_KINDS:
-                raise _no_pair(pending)
-            cells.append(f"({_written(pending)};{_written(op)})OVERLAP_F_B")
+                raise _invalid_overlap(pending)
+            cells.append(f"({_format_op(pending)};{_format_op(op)})OVERLAP_F_B")
             pending, paired = None, op.group
         elif op.group == NO_GROUP:
-            cells.append(_written(op))
+            cells.append(_format_op(op))
             paired = NO_GROUP
         elif op.group == paired:
-            raise _no_pair(op)
+            raise _invalid_overlap(op)
         else:
             pending = op
     if pending is not None:
-        raise _no_pair(pending)
+        raise _invalid_overlap(pending)
     return cells
 
 
-def _written(op: Op) -> str:
+def _format_op(op: Op) -> str:
     if (op.microbatch == NO_MICROBATCH) != (op.kind in STAGE_WIDE_KINDS):
         rule = "belongs to a whole stage and has no microbatch" if op.kind in STAGE_WIDE_KINDS else "needs a microbatch"
         raise NotationError(f"{op} cannot be written: {op.kind.name} {rule}")
     return str(op)
 
 
-def _no_pair(op: Op) -> NotationError:
+def _invalid_overlap(op: Op) -> NotationError:
     return NotationError(
         f"{op} cannot be written: it overlaps, and an overlapped pair is one forward and one backward, in that order"
     )
 
 
 def format_schedule(schedule: Schedule) -> str:
-    """The schedule as text: a line a rank, cells apart by one blank."""
+    """Return the schedule as text: one line per rank, cells separated by one blank."""
     return "\n".join(" ".join(format_cells(row)) for row in schedule)
 
 
@@ -114,7 +116,7 @@ def parse_schedule(
     name: str = "",
     keep_duplicates: bool = False,
 ) -> Schedule:
-    """The schedule that :func:`format_schedule` wrote. See :func:`schedule_from_cells`."""
+    """Return the schedule in the text of :func:`format_schedule`; parameters as in :func:`schedule_from_cells`."""
     rows = [line.split() for line in text.strip().splitlines()]
     return schedule_from_cells(
         rows,
@@ -135,23 +137,23 @@ def schedule_from_cells(
     name: str = "",
     keep_duplicates: bool = False,
 ) -> Schedule:
-    """Return the schedule of a row of cells a rank.
+    """Return the schedule with these cells, one row per rank.
 
-    What is not given is read off the ops: the placement from where the stages are, the microbatches and slices from the
-    largest number. Empty cells are bubbles and are passed over. An op that occurs twice is an error, unless
-    ``keep_duplicates`` leaves it for the checker to report.
+    Omitted arguments are inferred from the ops: the placement from the ranks of the stages, the numbers of microbatches
+    and slices from the largest index. Empty cells are bubbles and are skipped. An op that occurs twice is an error,
+    unless ``keep_duplicates`` leaves it for the checker to report.
 
     Raises
     ------
     NotationError
-        For a cell that is no op (with its rank and cell), a duplicate, no ops at all.
+        If a cell is not an op (the message has its rank and cell), an op occurs twice, or there are no ops.
     InvalidScheduleError
-        For ranks or stages that hold nothing, and ops out of the given ranges.
+        If a rank or stage holds nothing, or an op is out of the given ranges.
     """
     parsed = [_parse_row(rank, cells) for rank, cells in enumerate(rows)]
     ops = [op for row in parsed for op in row]
     if not ops:
-        raise NotationError("it holds no ops")
+        raise NotationError("the schedule has no ops")
     if not keep_duplicates:
         _reject_duplicates(parsed)
     microbatches = microbatches or max(1, *(op.microbatch + 1 for op in ops))
@@ -181,28 +183,28 @@ def _reject_duplicates(rows: Sequence[Sequence[Op]]) -> None:
         for op in row:
             if op.kind.is_stage_wide:
                 continue
-            what = (op.kind, op.stage, op.microbatch, op.slice)
-            if what in seen:
-                raise NotationError(f"duplicate: {op} is on rank {seen[what]} and again on rank {rank}")
-            seen[what] = rank
+            work = (op.kind, op.stage, op.microbatch, op.slice)
+            if work in seen:
+                raise NotationError(f"duplicate: {op} is on rank {seen[work]} and again on rank {rank}")
+            seen[work] = rank
 
 
 def infer_placement(rows: Sequence[Sequence[Op]], microbatches: int) -> Placement:
-    """The placement under which every op of these rows is on the rank of its stage.
+    """Return the placement in which every op of these rows is on the rank of its stage.
 
-    A stage that is on two ranks makes two copies of the model, each serving half of the microbatches.
+    A stage on two ranks implies two copies of the model, each for half of the microbatches.
 
     Raises
     ------
     InvalidScheduleError
-        Where no rank holds a stage, or no such placement exists.
+        If no rank holds some stage, or no such placement exists.
     """
     table = np.array([(rank, op.stage, op.microbatch) for rank, row in enumerate(rows) for op in row], np.int64)
     rank, stage, microbatch = table.T
     stages = int(stage.max()) + 1
     absent = sorted(set(range(min(stages, len(table) + 1))) - set(stage.tolist()))
     if absent:
-        raise InvalidScheduleError(f"no rank holds stage {absent[0]}, though there is a stage {stages - 1}")
+        raise InvalidScheduleError(f"no rank holds stage {absent[0]}, but the stages go up to {stages - 1}")
     late = np.where(microbatch == NO_MICROBATCH, 0, 2 * microbatch // microbatches)
     first = _holders(rank, stage, stages)
     if np.array_equal(first[stage], rank):
@@ -214,12 +216,12 @@ def infer_placement(rows: Sequence[Sequence[Op]], microbatches: int) -> Placemen
     wrong = int(np.flatnonzero(first[stage] != rank)[0])
     raise InvalidScheduleError(
         f"stage {stage[wrong]} is on rank {first[stage[wrong]]} and on rank {rank[wrong]}; "
-        "a stage has one rank, or one for each half of the microbatches"
+        "a stage must be on one rank, or on one rank for each half of the microbatches"
     )
 
 
 def _holders(rank: np.ndarray, stage: np.ndarray, stages: int) -> np.ndarray:
-    """The rank on which each stage is first seen, -1 for none."""
+    """Return the first rank on which each stage occurs, -1 for none."""
     holders = np.full(stages, -1, np.int64)
     holders[stage[::-1]] = rank[::-1]
     return holders

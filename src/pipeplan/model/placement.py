@@ -1,4 +1,4 @@
-"""Which rank holds each stage."""
+"""Placements: which rank holds each stage."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from pipeplan.model.quantities import MOST_COPIES, Bools, Ints, in_digits, requi
 
 @dataclass(frozen=True)
 class Placement:
-    """The rank of every stage, for each copy of the model.
+    """Assignment of stages to ranks, for each copy of the model.
 
     Attributes
     ----------
     name
         ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional``, ``bidirectional-v`` or ``custom``.
     rank_of
-        ``rank_of[copy][stage]``. Placements have one copy of the model; the bidirectional ones have two, and microbatches
-        are dealt to the copies in equal consecutive shares: the first half to copy 0, which enters at rank 0.
+        ``rank_of[copy][stage]``. Placements have one copy of the model; the bidirectional ones have two. Copies serve
+        equal consecutive shares of the microbatches: the first half belongs to copy 0, which enters at rank 0.
 
     Raises
     ------
     ShapeError
-        For no stage, a rank that holds nothing, copies of different length, more copies or stages than can be scheduled.
+        If there is no stage, a rank without a stage, copies of different lengths, or too many copies or stages.
     """
 
     name: str
@@ -42,14 +42,16 @@ class Placement:
             raise ShapeError(f"ranks hold at most {MOST_COPIES} copies of the model, not {len(self.rank_of)}")
         lengths = {len(copy) for copy in self.rank_of}
         if len(lengths) > 1:
-            raise ShapeError(f"every copy of the model has the same stages, not {min(lengths)} and {max(lengths)}")
+            raise ShapeError(
+                f"every copy of the model must have the same number of stages, not {min(lengths)} and {max(lengths)}"
+            )
         self._require_every_rank()
 
     def _require_every_rank(self) -> None:
-        """Takes as long as there are stages, however large the numbers of their ranks are."""
+        # The time is linear in the stages, even if a file holds a rank number such as 50,000,000.
         held = {rank for copy in self.rank_of for rank in copy}
         if min(held) < 0:
-            raise ShapeError(f"ranks are numbered from 0, not from {in_digits(min(held))}")
+            raise ShapeError(f"rank numbers must start at 0, not at {in_digits(min(held))}")
         require_size(ranks=len(held))
         missing = max(held) + 1 - len(held)
         if missing:
@@ -58,7 +60,7 @@ class Placement:
             which = f"{in_digits(missing)} do not, among them {some}"
             if missing <= 3:
                 which = f"{some} {'does' if missing == 1 else 'do'} not"
-            raise ShapeError(f"every rank from 0 to {in_digits(max(held))} holds a stage; {which}")
+            raise ShapeError(f"every rank from 0 to {in_digits(max(held))} must hold a stage; {which}")
 
     @classmethod
     def linear(cls, ranks: int) -> Placement:
@@ -68,7 +70,7 @@ class Placement:
 
     @classmethod
     def loop(cls, ranks: int, chunks: int) -> Placement:
-        """Stage s on rank s mod p: interleaved. With one chunk this is ``linear``."""
+        """Return the interleaved placement: stage s on rank s mod p. With one chunk this is ``linear``."""
         if chunks == 1:
             return cls.linear(ranks)
         require_size(ranks=ranks, chunks=chunks)
@@ -76,12 +78,15 @@ class Placement:
 
     @classmethod
     def v(cls, ranks: int) -> Placement:
-        """Two chunks a rank: down from rank 0 to p-1, and back up."""
+        """Return the V placement: two chunks per rank, down from rank 0 to p-1 and back up."""
         return cls.wave(ranks, 2)
 
     @classmethod
     def wave(cls, ranks: int, chunks: int) -> Placement:
-        """Down from rank 0 to p-1, back up, and down again, one pass a chunk. Two chunks are the V."""
+        """Return the placement that runs down from rank 0 to p-1, back up, and down again, one pass per chunk.
+
+        Two chunks make the V placement.
+        """
         if chunks == 1:
             return cls.linear(ranks)
         require_size(ranks=ranks, chunks=chunks)
@@ -91,12 +96,12 @@ class Placement:
 
     @classmethod
     def bidirectional(cls, ranks: int) -> Placement:
-        """Two copies of the model: stage s on rank s for the first, on rank p-1-s for the second.
+        """Return two copies of the model: stage s on rank s in the first copy, on rank p-1-s in the second.
 
         Raises
         ------
         ShapeError
-            For an odd number of ranks.
+            If the number of ranks is odd.
         """
         require_size(ranks=ranks)
         if ranks % 2:
@@ -106,12 +111,12 @@ class Placement:
 
     @classmethod
     def bidirectional_v(cls, ranks: int) -> Placement:
-        """Two copies of the model, each on a V: the first down from rank 0 and back up, the second from rank p-1.
+        """Return two copies of the model, each on a V: the first starts at rank 0, the second at rank p-1.
 
         Raises
         ------
         ShapeError
-            For an odd number of ranks.
+            If the number of ranks is odd.
         """
         if ranks % 2:
             raise ShapeError(f"a bidirectional placement needs an even number of ranks, not {ranks}", field="ranks")
@@ -120,14 +125,16 @@ class Placement:
 
     @classmethod
     def called(cls, name: str, ranks: int, chunks: int) -> Placement:
-        """The placement of this name: ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` or ``bidirectional-v``.
+        """Return the placement with this name.
+
+        Names are ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` and ``bidirectional-v``.
 
         Raises
         ------
         UnknownNameError
-            For any other name.
+            If the name is not one of these.
         """
-        made = {
+        makers = {
             "linear": lambda: cls.linear(ranks),
             "loop": lambda: cls.loop(ranks, chunks),
             "v": lambda: cls.v(ranks),
@@ -135,36 +142,36 @@ class Placement:
             "bidirectional": lambda: cls.bidirectional(ranks),
             "bidirectional-v": lambda: cls.bidirectional_v(ranks),
         }
-        if name not in made:
-            raise UnknownNameError("placement", name, made)
-        return made[name]()
+        if name not in makers:
+            raise UnknownNameError("placement", name, makers)
+        return makers[name]()
 
     @classmethod
     def of(cls, *rank_of: tuple[int, ...]) -> Placement:
-        """The placement with these ranks (one tuple a copy), under its usual name where it has one."""
+        """Return the placement with these ranks (one tuple per copy), under its standard name if it has one."""
         plain = cls("custom", rank_of)
         return next((usual for usual in plain._usual() if usual.rank_of == rank_of), plain)
 
     def _usual(self) -> list[Placement]:
         ranks, chunks, spare = self.ranks, *divmod(self.stages, self.ranks)
         if len(self.rank_of) == 2 and ranks % 2 == 0:
-            made = {ranks: Placement.bidirectional, 2 * ranks: Placement.bidirectional_v}.get(self.stages)
-            return [] if made is None else [made(ranks)]
+            maker = {ranks: Placement.bidirectional, 2 * ranks: Placement.bidirectional_v}.get(self.stages)
+            return [] if maker is None else [maker(ranks)]
         return [] if spare else [Placement.loop(ranks, chunks), Placement.wave(ranks, chunks)]
 
     @cached_property
     def ranks(self) -> int:
-        """The number of ranks, p."""
+        """Number of ranks, p."""
         return max(max(copy) for copy in self.rank_of) + 1
 
     @property
     def stages(self) -> int:
-        """The number of stages, S, counted once however many copies there are."""
+        """Number of stages of one copy of the model, S."""
         return len(self.rank_of[0])
 
     @property
     def copies(self) -> int:
-        """How many copies of the model the ranks hold together."""
+        """Number of copies of the model on the ranks."""
         return len(self.rank_of)
 
     @cached_property
@@ -174,23 +181,26 @@ class Placement:
 
     @cached_property
     def crosses(self) -> Bools:
-        """Whether stages s and s + 1 are on different ranks, shape (copies, stages - 1): a transfer is paid there."""
+        """Mask of the stages s whose successor s + 1 is on another rank, shape (copies, stages - 1).
+
+        A transfer is paid only there.
+        """
         different: Bools = self.table[:, 1:] != self.table[:, :-1]
         return different
 
     @cached_property
     def chunks_on(self) -> Ints:
-        """How many stages of one copy each rank holds, shape (ranks,)."""
+        """Number of stages of one copy on each rank, shape (ranks,)."""
         return np.bincount(self.table[0], minlength=self.ranks)
 
     @property
     def chunks(self) -> int:
-        """The number of chunks a rank, v; where ranks hold different numbers of stages, the largest."""
+        """Number of chunks per rank, v: the largest if ranks hold different numbers of stages."""
         return int(self.chunks_on.max())
 
     @cached_property
     def chunk_of(self) -> tuple[tuple[int, ...], ...]:
-        """``chunk_of[copy][stage]``: the stage's index among those on its rank, in the order of the model."""
+        """``chunk_of[copy][stage]``: index of the stage among those on its rank, in the order of the model."""
         chunks: list[tuple[int, ...]] = []
         for copy in self.rank_of:
             seen: defaultdict[int, int] = defaultdict(int)
@@ -202,12 +212,11 @@ class Placement:
         return tuple(chunks)
 
     def stages_on(self, rank: int, copy: int = 0) -> tuple[int, ...]:
-        """The stages of one copy that a rank holds, in the order of the model: chunk 0 first."""
+        """Return the stages of one copy on a rank, in the order of the model: chunk 0 first."""
         return self._stages_of[copy][rank]
 
     @cached_property
     def _stages_of(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """``_stages_of[copy][rank]``: the stages there, in the order of the model."""
         copies = []
         for copy in self.rank_of:
             stages: list[list[int]] = [[] for _ in range(self.ranks)]
@@ -217,11 +226,11 @@ class Placement:
         return tuple(copies)
 
     def copy_of(self, microbatch: NDArray[np.int32], microbatches: int) -> NDArray[np.int32]:
-        """Return the copy of the model that serves each microbatch: equal consecutive shares."""
+        """Return the copy of the model that serves each microbatch. Copies serve equal consecutive shares."""
         return (microbatch.astype(np.int64) * self.copies // microbatches).astype(np.int32)
 
     def ranks_of(self, stage: NDArray[np.int32], microbatch: NDArray[np.int32], microbatches: int) -> NDArray[np.int32]:
-        """The rank on which each (stage, microbatch) belongs."""
+        """Return the rank that runs each (stage, microbatch)."""
         if self.copies == 1:
             only: NDArray[np.int32] = self.table[0][stage]
             return only

@@ -1,4 +1,4 @@
-"""Which numbers a schedule can be computed with: types of arrays, ranges of times and sizes, counts, units of time."""
+"""Array types, ranges of times and sizes, limits on counts, and units of time."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from pipeplan.errors import CostError, ShapeError
 
 LARGEST = 1e100
-"""A float holds the sum of more such numbers than any schedule has ops, in whatever unit it is then written."""
+"""Largest time or size. A float holds the sum of more such numbers than any schedule has ops, in any unit."""
 
 SMALLEST = 1e-100
-"""Of what others are divided by: a float then holds the ratio too."""
+"""Smallest positive divisor; its ratio to ``LARGEST`` still fits into a float."""
 
 
 def require_range(name: str, values: Floats | float, *, divides: bool = False, field: str = "") -> None:
-    """Check that no value, all of them finite and at least 0, is beyond ``LARGEST``; an array has one for each stage.
+    """Check that no value exceeds ``LARGEST``. Values are finite and at least 0; an array has one per stage.
 
     Parameters
     ----------
     divides
-        Whether others are divided by them: then they are 0, or at least ``SMALLEST``.
+        True if other values are divided by these: then each is 0 or at least ``SMALLEST``.
     field
-        The setting that they come from, for the error.
+        Name of the setting that the values come from, for the error.
 
     Raises
     ------
     CostError
-        For one that is; the message has the name.
+        If a value is out of range; the message starts with ``name``.
     """
     sizes = np.atleast_1d(values)
     small = (sizes > 0) & (sizes < SMALLEST) if divides else np.zeros(sizes.shape, np.bool_)
@@ -52,34 +52,34 @@ Ints = NDArray[np.int64]
 """Counts or positions, wide enough for any."""
 
 Bools = NDArray[np.bool_]
-"""Which of a row are meant."""
+"""Mask of selected items."""
 
 
 MOST_FORWARDS = 20_000_000
-"""Forwards of the largest schedule: more than any training run has. They are up to 60 million ops, and about 6 GB."""
+"""Maximum number of forwards in a schedule. That is up to 60 million ops and about 6 GB, more than any training step
+has.
+"""
 
 MOST_RANKS = 2**16
-"""Ranks of a pipeline: a hundred times those of the longest that trains anything, each with Python's work for its row."""
+"""Maximum number of pipeline ranks, about a hundred times those of the longest pipelines in use."""
 
 MOST_SLICES = 2**15
-"""Slices of a sequence: as many as their column of ops can number."""
+"""Maximum number of sequence slices per microbatch, the range of their int16 column."""
 
 MOST_COPIES = 64
-"""Copies of the model that ranks hold together."""
+"""Maximum number of model copies in a placement."""
 
 
 def require_size(**counts: int) -> None:
-    """Refuse what is too large to be made, and counts of less than one.
+    """Check that counts are at least 1 and that a schedule of this size can be made.
 
-    Parameters
-    ----------
-    **counts
-        Ranks, stages, chunks, microbatches, slices: whatever multiplies to the forwards of a schedule, or of a part of it.
+    Parameters ---------- **counts Ranks, stages, chunks, microbatches, slices: the factors of the number of forwards in
+    a schedule or a part of it.
 
     Raises
     ------
     ShapeError
-        With the counts, their product and what it may be.
+        If a count or the product is out of range; the message has the counts, the product and the maximum.
     """
     for name, count in counts.items():
         if count < 1:
@@ -97,16 +97,16 @@ def require_size(**counts: int) -> None:
 
 
 def in_digits(count: int, form: str = "") -> str:
-    """A whole number for a message, formatted; only how long it is where nobody would read it."""
+    """Return an integer formatted for a message; beyond 18 digits only its order of magnitude."""
     if abs(count) < 10**18:
         return format(count, form)
     return f"about {'-' * (count < 0)}10^{round((count.bit_length() - 1) * log10(2))}"
 
 
 TIME_UNITS: Mapping[str, float] = MappingProxyType({"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0})
-"""How many of each make a second: whole numbers, whose ratios are exact."""
+"""Units per second. Whole numbers, so that their ratios are exact."""
 
 
 def units_in(unit: str, other: str) -> float:
-    """How many of ``other`` a ``unit`` is; both are of ``TIME_UNITS``."""
+    """Return how many of ``other`` make one ``unit``; both are keys of ``TIME_UNITS``."""
     return TIME_UNITS[other] / TIME_UNITS[unit]

@@ -1,4 +1,4 @@
-"""Running a schedule without a clock: which ops can run at all, and in which step."""
+"""Execution of a schedule without times: which ops can run, and in which step."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _RUN_ROWS = Kernel(run_rows)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowProgress:
-    """The ops that the ranks of a schedule reach.
+    """The ops of a schedule that can run, and those that block forever.
 
     Attributes
     ----------
     source
-        The op of another rank that must be done before each op runs, or ``NONE``; shape (ops,).
+        The op of another rank that each op waits for, or ``NONE``; shape (ops,).
     step
-        The step after which each op is done when every op takes one, from 1; 0 for one that never runs. Shape (ops,).
+        Step in which each op runs if every op takes one step, counted from 1; 0 if it never runs. Shape (ops,).
     reached
-        The first op of each rank that never runs, or the end of its row. Shape (ranks,).
+        First op of each rank that never runs, or the end of its row. Shape (ranks,).
     """
 
     source: NDArray[np.int32]
@@ -37,34 +37,34 @@ class RowProgress:
 
     @property
     def complete(self) -> bool:
-        """Whether every op runs."""
+        """True if every op runs."""
         return bool((self.step > 0).all())
 
 
 def progress(schedule: Schedule, needs: Dependencies) -> RowProgress:
-    """Run every rank's row as far as arrivals from other ranks allow; linear in the ops.
+    """Advance every rank through its row as far as arrivals from other ranks allow; linear in the ops.
 
-    What an op waits for on its own rank is taken for granted: it must come earlier in the row.
+    Dependencies on the same rank are not checked: their sources must come earlier in the row.
     """
     return _run(schedule, needs.crossing)
 
 
 def farthest(schedule: Schedule, needs: Dependencies, blocked: Bools) -> RowProgress:
-    """How far the ranks get of a schedule that is not right, where the ops that are ``blocked``, shape (ops,), never run.
+    """Return the progress of an invalid schedule in which the ops of a mask ``blocked``, shape (ops,), never run.
 
-    Neither does what waits for them, on their rank or on another one.
+    Ops that wait for a blocked op do not run either, on its rank or on another one.
     """
     source = needs.crossing.copy()
-    # An op that waits for itself is never reached.
+    # An op that waits for itself never runs.
     source[blocked] = np.flatnonzero(blocked)
     return _run(schedule, source)
 
 
 def rendezvous(schedule: Schedule, needs: Dependencies) -> RowProgress:
-    """Run every rank's row where a send and its receive block until both ranks have come to them.
+    """Return the progress if a send and its receive block until both ranks have reached them.
 
-    Two ops that meet are each done once the op before the *other* one is done: that op is their ``source``. Every result
-    that goes to another rank must have its SEND and RECV.
+    Both are done once the op before the *other* one is done: that op is their ``source``. Every result that crosses
+    ranks must have its SEND and RECV.
     """
     receives = schedule.where(*RECEIVE_KINDS)
     sends = needs.arrival[receives]

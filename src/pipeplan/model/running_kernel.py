@@ -1,4 +1,4 @@
-"""The hot loop of running rows without any notion of time: how far every rank gets, and in which step."""
+"""Kernel that runs rows without times: how far every rank gets, and in which step each op runs."""
 
 from collections.abc import MutableSequence, Sequence
 
@@ -13,12 +13,25 @@ def run_rows(
     asleep: MutableSequence[int],
     stack: MutableSequence[int],
 ) -> int:
-    """Advance every rank through its row as far as it can, and return how many ops ran.
+    """Advance every rank through its row as far as possible, and return the number of ops that ran.
 
-    ``source`` is the op of another rank that an op waits for, or -1. ``joined`` marks the second op of an overlapped
-    pair, which runs with the first as one. ``step`` becomes the step after which an op is done when each takes one, and
-    ``reached[rank]`` the first op that could not run (or the row's end). ``asleep[rank]`` heads the list of ranks waiting
-    for that rank to move; a waiting rank's own link is ``asleep[ranks + rank]``.
+    Legend, with p ranks and n ops::
+
+        offsets[p + 1]    rank r's ops are offsets[r] to offsets[r + 1] - 1
+        source[n]         op of another rank that an op waits for, or -1
+        rank_of[n]        rank of each op
+        joined[n]         second op of an overlapped pair, which runs with the first as one
+        step[n]           out: step in which an op runs if each takes one; 0 if it never runs
+        reached[p]        out: first op of a rank that could not run, or the end of its row
+        asleep[2 * p]     asleep[r] heads the linked list of ranks that wait for rank r; asleep[p + r] is r's own link
+        stack[p + 1]      ranks to advance
+
+    A step: rank 1 is popped, runs its op 5 and stops at op 6, whose source is op 2 of rank 0::
+
+        rank 0   0  1 |2                  2 has not run: rank 1 joins the list asleep[0]
+        rank 1   4  5 |6                  rank 1 moved: all ranks in the list asleep[1] go back on the stack
+
+    Each rank is pushed only after the rank it waits for has moved, so the time is linear in the ops.
     """
     ranks = len(offsets) - 1
     top = ranks
@@ -35,9 +48,11 @@ def run_rows(
         stop = offsets[rank + 1]
         clock = step[op - 1] if op > offsets[rank] else 0
         while op < stop:
+            # op to after - 1 run as one: a single op or an overlapped pair.
             after = op + 1
             if after < stop and joined[after]:
                 after += 1
+            # Look for a source that has not run; otherwise the latest source determines the step.
             blocker = -1
             for member in range(op, after):
                 needed = source[member]
@@ -47,6 +62,7 @@ def run_rows(
                         break
                     if step[needed] > clock:
                         clock = step[needed]
+            # Sleep in the blocker's list until it moves.
             if blocker >= 0:
                 asleep[ranks + rank] = asleep[blocker]
                 asleep[blocker] = rank
@@ -57,6 +73,7 @@ def run_rows(
             op = after
         ran += op - first
         reached[rank] = op
+        # The rank has moved: wake the ranks that wait for it.
         if op > first:
             sleeper = asleep[rank]
             asleep[rank] = -1

@@ -1,4 +1,4 @@
-"""A schedule: each rank's ops in order, and where the stages are. It has no times."""
+"""A schedule: a placement and the ordered ops of each rank. It has no times."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ RENDERER = "pipeplan.drawing.notebook"
 
 
 class Displayed:
-    """Something that notebooks show as a picture.
+    """Base of the classes that notebooks show as a picture.
 
-    The model must not import what draws it, so the renderer is found by name when it is needed.
+    The model must not import the drawing code, so the renderer module is imported by name on first use.
     """
 
     __slots__ = ()
@@ -40,29 +40,29 @@ class Displayed:
 
 @dataclass(frozen=True, eq=False)
 class Schedule(Displayed):
-    """Every rank's ops in the order in which the rank runs them.
+    """The ops of every rank, in the order in which the rank runs them.
 
     Attributes
     ----------
     placement
-        Which rank holds each stage.
+        The rank of each stage.
     microbatches, slices
-        How many microbatches a step has, and into how many slices of its sequence each is cut (1: not cut).
+        Number of microbatches per step, and number of sequence slices per microbatch (1: no slicing).
     columns
         All ops, rank after rank. Read-only.
     offsets
         Shape (ranks + 1,): rank r's ops are ``columns[offsets[r]:offsets[r + 1]]``.
     name
-        What to call it: a strategy's name, a file's.
+        Display name: that of the strategy or of the file.
 
     Raises
     ------
     ShapeError
-        For less than one microbatch or slice, more of them than can be scheduled, or rows that are not as many as the ranks.
+        If there is less than one microbatch or slice, there are too many, or rows and ranks differ in number.
     InputError
-        For a name that nobody can read to its end.
+        If the name is too long.
     InvalidScheduleError
-        For a stage, microbatch or slice out of range.
+        If a stage, microbatch or slice is out of range.
     """
 
     placement: Placement
@@ -106,33 +106,33 @@ class Schedule(Displayed):
         slices: int = 1,
         name: str = "",
     ) -> Schedule:
-        """The schedule whose rank r runs ``rows[r]``; groups of different rows stay apart."""
+        """Return the schedule whose rank r runs ``rows[r]``. Groups of different rows stay separate."""
         offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
         return cls(placement, microbatches, columns=concatenate(*rows), offsets=offsets, slices=slices, name=name)
 
     @property
     def ranks(self) -> int:
-        """The number of ranks, p."""
+        """Number of ranks, p."""
         return self.placement.ranks
 
     @property
     def stages(self) -> int:
-        """The number of stages, S."""
+        """Number of stages, S."""
         return self.placement.stages
 
     def __len__(self) -> int:
-        """The number of ops."""
+        """Return the number of ops."""
         return len(self.columns)
 
     def __getitem__(self, rank: int) -> tuple[Op, ...]:
-        """One rank's ops in order."""
+        """Return one rank's ops in order."""
         return tuple(self.row(range(self.ranks)[rank]))
 
     def __iter__(self) -> Iterator[tuple[Op, ...]]:
         return (self[rank] for rank in range(self.ranks))
 
     def __eq__(self, other: object) -> bool:
-        """Whether two schedules run the same ops in the same order, whatever they are called."""
+        """Return True if both schedules run the same ops in the same order. Names are not compared."""
         if not isinstance(other, Schedule):
             return NotImplemented
         return (
@@ -161,12 +161,12 @@ class Schedule(Displayed):
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:
-        """The rank that runs each op, shape (ops,)."""
+        """Rank that runs each op, shape (ops,)."""
         return np.repeat(np.arange(self.ranks, dtype=np.int32), np.diff(self.offsets))
 
     @cached_property
     def key(self) -> Ints:
-        """A number for each op's (stage, microbatch, slice), dense from 0 to ``keys``; stage-wide ops have none (-1)."""
+        """Index of each op's (stage, microbatch, slice), from 0 to ``keys``, shape (ops,); -1 for stage-wide ops."""
         columns = self.columns
         key = columns.stage.astype(np.int64)
         key *= self.microbatches
@@ -178,21 +178,21 @@ class Schedule(Displayed):
         return key
 
     @cached_property
-    def sort(self) -> NDArray[np.intp]:
-        """A number for each op's (kind, stage), ``kind * stages + stage``: what looks up a cost by kind and stage."""
-        sort = self.columns.kind.astype(np.intp)
-        sort *= self.stages
-        sort += self.columns.stage
-        return sort
+    def cost_index(self) -> NDArray[np.intp]:
+        """Index of each op in a table of costs by kind and stage: ``kind * stages + stage``, shape (ops,)."""
+        index = self.columns.kind.astype(np.intp)
+        index *= self.stages
+        index += self.columns.stage
+        return index
 
     @property
     def keys(self) -> int:
-        """How many (stage, microbatch, slice) there are."""
+        """Number of (stage, microbatch, slice) combinations."""
         return self.stages * self.microbatches * self.slices
 
     @cached_property
     def joined(self) -> Bools:
-        """Whether each op runs overlapped with the op right before it on its rank, shape (ops,)."""
+        """Mask of the ops that overlap with the op right before them on their rank, shape (ops,)."""
         group = self.columns.group
         joined = np.zeros(len(self), np.bool_)
         if is_constant(group) and group[0] == NO_GROUP:
@@ -204,7 +204,7 @@ class Schedule(Displayed):
 
     @cached_property
     def misplaced(self) -> NDArray[np.intp]:
-        """Positions of the ops that are not on the rank that holds their stage for their microbatch, in order."""
+        """Positions of the ops that are not on the rank of their stage and microbatch, in order."""
         columns, placement = self.columns, self.placement
         microbatch = columns.microbatch if placement.copies == 1 else np.maximum(columns.microbatch, 0)
         wrong = placement.ranks_of(columns.stage, microbatch, self.microbatches) != self.rank
@@ -213,7 +213,7 @@ class Schedule(Displayed):
         return np.flatnonzero(wrong)
 
     def where(self, *kinds: Kind) -> NDArray[np.intp]:
-        """Positions of the ops of these kinds, in order."""
+        """Return the positions of the ops of these kinds, in order."""
         kind = self.columns.kind
         chosen = kind == kinds[0]
         for other in kinds[1:]:
@@ -221,26 +221,29 @@ class Schedule(Displayed):
         return np.flatnonzero(chosen)
 
     def has(self, kind: Kind) -> bool:
-        """Whether any op is of this kind."""
+        """Return True if any op is of this kind."""
         return kind in self.kinds
 
     @cached_property
     def kinds(self) -> frozenset[Kind]:
-        """The kinds of op that occur."""
+        """Kinds of op that occur."""
         counts = np.bincount(self.columns.kind, minlength=len(Kind))
         return frozenset(kind for kind in Kind if counts[kind])
 
     def op(self, position: int) -> Op:
-        """Return the op at a position of the columns."""
+        """Return the op at a position in the columns."""
         return next(iter(self.columns[position : position + 1]))
 
     def place(self, position: int) -> str:
-        """Return the place of an op, for messages: ``rank 2, op 7 (2F0)``; ops are counted from 0."""
+        """Return the location of an op for messages, e.g. ``rank 2, op 7 (2F0)``. Ops of a rank are counted from 0."""
         rank = int(self.rank[position])
         return f"rank {rank}, op {position - int(self.offsets[rank])} ({self.op(position)})"
 
     def keep(self, chosen: Bools) -> Schedule:
-        """The schedule of only the chosen ops, in the same order. ``chosen`` has shape (ops,)."""
+        """Return the schedule with only the selected ops, in the same order.
+
+        ``chosen`` is a mask of shape (ops,).
+        """
         counts = np.concatenate(([0], np.cumsum(chosen)))
         return replace(self, columns=self.columns[chosen], offsets=counts[self.offsets].astype(np.int64))
 
@@ -252,8 +255,8 @@ class Schedule(Displayed):
 def order_of_losses(schedule: Schedule) -> NDArray[np.int32]:
     """Return the microbatches in the order in which the last stage runs their forwards, shape (microbatches,).
 
-    PyTorch's runtime keeps a step's losses in this order and takes the k-th for microbatch k. Of two copies of the model,
-    or of a schedule that is not complete, the order is that of the ops in the columns.
+    PyTorch's runtime stores a step's losses in this order and reads the k-th as that of microbatch k. If there are two
+    copies of the model, or forwards are missing, the order is that of the ops in the columns.
     """
     forwards = schedule.where(Kind.F)
     order: NDArray[np.int32] = schedule.columns.microbatch[

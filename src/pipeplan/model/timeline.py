@@ -1,4 +1,4 @@
-"""A timeline: the outcome. When every op of a schedule started and ended, simulated or measured."""
+"""A timeline: the start and end of every op of a schedule, simulated or measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeplan.model.schedule import Displayed, Schedule
 
 @dataclass(frozen=True, eq=False)
 class Bubble:
-    """Idle time as three ratios, each by its full name.
+    """Idle time as three ratios.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Bubble:
     over_ideal
         ``(p * makespan - work) / work``.
     span
-        ``(longest span - work of that rank) / longest span``: the bubble where the optimizer step needs no barrier.
+        ``(longest span - work of that rank) / longest span``: the bubble if the optimizer step needs no barrier.
     """
 
     idle_over_total: float
@@ -43,25 +43,25 @@ class Timeline(Displayed):
     Attributes
     ----------
     schedule
-        What was run or simulated.
+        The schedule that was run or simulated.
     start, end
         Shape (ops,), in the order of the schedule's columns, in the unit of the costs. Read-only.
     unit
-        The unit of time, for axes: ``us``, ``ms``; empty where none was given.
+        Unit of time for axes: ``us``, ``ms``; empty if unknown.
     source
-        Whether the times were simulated or measured.
+        ``simulated`` or ``measured``.
     occupied
-        How long each rank is occupied, shape (ranks,), in the unit of the costs: from its first op's start to its last op's
-        end, with what it loses before the one and behind the other. None: these losses are none, or unknown.
+        Time for which each rank is occupied, shape (ranks,), in the unit of the costs: from its first start to its last
+        end, with the overhead before the first op and after the last one. None if that overhead is zero or unknown.
 
     Raises
     ------
     InputError
-        For a unit that nobody can read to its end.
+        If the unit is too long.
     CostError
-        For a time that is not finite, or too large to compute with; an op that ends before it starts; two ops that compute
-        at once on a rank, and are no overlapped pair. Messages, copies and ops of whole stages may run beside others. Of
-        measured ops the ends may overlap a little; see :data:`tolerances.MEASURED`.
+        If a time is not finite or too large, an op ends before it starts, or two ops that are not an overlapped pair
+        compute at once on a rank. Messages, host copies and stage-wide ops may overlap computation. Measured ops may
+        overlap slightly; see :data:`tolerances.MEASURED`.
     """
 
     schedule: Schedule
@@ -91,9 +91,9 @@ class Timeline(Displayed):
             self._require_possible()
 
     def _follow_each_other(self) -> bool:
-        """Whether ranks do nothing but compute one op after the other, in the order of their rows.
+        """Return True if all ranks only compute, one op after the other, in the order of their rows.
 
-        Most simulations are such. Each rank's first start and last end are then its extremes.
+        Most simulations do. The first start and last end of each rank are then its extremes, and no further check is needed.
         """
         schedule, start, end = self.schedule, self.start, self.end
         if not schedule.kinds.issubset(COMPUTE_KINDS) or schedule.joined.any() or not (start <= end).all():
@@ -104,7 +104,7 @@ class Timeline(Displayed):
         return bool(after.all())
 
     def _require_possible(self) -> None:
-        """Check that no op ends before it starts, and that no rank computes two at once. Raises CostError."""
+        """Check that no op ends before it starts, and that no rank computes two ops at once."""
         schedule, slack = self.schedule, tolerances.ROUNDING * self.makespan
         backwards = np.flatnonzero(self.end < self.start - slack)
         if backwards.size:
@@ -115,7 +115,7 @@ class Timeline(Displayed):
         for first, stop in pairwise(schedule.offsets.tolist()):
             ops = first + np.flatnonzero(computes[first:stop])
             ops = ops[np.argsort(self.start[ops], kind="stable")]
-            # Of the ops before each, the one that ends last.
+            # latest[i]: the op that ends last among the first i + 1 by start. Only that one can reach into op i + 1.
             ends = self.end[ops]
             latest = np.maximum.accumulate(np.where(ends >= np.maximum.accumulate(ends), np.arange(len(ops)), 0))
             before, after = ops[latest[:-1]], ops[1:]
@@ -137,49 +137,49 @@ class Timeline(Displayed):
 
     @cached_property
     def makespan(self) -> float:
-        """The time from 0 to the last op's end on any rank."""
+        """Time from 0 to the end of the last op on any rank."""
         return float(self.end.max(initial=0.0))
 
     @cached_property
     def first_start(self) -> Floats:
-        """Each rank's first start, shape (ranks,); 0 for a rank without ops."""
+        """First start on each rank, shape (ranks,); 0 for a rank without ops."""
         return self._per_rank(np.minimum, self.start)
 
     @cached_property
     def last_end(self) -> Floats:
-        """Each rank's last end, shape (ranks,); 0 for a rank without ops."""
+        """Last end on each rank, shape (ranks,); 0 for a rank without ops."""
         return self._per_rank(np.maximum, self.end)
 
     @cached_property
     def spans(self) -> Floats:
-        """Return how long each rank is occupied from its first op to its last, shape (ranks,).
+        """Time from the first op of each rank to its last, shape (ranks,).
 
-        A simulated rank's own time includes its op gap and messages before the first op, and messages behind the last one:
-        without a barrier between steps, the next step begins behind them. Of measured ranks it is the time from the first
-        start to the last end.
+        For simulated ranks this includes the overhead before the first op and the messages after the last one, because
+        without a barrier the next step starts after them. For measured ranks it is the time from the first start to the
+        last end.
         """
         return self.last_end - self.first_start if self.occupied is None else self.occupied
 
     @property
     def longest_span(self) -> float:
-        """Return the longest rank's span: the time of a step without a barrier, less what the step adds behind its ops."""
+        """Longest span of any rank: the step time without a barrier, less the time that a step adds after its ops."""
         return float(self.spans.max(initial=0.0))
 
     @cached_property
     def work(self) -> Floats:
-        """Each rank's busy time in compute ops, shape (ranks,). Overlapped ops count once."""
+        """Busy time of each rank in compute ops, shape (ranks,). An overlapped pair counts once."""
         counted = among(self.schedule.columns.kind, COMPUTE_KINDS) & ~self.schedule.joined
         return self._per_rank(np.add, np.where(counted, self.end - self.start, 0.0))
 
     @property
     def idle(self) -> Floats:
-        """Each rank's time from 0 to the makespan in which it does not compute, shape (ranks,)."""
+        """Time from 0 to the makespan in which each rank does not compute, shape (ranks,)."""
         idle: Floats = self.makespan - self.work
         return np.where(np.abs(idle) < tolerances.ROUNDING * self.makespan, 0.0, idle)
 
     @property
     def bubble(self) -> Bubble:
-        """The idle time as three ratios."""
+        """Idle time as three ratios."""
         total = self.schedule.ranks * self.makespan
         work = float(self.work.sum())
         longest = int(self.spans.argmax())
