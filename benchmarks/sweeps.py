@@ -14,7 +14,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from pipeplan.sweeps import Task, sweep
+from pipeplan.sweeps import SweepTask, sweep
 
 TASKS = 10_000
 LOOPS = 40_000
@@ -45,7 +45,7 @@ def timed(job: Callable[[], list[int]]) -> float:
 
 def swept(function: Callable[[int], int], **how: Any) -> list[int]:
     """Every answer of a sweep."""
-    tasks = [Task(str(number), number) for number in range(TASKS)]
+    tasks = [SweepTask(str(number), number) for number in range(TASKS)]
     return [finished.required() for finished in sweep(function, tasks, answer=int, asked={"tasks": TASKS}, **how)]
 
 

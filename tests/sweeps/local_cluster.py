@@ -26,13 +26,14 @@ class LocalCluster:
         self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", *HOST)
 
     def _start(self, *words: str) -> None:
+        search_path = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
         with (self.folder / "log").open("ab") as log:
             self._processes.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "dask", *words, "--scheduler-file", str(self.file)],
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, "PYTHONPATH": os.getcwd(), "DASK_TEMPORARY_DIRECTORY": str(self.folder)},
+                    env={**os.environ, "PYTHONPATH": search_path, "DASK_TEMPORARY_DIRECTORY": str(self.folder)},
                 )
             )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pipeplan.errors import FormatError, InputError, MissingExtraError, RunError
-from pipeplan.sweeps import Progress, Task, sweep
+from pipeplan.sweeps import SweepProgress, SweepTask, sweep
 from tests.sweeps.local_cluster import LocalCluster
 from tests.sweeps.waiting import until
 from tests.sweeps.work import count, die_at, even_only, nap_and_note
@@ -34,7 +34,7 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 def test_a_worker_that_is_killed_loses_no_task(cluster: LocalCluster, tmp_path: Path) -> None:
     """The same code as on processes; and what the store holds is not done again."""
     log, store = tmp_path / "naps", tmp_path / "sweep.db"
-    naps = [Task(str(number), 20) for number in range(300)]
+    naps = [SweepTask(str(number), 20) for number in range(300)]
     function = partial(nap_and_note, str(log))
 
     def kill() -> None:
@@ -61,7 +61,7 @@ def test_failures_and_tasks_that_kill(cluster: LocalCluster) -> None:
     """Dask gives a batch up after four workers; each task of it has its turn alone."""
     for _ in range(7):
         cluster.add_worker()
-    numbers = [Task(str(n), n) for n in range(6)]
+    numbers = [SweepTask(str(n), n) for n in range(6)]
     found = {each.key: each for each in sweep(even_only, numbers, answer=int, asked={}, dask=cluster.address)}
     assert {key: each.failure.kind for key, each in found.items() if each.failure} == {
         "1": "refused",
@@ -78,10 +78,10 @@ def test_failures_and_tasks_that_kill(cluster: LocalCluster) -> None:
 def test_a_scheduler_that_is_gone_ends_the_sweep_with_what_is_stored(
     cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeplan.sweeps.cluster.BACK_WITHIN", 2.0)
-    naps = [Task(str(number), (number, 50)) for number in range(300)]
+    monkeypatch.setattr("pipeplan.sweeps.dask_workers.RECONNECT_SECONDS", 2.0)
+    naps = [SweepTask(str(number), (number, 50)) for number in range(300)]
 
-    def kill(progress: Progress) -> None:
+    def kill(progress: SweepProgress) -> None:
         if progress.done > 20:
             with suppress(ProcessLookupError):
                 cluster.scheduler.kill()
@@ -89,30 +89,30 @@ def test_a_scheduler_that_is_gone_ends_the_sweep_with_what_is_stored(
     function = partial(count, str(tmp_path / "naps"))
     with pytest.raises(RunError, match="a store keeps what was finished"):
         list(sweep(function, naps, answer=int, asked={}, dask=cluster.address, store=tmp_path / "s", progress=kill))
-    found = list(sweep(even_only, [Task(str(n), n) for n in range(300)], answer=int, asked={}, store=tmp_path / "s"))
+    found = list(
+        sweep(even_only, [SweepTask(str(n), n) for n in range(300)], answer=int, asked={}, store=tmp_path / "s")
+    )
     assert sum(each.stored for each in found) > 20
 
 
 def test_workers_that_are_all_gone_end_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = LocalCluster(tmp_path, workers=1)
     try:
-        list(sweep(even_only, [Task("2", 2)], answer=int, asked={}, dask=cluster.address))
-        monkeypatch.setattr("pipeplan.sweeps.cluster.WORKERS_WITHIN", 1.0)
+        list(sweep(even_only, [SweepTask("2", 2)], answer=int, asked={}, dask=cluster.address))
+        monkeypatch.setattr("pipeplan.sweeps.dask_workers.WORKER_SECONDS", 1.0)
         with pytest.raises(RunError, match="has lost all its workers; a store keeps what was finished"):
-            list(sweep(partial(die_at, (1,)), [Task("1", 1)], answer=int, asked={}, dask=cluster.address))
+            list(sweep(partial(die_at, (1,)), [SweepTask("1", 1)], answer=int, asked={}, dask=cluster.address))
         with pytest.raises(InputError, match=r"has no workers; start some with: dask worker") as error:
-            list(sweep(even_only, [Task("2", 2)], answer=int, asked={}, dask=cluster.address))
+            list(sweep(even_only, [SweepTask("2", 2)], answer=int, asked={}, dask=cluster.address))
         assert error.value.field == "dask"
     finally:
         cluster.end()
 
 
 def test_another_version_on_the_workers_is_refused(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeplan.sweeps.cluster.version", lambda: "99.0")
-    with pytest.raises(
-        InputError, match=r"the worker has pipeplan .* and the sweep is run by 99\.0; install one"
-    ) as error:
-        list(sweep(even_only, [Task("2", 2)], answer=int, asked={}, dask=cluster.address))
+    monkeypatch.setattr("pipeplan.sweeps.dask_workers.version", lambda: "99.0")
+    with pytest.raises(InputError, match=r"the worker has pipeplan .*, and the sweep has 99\.0; install one") as error:
+        list(sweep(even_only, [SweepTask("2", 2)], answer=int, asked={}, dask=cluster.address))
     assert error.value.field == "dask"
 
 
@@ -123,8 +123,8 @@ def test_workers_without_the_function_are_refused(
     monkeypatch.syspath_prepend(tmp_path)
     import only_here  # type: ignore[import-not-found]
 
-    with pytest.raises(InputError, match=r"lacks what it is to do .*only_here.*; install pipeplan") as error:
-        list(sweep(only_here.same, [Task("2", 2)], answer=int, asked={}, dask=cluster.address))
+    with pytest.raises(InputError, match=r"lacks the function of the sweep .*only_here.*; install pipeplan") as error:
+        list(sweep(only_here.same, [SweepTask("2", 2)], answer=int, asked={}, dask=cluster.address))
     assert error.value.field == "dask"
 
 
@@ -139,9 +139,9 @@ def test_workers_without_the_function_are_refused(
     ],
 )
 def test_an_address_where_no_scheduler_is(address: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeplan.sweeps.cluster.CONNECT_WITHIN", 0.5)
+    monkeypatch.setattr("pipeplan.sweeps.dask_workers.CONNECT_SECONDS", 0.5)
     with pytest.raises(InputError, match=reason) as error:
-        list(sweep(even_only, [Task("2", 2)], answer=int, asked={}, dask=address))
+        list(sweep(even_only, [SweepTask("2", 2)], answer=int, asked={}, dask=address))
     assert error.value.field == "dask"
     assert f"cannot reach a scheduler at '{address}'" in str(error.value)
 

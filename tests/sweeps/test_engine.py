@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pipeplan.errors import InputError, RunError
-from pipeplan.sweeps import Finished, Progress, Task, sweep
-from pipeplan.sweeps.batching import in_equal_parts
-from tests.sweeps.work import Square, count, even_only, infinite, process_of, square
+from pipeplan.sweeps import Finished, SweepProgress, SweepTask, sweep
+from pipeplan.sweeps.dask_workers import _in_equal_parts as in_equal_parts
+from tests.sweeps.work import Square, count, even_only, infinite, slow_process_of, square
 
 
-def tasks(numbers: range) -> list[Task[int]]:
-    return [Task(str(number), number) for number in numbers]
+def tasks(numbers: range) -> list[SweepTask[int]]:
+    return [SweepTask(str(number), number) for number in numbers]
 
 
 def test_tasks_are_done_in_their_order_and_answers_have_their_type() -> None:
@@ -39,13 +39,13 @@ def test_what_a_task_raises_is_its_own_affair() -> None:
 
 
 def test_numbers_that_json_cannot_hold_are_a_failure() -> None:
-    (found,) = sweep(infinite, [Task("a", 1)], answer=dict[str, float], asked={})
+    (found,) = sweep(infinite, [SweepTask("a", 1)], answer=dict[str, float], asked={})
     assert found.failure is not None
     assert "time is inf" in found.failure.message
 
 
 def test_an_answer_of_another_type_is_a_failure() -> None:
-    (found,) = sweep(str, [Task("a", 1)], answer=int, asked={})  # type: ignore[arg-type]
+    (found,) = sweep(str, [SweepTask("a", 1)], answer=int, asked={})  # type: ignore[arg-type]
     assert found.failure is not None
     assert found.failure.message == "the answer is not of its type: Expected `int`, got `str`"
 
@@ -63,7 +63,7 @@ def test_tasks_are_drawn_when_they_are_needed(tmp_path: Path) -> None:
         for number in range(1000):
             if 5 in best:
                 return
-            yield Task(str(number), (number, 60))
+            yield SweepTask(str(number), (number, 60))
 
     best.extend(each.required() for each in sweep(partial(count, str(tmp_path / "log")), drawn(), answer=int, asked={}))
     assert best == [0, 1, 2, 3, 4, 5]
@@ -79,11 +79,11 @@ class InRounds:
     def __iter__(self) -> "InRounds":
         return self
 
-    def __next__(self) -> Task[int]:
+    def __next__(self) -> SweepTask[int]:
         if self.drawn == self.most or (self.drawn % 10 == 0 and self.finished < self.drawn):
             raise StopIteration
         self.drawn += 1
-        return Task(str(self.drawn - 1), self.drawn - 1)
+        return SweepTask(str(self.drawn - 1), self.drawn - 1)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -101,7 +101,7 @@ def test_few_tasks_are_spread_over_the_workers() -> None:
     """Though many would fit into one batch: after a first round of quick ones, a round of ten is for both."""
     rounds = InRounds(20)
     of_round: dict[int, set[int]] = {}
-    for each in sweep(process_of, rounds, answer=list[int], asked={}, workers=2):
+    for each in sweep(slow_process_of, rounds, answer=list[int], asked={}, workers=2):
         rounds.finished += 1
         number, process = each.required()
         of_round.setdefault(number // 10, set()).add(process)
@@ -116,7 +116,7 @@ def test_parts_are_equal() -> None:
 
 def test_after_its_seconds_no_task_is_begun(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    many = [Task(str(number), (number, 30)) for number in range(1000)]
+    many = [SweepTask(str(number), (number, 30)) for number in range(1000)]
     found = list(sweep(partial(count, str(log)), many, answer=int, asked={}, seconds=0.3))
     assert 1 <= len(found) <= 11
     assert len(log.read_text().splitlines()) == len(found)
@@ -132,7 +132,7 @@ def test_one_may_stop_at_any_task(tmp_path: Path) -> None:
 
 
 def test_progress_counts(tmp_path: Path) -> None:
-    said: list[Progress] = []
+    said: list[SweepProgress] = []
     first = tasks(range(3))
     list(sweep(even_only, first, answer=int, asked={}, store=tmp_path / "s", progress=said.append))
     assert (said[-1].done, said[-1].stored, said[-1].failed, said[-1].tasks, said[-1].workers) == (3, 0, 1, 3, 1)
@@ -141,13 +141,13 @@ def test_progress_counts(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_what_is_finished_in_the_store(tmp_path: Path) -> None:
-    def stop(progress: Progress) -> None:
+    def stop(progress: SweepProgress) -> None:
         if progress.done >= 4:
             raise KeyboardInterrupt
 
     path = tmp_path / "s"
     function = partial(count, str(tmp_path / "log"))
-    many = [Task(str(number), (number, 60)) for number in range(8)]
+    many = [SweepTask(str(number), (number, 60)) for number in range(8)]
     with pytest.raises(KeyboardInterrupt):
         list(sweep(function, many, answer=int, asked={}, store=path, progress=stop))
     found: list[Finished[int]] = list(sweep(function, many, answer=int, asked={}, store=path))

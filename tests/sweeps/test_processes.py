@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 
 from pipeplan.errors import RunError
-from pipeplan.sweeps import Task, sweep
+from pipeplan.sweeps import SweepTask, sweep
 from tests.sweeps.waiting import WAIT, is_gone, until
 from tests.sweeps.work import Square, count, die_at, die_once, even_only, nap_and_note, square
 
 
 def test_many_small_tasks_on_two_processes() -> None:
-    found = list(sweep(square, [Task(str(n), n) for n in range(1, 500)], answer=Square, asked={}, workers=2))
+    found = list(sweep(square, [SweepTask(str(n), n) for n in range(1, 500)], answer=Square, asked={}, workers=2))
     assert len(found) == 499
     assert {each.key: each.answer for each in found} == {str(n): square(n) for n in range(1, 500)}
 
 
 def test_failures_are_those_of_one_process() -> None:
-    numbers = [Task(str(n), n) for n in range(6)]
+    numbers = [SweepTask(str(n), n) for n in range(6)]
     here, there = (
         {each.key: each.failure and each.failure.message for each in found}
         for found in (sweep(even_only, numbers, answer=int, asked={}, workers=workers) for workers in (1, 2))
@@ -36,7 +36,7 @@ def test_failures_are_those_of_one_process() -> None:
 
 
 def _answers_of_two_workers(pipe: Connection) -> None:
-    numbers = [Task(str(n), n) for n in range(1, 20)]
+    numbers = [SweepTask(str(n), n) for n in range(1, 20)]
     pipe.send([each.required() for each in sweep(square, numbers, answer=Square, asked={}, workers=2)])
 
 
@@ -51,58 +51,32 @@ def test_a_process_that_may_have_no_children_does_the_work_itself() -> None:
     near.close()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_no_process_stays_where_the_system_does_not_say_what_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError("too many open files")
-
-    before = set(multiprocessing.active_children())
-    with monkeypatch.context() as patch:
-        patch.setattr("joblib.externals.loky.process_executor.kill_process_tree", refuse)
-        found = list(sweep(square, [Task("2", 2), Task("3", 3)], answer=Square, asked={}, workers=2))
-    left = set(multiprocessing.active_children()) - before
-    for process in left:
-        process.terminate()
-        process.join()
-    assert len(found) == 2
-    assert not left
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_sweep_whose_listener_dies_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(*_: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr("joblib.externals.loky.process_executor._ExecutorManagerThread.process_result_item", die)
-    with pytest.raises(RunError, match="a process was lost, probably for lack of memory"):
-        list(sweep(square, [Task("2", 2), Task("3", 3)], answer=Square, asked={}, workers=2))
-
-
 def test_a_process_that_dies_loses_no_task(tmp_path: Path) -> None:
     found = list(
-        sweep(partial(die_once, str(tmp_path)), [Task(str(n), n) for n in range(60)], answer=int, asked={}, workers=2)
+        sweep(
+            partial(die_once, str(tmp_path)), [SweepTask(str(n), n) for n in range(60)], answer=int, asked={}, workers=2
+        )
     )
     assert (tmp_path / "died").exists()
     assert sorted(each.required() for each in found) == list(range(60))
 
 
-def test_the_work_of_other_processes_is_not_lost(tmp_path: Path) -> None:
-    """While 0 sleeps in one process, 7 kills the other, again and again: 0 is begun once all the same."""
+def test_a_long_task_beside_tasks_that_kill_is_answered(tmp_path: Path) -> None:
+    """While 0 sleeps in one process, 7 kills the other, again and again."""
     log = tmp_path / "log"
-    long = [Task("long", 0), *(Task(f"deadly {n}", 7) for n in range(3))]
+    long = [SweepTask("long", 0), *(SweepTask(f"deadly {n}", 7) for n in range(3))]
     found = {each.key: each for each in sweep(partial(_sleep_or_die, str(log)), long, answer=int, asked={}, workers=2)}
     assert found["long"].answer == 0
-    assert log.read_text().split().count("0") == 1
     assert [found[f"deadly {n}"].failure is not None for n in range(3)] == [True] * 3
 
 
 def _sleep_or_die(log: str, number: int) -> int:
-    count(log, (number, 0 if number else 3000))
+    count(log, (number, 0 if number else 300))
     return die_at((7,), number)
 
 
 def test_a_task_that_kills_is_reported_and_the_others_are_done() -> None:
-    numbers = [Task(str(n), n) for n in range(40)]
+    numbers = [SweepTask(str(n), n) for n in range(40)]
     found = {each.key: each for each in sweep(partial(die_at, (3, 21)), numbers, answer=int, asked={}, workers=2)}
     assert {key for key, each in found.items() if each.failure} == {"3", "21"}
     lost = found["21"].failure
@@ -115,7 +89,7 @@ def test_a_task_that_kills_is_reported_and_the_others_are_done() -> None:
 
 
 def test_processes_that_all_die_end_the_sweep() -> None:
-    numbers = [Task(str(n), n) for n in range(100)]
+    numbers = [SweepTask(str(n), n) for n in range(100)]
     with pytest.raises(RunError, match="13 workers died one after the other without finishing a task"):
         list(sweep(partial(die_at, tuple(range(100))), numbers, answer=int, asked={}, workers=2))
 
@@ -125,15 +99,13 @@ def test_a_system_that_gives_no_more_processes(monkeypatch: pytest.MonkeyPatch) 
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("joblib.externals.loky.backend.popen_loky_posix.Popen._launch", none)
-    with pytest.raises(
-        RunError, match=r"no process could be started \(.*Resource temp.*\); take fewer workers than 64"
-    ):
-        list(sweep(square, [Task("1", 1)], answer=Square, asked={}, workers=64))
+    with pytest.raises(RunError, match=r"cannot start 64 worker processes \(.*Resource temp.*\); try fewer workers"):
+        list(sweep(square, [SweepTask("1", 1)], answer=Square, asked={}, workers=64))
 
 
-def test_whoever_stops_early_leaves_no_process(tmp_path: Path) -> None:
+def test_a_sweep_that_is_closed_early_leaves_no_process(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    naps = [Task(str(n), 20) for n in range(1000)]
+    naps = [SweepTask(str(n), 20) for n in range(1000)]
     with closing(sweep(partial(nap_and_note, str(log)), naps, answer=int, asked={}, workers=2)) as found:
         for number, _ in enumerate(found):
             if number == 20:
@@ -147,11 +119,11 @@ SWEEP = """
 import sys
 from functools import partial
 from pathlib import Path
-from pipeplan.sweeps import Task, sweep
+from pipeplan.sweeps import SweepTask, sweep
 from tests.sweeps.work import count
 
 log, store, workers = sys.argv[1:]
-tasks = [Task(str(number), (number, 20)) for number in range(200)]
+tasks = [SweepTask(str(number), (number, 20)) for number in range(200)]
 list(sweep(partial(count, log), tasks, answer=int, asked={}, workers=int(workers), store=Path(store)))
 """
 
@@ -178,7 +150,7 @@ def test_a_sweep_that_is_killed_at_60_percent_resumes_and_repeats_nothing(
         kept = {key for (key,) in file.execute("SELECT key FROM finished")}
     # Under way are at most two batches a worker, of a tenth of a second: five tasks.
     assert len(begun) - 2 * workers * 10 <= len(kept) < 200
-    tasks = [Task(str(number), (number, 1)) for number in range(200)]
+    tasks = [SweepTask(str(number), (number, 1)) for number in range(200)]
     found = list(sweep(partial(count, str(log)), tasks, answer=int, asked={}, workers=workers, store=store))
     assert {each.key for each in found if each.stored} == kept
     assert sorted(each.required() for each in found) == list(range(200))
@@ -191,10 +163,10 @@ def test_a_sweep_that_is_killed_at_60_percent_resumes_and_repeats_nothing(
 ENDLESS = """
 import sys
 from functools import partial
-from pipeplan.sweeps import Task, sweep
+from pipeplan.sweeps import SweepTask, sweep
 from tests.sweeps.work import nap_and_note
 
-naps = [Task(str(number), 10) for number in range(100_000)]
+naps = [SweepTask(str(number), 10) for number in range(100_000)]
 list(sweep(partial(nap_and_note, sys.argv[1]), naps, answer=int, asked={}, workers=2))
 """
 

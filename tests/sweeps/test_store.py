@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from pipeplan.errors import FormatError, InputError
-from pipeplan.sweeps import Finished, Task, sweep
+from pipeplan.sweeps import Finished, SweepTask, sweep
 from pipeplan.sweeps.identity import identity
+from pipeplan.sweeps.records import Failure
 from pipeplan.sweeps.store import Store
-from pipeplan.sweeps.task import Failure
 from tests.sweeps.work import Square, even_only, square
 
 ASKED = {"model": {"name": "llama", "layers": 80}, "sequence": 8192}
-TASKS = [Task(str(number), number) for number in range(1, 30)]
+TASKS = [SweepTask(str(number), number) for number in range(1, 30)]
 
 
 def run(path: Path, asked: dict[str, Any] = ASKED) -> list[bool]:
@@ -37,7 +37,7 @@ def test_what_is_stored_is_not_done_again_and_is_the_same(tmp_path: Path) -> Non
 
 
 def test_what_was_refused_is_stored_and_what_failed_is_tried_again(tmp_path: Path) -> None:
-    numbers = [Task(str(number), number) for number in range(6)]
+    numbers = [SweepTask(str(number), number) for number in range(6)]
     first, again = (list(sweep(even_only, numbers, answer=int, asked={}, store=tmp_path / "s")) for _ in range(2))
     assert [each.failure for each in again] == [each.failure for each in first]
     assert [each.key for each in again if not each.stored] == ["4"]
@@ -196,7 +196,7 @@ def test_a_full_disk_ends_the_sweep_with_what_is_stored(tmp_path: Path, monkeypa
         file.execute("PRAGMA max_page_count = 10")
         return file
 
-    large = [Task(str(number), "x" * 1000) for number in range(100)]
+    large = [SweepTask(str(number), "x" * 1000) for number in range(100)]
     seen: list[Finished[str]] = []
     with monkeypatch.context() as patch:
         patch.setattr("pipeplan.sweeps.store.sqlite3.connect", small)

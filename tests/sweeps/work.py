@@ -30,7 +30,8 @@ def even_only(number: int) -> int:
     return number
 
 
-def process_of(number: int) -> list[int]:
+def slow_process_of(number: int) -> list[int]:
+    time.sleep(0.03)
     return [number, os.getpid()]
 
 

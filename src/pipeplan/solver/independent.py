@@ -19,7 +19,7 @@ from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Robustness
-from pipeplan.sweeps import Finished, Task, sweep
+from pipeplan.sweeps import Finished, SweepTask, sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def answers(
     here = spread.dask is None and spread.workers == 1
     found = sweep(
         partial(_search_here, effort, progress) if here else partial(_search, effort),
-        [Task(key, question) for key, question in asked_of.items()],
+        [SweepTask(key, question) for key, question in asked_of.items()],
         answer=StoredSearch,
         asked=asked,
         workers=spread.workers,

@@ -1,6 +1,9 @@
-"""Many tasks on one process, many, or a cluster: results are stored as they come, and a sweep that ends early resumes."""
+"""Many independent tasks on one process, many, or a cluster, with a store from which an interrupted sweep resumes."""
 
 from pipeplan.sweeps.engine import sweep
-from pipeplan.sweeps.task import Failure, Finished, Listener, Progress, Task
+from pipeplan.sweeps.records import Failure, Finished, ProgressListener, SweepProgress, SweepTask
 
-__all__ = ["Failure", "Finished", "Listener", "Progress", "Task", "sweep"]
+__all__ = ["Failure", "Finished", "ProgressListener", "SweepProgress", "SweepTask", "Task", "sweep"]
+
+Task = SweepTask
+"""Earlier name of :class:`SweepTask`."""

@@ -1,11 +1,12 @@
-"""The sweep: draws tasks as workers become free, keeps what is finished, and starts again what was lost."""
+"""Run a sweep: draw tasks as workers become free, store what is finished, and repeat what was lost with a worker."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -13,22 +14,21 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pipeplan.errors import FormatError, InputError, RunError
-from pipeplan.sweeps.batching import BatchSize, in_equal_parts
 from pipeplan.sweeps.identity import identity
-from pipeplan.sweeps.pool import Batch, Ended, Pool, ThisProcess
-from pipeplan.sweeps.store import Row, Store
-from pipeplan.sweeps.task import Failure, Finished, Listener, Progress, Task
+from pipeplan.sweeps.records import Failure, Finished, ProgressListener, Row, SweepProgress, SweepTask
+from pipeplan.sweeps.store import Store
+from pipeplan.sweeps.workers import Processes, ThisProcess, WorkerLost, Workers
 
 Payload = TypeVar("Payload")
 Answer = TypeVar("Answer")
 
-_DEATHS_IN_A_ROW = 12
-"""Workers that die one after the other without finishing anything: then it is not the tasks."""
+_MAX_DEATHS = 12
+"""Number of workers that may die in a row without finishing a task: beyond that, the tasks are not the reason."""
 
 
 def sweep(
     function: Callable[[Payload], Answer],
-    tasks: Iterable[Task[Payload]],
+    tasks: Iterable[SweepTask[Payload]],
     *,
     answer: type[Answer],
     asked: Mapping[str, object],
@@ -36,223 +36,233 @@ def sweep(
     dask: str | None = None,
     store: Path | None = None,
     seconds: float | None = None,
-    progress: Listener | None = None,
+    progress: ProgressListener | None = None,
 ) -> Generator[Finished[Answer], None, None]:
-    """Call a function for many payloads, on one process, many, or a cluster; gives what is finished as it comes.
+    """Call a function for many payloads in one process, many, or on a cluster; yield results in order of completion.
 
-    With one worker tasks are done here and in their order. Otherwise they are sent in batches of about a tenth of a second,
-    and end in any order. ``tasks`` is drawn from as workers become free, in the caller's thread: an iterator may look at
-    what is finished so far, and leave out what need not be done any more. One that has nothing for now may stop; it is
-    asked again as long as tasks are under way. Whoever stops early closes the iterator (``contextlib.closing``, or leaves
-    the loop that holds it alone), which ends the workers.
+    One worker is this process and runs tasks in their order. ``tasks`` is drawn from as workers become free, never while
+    the caller's loop body runs: an iterator may look at what is finished so far and leave out what is no longer needed.
+    It may stop while tasks are under way; it is asked again when they are finished. To stop early, close the generator
+    (``contextlib.closing``), which ends the workers.
 
-    A task whose worker dies is done again, alone, once the others are done; if its worker dies then too, it is a failure.
+    Tasks that were under way when a worker died run again, fewer and fewer at a time. If the worker of a task that runs
+    alone dies, that task failed.
 
     Parameters
     ----------
     function
-        Of a module, or a ``functools.partial`` of one, so that workers can import it. What it raises is a failure of that
-        task alone.
+        Function of a module, or a ``functools.partial`` of one, so that workers can import it. An exception is a failure
+        of that task alone.
     tasks
-        What to do. A key that was drawn before is passed over.
+        Tasks to do. A repeated key is skipped.
     answer
-        What the function gives, for reading it back from JSON: a type that msgspec knows, such as a dataclass of plain
-        values. Numbers must be finite.
+        Type that the function returns, to read it back from JSON: a type that msgspec supports, such as a dataclass of
+        plain values. Numbers must be finite.
     asked
-        All that answers depend on beside the keys, as plain values. A store of another question is refused.
+        Everything that answers depend on apart from the keys, as plain values. A store of another sweep is refused.
     workers
-        Processes; not looked at with ``dask``, and one in a process that may have no children.
+        Number of processes. It is ignored with ``dask``, and 1 in a process that may not have children.
     dask
-        The address of a Dask scheduler, whose workers do the tasks.
+        Address of a Dask scheduler, whose workers do the tasks.
     store
-        A file that keeps what is finished; what it holds is not done again. It is made where there is none.
+        File that keeps what is finished; its tasks are not run again. It is created if it does not exist.
     seconds
-        After so many no task is begun; those under way are waited for.
+        Time after which no task is begun; those under way are finished.
     progress
-        Called after each batch.
+        Function that is called after each task.
 
     Raises
     ------
     InputError
-        For less than one worker, a store that cannot be used or cannot take more, a scheduler that cannot be reached.
+        If ``workers`` is below 1, the store cannot be used or is full, or the scheduler cannot be reached.
     FormatError
-        For a file that is no store.
+        If the file is not a store.
     MissingExtraError
-        For ``dask`` without the package ``distributed``.
+        If ``dask`` is given and the package ``distributed`` is not installed.
     RunError
-        If the cluster was lost, or workers die whatever they do.
+        If the cluster is lost, or workers keep dying.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}", field="workers")
     if seconds is not None and not seconds >= 0:
         raise InputError(f"a budget is at least 0, not {seconds} seconds", field="seconds")
-    return _run(
-        function,
-        tasks,
-        answer,
-        asked=identity(asked),
-        workers=workers,
-        dask=dask,
-        path=store,
-        seconds=seconds,
-        progress=progress,
-    )
+
+    def run() -> Generator[Finished[Answer], None, None]:
+        with ExitStack() as stack:
+            file = None if store is None else stack.enter_context(closing(Store(store, identity(asked))))
+            pool = stack.enter_context(closing(_workers(function, workers, dask)))
+            yield from _Sweep(tasks, answer, pool, file, seconds=seconds, progress=progress).results()
+
+    return run()
 
 
-def _run(
-    function: Callable[[Any], Any],
-    tasks: Iterable[Task[Any]],
-    answer: type[Answer],
-    *,
-    asked: str,
-    workers: int,
-    dask: str | None,
-    path: Path | None,
-    seconds: float | None,
-    progress: Listener | None,
-) -> Generator[Finished[Answer], None, None]:
-    with ExitStack() as stack:
-        store = None if path is None else stack.enter_context(closing(Store(path, asked)))
-        pool = stack.enter_context(closing(_pool(function, workers, dask)))
-        yield from _Sweep(tasks, answer, pool, store, seconds=seconds, progress=progress).results()
-
-
-def _pool(function: Callable[[Any], Any], workers: int, dask: str | None) -> Pool:
-    """The workers; what one sort of them needs is loaded for it alone."""
+def _workers(function: Callable[[Any], Any], count: int, dask: str | None) -> Workers:
     if dask is not None:
-        from pipeplan.sweeps.cluster import Cluster
+        from pipeplan.sweeps.dask_workers import DaskWorkers
 
-        return Cluster(function, dask)
-    # A daemon, such as a process of a server, may have no children: it does the work itself.
-    if workers == 1 or current_process().daemon:
-        return ThisProcess(function)
-    from pipeplan.sweeps.processes import Processes
-
-    return Processes(function, workers)
+        return DaskWorkers(function, dask)
+    # A daemon, such as a process of a server, may not have children: it does the work itself.
+    return ThisProcess(function) if count == 1 or current_process().daemon else Processes(function, count)
 
 
 class _Sweep(Generic[Answer]):
-    """A sweep while it runs."""
+    """State of a running sweep.
+
+    Workers draw tasks from another thread. The lock ``_turn`` is held by the thread of the sweep except while it waits
+    for a result, so drawing never runs at the same time as the caller's code or the store.
+    """
 
     def __init__(
         self,
-        tasks: Iterable[Task[Any]],
+        tasks: Iterable[SweepTask[Any]],
         answer: type[Answer],
-        pool: Pool,
+        workers: Workers,
         store: Store | None,
         *,
         seconds: float | None,
-        progress: Listener | None,
+        progress: ProgressListener | None,
     ) -> None:
         self._tasks = iter(tasks)
         self._total = len(tasks) if isinstance(tasks, Sized) else None
         self._decoder = msgspec.json.Decoder(answer)
-        self._pool = pool
+        self._workers = workers
         self._store = store
         self._begin = time.monotonic()
         self._seconds = float("inf") if seconds is None else seconds
         self._progress = progress
-        self._size = BatchSize()
+        self._turn = threading.Lock()
+        self._stopped = False
+        self._draw_error: BaseException | None = None
         self._drawn: set[str] = set()
-        self._again: deque[Batch] = deque()
-        self._suspects: deque[Batch] = deque()
-        self._suspect: Batch | None = None
-        self._under_way = 0
+        self._stored: deque[Row] = deque()
+        self._under_way: dict[str, SweepTask[Any]] = {}
+        self._lost: list[SweepTask[Any]] = []
         self._deaths = 0
         self._counts: Counter[str] = Counter()
 
     def results(self) -> Iterator[Finished[Answer]]:
-        """What is finished, as it comes."""
-        while True:
-            yield from self._hand_over()
-            if not self._under_way:
-                return
-            for ended in self._pool.ended():
-                self._under_way -= 1
-                yield from self._taken(ended)
-            self._report()
+        """Yield results in order of completion."""
+        with self._turn:
+            drawn = -1
+            # An iterator that paused is asked again once everything it gave is finished.
+            while len(self._drawn) > drawn:
+                drawn = len(self._drawn)
+                while (yield from self._ran(self._draw())):
+                    self._count_death()
+                yield from self._repeat_lost()
 
-    def _hand_over(self) -> Iterator[Finished[Answer]]:
-        """Give the workers as much as keeps them busy; what the store holds is finished at once."""
-        while (free := self._room - self._under_way) > 0 and time.monotonic() - self._begin < self._seconds:
-            if self._again:
-                self._submit(self._again.popleft())
-                continue
-            drawn: list[Task[Any]] = []
-            yield from self._draw(drawn, free)
-            if drawn:
-                # Where there are few, every worker has some.
-                for batch in in_equal_parts(drawn, free):
-                    self._submit(Batch(tuple(batch)))
-            elif self._suspects and not self._under_way:
-                self._suspect = self._suspects.popleft()
-                self._submit(self._suspect)
-            else:
-                return
+    def _draw(self) -> Iterator[SweepTask[Any]]:
+        """Draw new tasks. Runs in a thread of joblib, where an exception would be dropped: the sweep raises it."""
+        try:
+            while True:
+                with self._turn:
+                    task = None if self._over else self._next_task()
+                if task is None:
+                    return
+                yield task
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._draw_error = error
 
-    def _submit(self, batch: Batch) -> None:
-        self._pool.submit(batch)
-        self._under_way += 1
-
-    @property
-    def _room(self) -> int:
-        """Batches under way: short ones wait in line behind a worker, long ones for the worker that is free first."""
-        return self._pool.workers * (1 + (self._pool.ahead if self._size.now > 1 else 0))
-
-    def _draw(self, drawn: list[Task[Any]], batches: int) -> Iterator[Finished[Answer]]:
-        """Draw the tasks of so many batches."""
-        size = self._size.now
-        if self._total is not None:
-            left = self._total - len(self._drawn)
-            size = max(1, min(size, left // (2 * self._pool.workers)))
+    def _next_task(self) -> SweepTask[Any] | None:
         for task in self._tasks:
             if task.key in self._drawn:
                 continue
             self._drawn.add(task.key)
             row = None if self._store is None else self._store.get(task.key)
             if row is None:
-                drawn.append(task)
-                if len(drawn) == batches * size:
-                    return
-            else:
-                yield self._finished(row, stored=True)
+                self._under_way[task.key] = task
+                return task
+            self._stored.append(row)
+        return None
 
-    def _taken(self, ended: Ended) -> Iterator[Finished[Answer]]:
-        """Store what a batch gave, or do it again."""
-        tasks = ended.batch.tasks
-        if ended.outcomes is None:
-            yield from self._lost(ended)
-            return
-        self._deaths = 0
-        rows: list[Row] = [
-            (task.key, outcome.text, outcome.failure, outcome.seconds)
-            for task, outcome in zip(tasks, ended.outcomes, strict=True)
-        ]
-        if self._store is not None:
-            self._store.put(row for row in rows if row[2] is None or row[2].kind == "refused")
-        self._size.learn(len(tasks), sum(row[3] for row in rows), self._pool.batch_seconds)
-        for row in rows:
-            yield self._finished(row)
+    @property
+    def _over(self) -> bool:
+        return self._stopped or time.monotonic() - self._begin >= self._seconds
 
-    def _lost(self, ended: Ended) -> Iterator[Finished[Answer]]:
-        """The worker died: its tasks are done again one by one, so that the one at fault shows itself."""
-        tasks = ended.batch.tasks
-        if not ended.begun:
-            self._again.append(ended.batch)
-            return
-        self._deaths += ended.batch is not self._suspect
-        if self._deaths > max(_DEATHS_IN_A_ROW, 2 * self._pool.workers):
-            raise RunError(
-                f"{self._deaths} workers died one after the other without finishing a task, the last one at {tasks[0].key}; "
-                "is there memory enough for so many of them?"
-            )
-        if len(tasks) > 1:
-            self._again.extend(Batch((task,)) for task in tasks)
-        elif ended.batch is not self._suspect:
-            self._suspects.append(ended.batch)
+    def _ran(
+        self, tasks: Iterable[SweepTask[Any]], *, careful: bool = False
+    ) -> Generator[Finished[Answer], None, bool]:
+        """Yield the results of tasks. Return whether a worker died; its tasks are then in ``_lost``."""
+        rows = self._workers.run(tasks, careful=careful)
+        try:
+            while (row := self._next(rows)) is not None:
+                yield from self._read_from_store()
+                yield self._taken(row)
+                self._report()
+            yield from self._read_from_store()
+        except WorkerLost:
+            died = True
         else:
-            message = "its worker died, beside others and alone; perhaps there was no memory left"
-            yield self._finished((tasks[0].key, None, Failure(kind="lost", error="WorkerDied", message=message), 0.0))
+            died = False
+        finally:
+            self._stopped = True
+            with self._without_turn():
+                rows.close()
+            self._stopped = False
+            lost, self._under_way = self._under_way, {}
+        if died:
+            self._lost.extend(lost.values())
+        return died
+
+    def _next(self, rows: Generator[Row, None, None]) -> Row | None:
+        with self._without_turn():
+            row = next(rows, None)
+        if self._draw_error is not None:
+            raise self._draw_error
+        return row
+
+    @contextmanager
+    def _without_turn(self) -> Iterator[None]:
+        self._turn.release()
+        try:
+            yield
+        finally:
+            self._turn.acquire()
+
+    def _taken(self, row: Row) -> Finished[Answer]:
+        self._deaths = 0
+        del self._under_way[row[0]]
+        failure = row[2]
+        if self._store is not None and (failure is None or failure.kind == "refused"):
+            self._store.put([row])
+        return self._finished(row)
+
+    def _read_from_store(self) -> Iterator[Finished[Answer]]:
+        while self._stored:
+            yield self._finished(self._stored.popleft(), stored=True)
+            self._report()
+
+    def _repeat_lost(self) -> Iterator[Finished[Answer]]:
+        """Repeat lost tasks in ever smaller groups, until a task that kills its worker runs alone.
+
+        The most frequent reason is memory, of which a task has more when fewer run beside it.
+        """
+        at_once = self._workers.blamed
+        while self._lost:
+            at_once = max(1, at_once // 2)
+            tasks, self._lost = self._lost, []
+            for begin in range(0, len(tasks), at_once):
+                if self._over:
+                    return
+                group = tasks[begin : begin + at_once]
+                self._under_way = {task.key: task for task in group}
+                died = yield from self._ran(group, careful=True)
+                if died and at_once > 1:
+                    self._count_death()
+                elif died:
+                    message = "its worker died, beside others and alone; perhaps there was no memory left"
+                    failure = Failure(kind="lost", error="WorkerDied", message=message)
+                    yield self._finished((self._lost.pop().key, None, failure, 0.0))
+
+    def _count_death(self) -> None:
+        self._deaths += 1
+        if self._deaths > max(_MAX_DEATHS, 2 * self._workers.count):
+            raise RunError(
+                f"{self._deaths} workers died one after the other without finishing a task, the last one at "
+                f"{self._lost[-1].key}; is there enough memory for so many workers?"
+            )
 
     def _finished(self, row: Row, *, stored: bool = False) -> Finished[Answer]:
         key, text, failure, seconds = row
@@ -275,12 +285,12 @@ class _Sweep(Generic[Answer]):
         if self._progress is None:
             return
         self._progress(
-            Progress(
+            SweepProgress(
                 done=self._counts["done"],
                 stored=self._counts["stored"],
                 failed=self._counts["failed"],
                 tasks=self._total,
                 seconds=time.monotonic() - self._begin,
-                workers=self._pool.workers,
+                workers=self._workers.count,
             )
         )

@@ -1,32 +1,39 @@
-"""What a sweep was asked, so that no answer is taken for that of another question."""
+"""Identity of a sweep: everything that its answers depend on, so that a store is never used for another sweep."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from pipeplan.documents import json_text
-from pipeplan.sweeps.version import version
 
-_NAMED = 3
-"""Differences that a message names."""
+_MAX_NAMED = 3
+"""Maximum number of differences listed in an error message."""
 
-_LONGEST = 40
-"""Letters of a value in a message."""
+_MAX_LETTERS = 40
+"""Maximum length of a value in an error message."""
+
+
+def version() -> str:
+    """Return the version of the running package, which may differ from the installed one."""
+    return str(sys.modules[__package__.partition(".")[0]].__version__)
 
 
 def identity(asked: Mapping[str, object]) -> str:
-    """What was asked, and by which version of pipeplan, as JSON."""
+    """Return what the answers depend on, with the version of pipeplan, as JSON."""
     return json_text({"pipeplan": version(), **asked}, compact=True)
 
 
 def differences(there: str, here: str) -> str:
-    """In what two identities differ, in words; empty where they are the same."""
-    found = list(_between(json.loads(there), json.loads(here), ""))
-    words = [f"{place} is {_short(old)} there and {_short(new)} here" for place, old, new in islice(found, _NAMED)]
-    more = len(found) - _NAMED
+    """Describe the differences of two identities; empty if they are equal."""
+    different = list(_between(json.loads(there), json.loads(here), ""))
+    words = [
+        f"{place} is {_short(old)} there and {_short(new)} here" for place, old, new in islice(different, _MAX_NAMED)
+    ]
+    more = len(different) - _MAX_NAMED
     return ", ".join([*words, f"and {more} more"] if more > 0 else words)
 
 
@@ -34,13 +41,12 @@ _ABSENT = object()
 
 
 def _between(there: Any, here: Any, place: str) -> list[tuple[str, Any, Any]]:
-    """Place, and the two values there."""
+    """Return the path of every difference, and its two values."""
     if isinstance(there, dict) and isinstance(here, dict):
-        names = dict.fromkeys([*there, *here])
         return [
-            found
-            for name in names
-            for found in _between(
+            difference
+            for name in dict.fromkeys([*there, *here])
+            for difference in _between(
                 there.get(name, _ABSENT), here.get(name, _ABSENT), f"{place}.{name}" if place else name
             )
         ]
@@ -49,4 +55,4 @@ def _between(there: Any, here: Any, place: str) -> list[tuple[str, Any, Any]]:
 
 def _short(value: object) -> str:
     text = "absent" if value is _ABSENT else json.dumps(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= _MAX_LETTERS else f"{text[: _MAX_LETTERS - 3]}..."

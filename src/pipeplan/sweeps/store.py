@@ -16,7 +16,7 @@ from typing import NoReturn
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import is_stream, require_writable
 from pipeplan.sweeps.identity import differences
-from pipeplan.sweeps.task import Failure
+from pipeplan.sweeps.records import Failure, Row
 
 _APPLICATION = 0x70706C73
 """``ppls``: what SQLite's header says of whose file it is."""
@@ -31,9 +31,6 @@ CREATE TABLE finished (
     CHECK ((answer IS NULL) <> (error IS NULL))
 ) WITHOUT ROWID;
 """
-
-Row = tuple[str, str | None, Failure | None, float]
-"""Key, the answer as JSON or why there is none, seconds."""
 
 
 class Store:

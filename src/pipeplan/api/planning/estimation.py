@@ -21,7 +21,7 @@ from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import GIBIBYTE, MEBIBYTE
 from pipeplan.planner import Calibration, RunRow, error_bar, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
-from pipeplan.sweeps import Progress, Task, sweep
+from pipeplan.sweeps import SweepProgress, SweepTask, sweep
 
 LARGEST = 64 * MEBIBYTE
 """No file of runs is larger than this, in bytes."""
@@ -91,7 +91,7 @@ def estimated(
     found: dict[str, EstimatedRow] = {}
     for finished in sweep(
         partial(_estimated, folder=folder, calibration=factors),
-        (Task(str(place), _NumberedRow(place, row)) for place, row in enumerate(rows)),
+        (SweepTask(str(place), _NumberedRow(place, row)) for place, row in enumerate(rows)),
         answer=EstimatedRow,
         asked={"what": "estimate", "rows": _digest(rows), "calibration": str(factors)},
         workers=count,
@@ -112,7 +112,7 @@ def _digest(rows: list[Any]) -> str:
     return blake2b(repr(rows).encode(), digest_size=16).hexdigest()
 
 
-def _tell(progress: Callable[[float], None], rows: int, so_far: Progress) -> None:
+def _tell(progress: Callable[[float], None], rows: int, so_far: SweepProgress) -> None:
     progress(so_far.done / rows)
 
 

@@ -15,7 +15,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.seconds import UNCALIBRATED, TimeFactors
 from pipeplan.planner.selection.finalists import laid_out
 from pipeplan.planner.selection.request import PlanRequest, part_of
-from pipeplan.sweeps import Task
+from pipeplan.sweeps import SweepTask
 from pipeplan.workload import ModelShape
 
 
@@ -143,9 +143,9 @@ class Trial:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property
-    def task(self) -> Task[Trial]:
+    def task(self) -> SweepTask[Trial]:
         """Return it as a task of a sweep."""
-        return Task(self.key, self)
+        return SweepTask(self.key, self)
 
 
 def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: TimeFactors | None) -> Estimate:
@@ -195,7 +195,7 @@ class Rounds:
     def __iter__(self) -> Rounds:
         return self
 
-    def __next__(self) -> Task[Trial]:
+    def __next__(self) -> SweepTask[Trial]:
         """The next task of this round, or of the next one."""
         while not self._queue:
             if self._under_way:
