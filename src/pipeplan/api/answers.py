@@ -186,7 +186,9 @@ def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:
             "pictures": lambda _: [order_of(answer)],
         }
     if not isinstance(answer, Timeline):
-        raise InputError(f"cannot write {shortened(repr(answer), 60)}: expected an answer, a schedule, a timeline or costs")
+        raise InputError(
+            f"cannot write {shortened(repr(answer), 60)}: expected an answer, a schedule, a timeline or costs"
+        )
     return {
         "timeline": lambda _: Outcome(timeline=answer),
         "schedule": lambda _: answer.schedule,

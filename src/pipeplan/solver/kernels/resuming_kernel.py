@@ -14,8 +14,8 @@ from pipeplan.model import Ints
 from pipeplan.model.tolerances import LAST_DIGITS
 from pipeplan.solver.kernels.arrays import CandidateTiming, Change, Decisions, FlatProblem, Target
 from pipeplan.solver.kernels.marks import Marks, Stretch, Touched
-from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, run_rest
+from pipeplan.solver.kernels.owed_kernel import next_owed
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, run_rank, run_rest
 
 BEGAN = 0
 """Of a stretch: the mark that timing began at."""
@@ -25,92 +25,6 @@ ENDED = 1
 
 REJOINED = 2
 """Of a stretch: whether from there on everything is as it was."""
-
-
-@inlined
-def run_until(
-    problem: FlatProblem,
-    decisions: Decisions,
-    span: int,
-    limit: float,
-    rank: int,
-    stop: int,
-    top: int,
-    timing: CandidateTiming,
-) -> int:
-    """Run a rank up to a place, or until it waits for another; otherwise as ``timing_kernel.run_rank`` does."""
-    place = timing.cursor[rank]
-    pending = timing.pending[rank]
-    owed = timing.owed[rank]
-    clock = timing.clock[rank]
-    held = timing.held[rank]
-    left = timing.left[rank]
-    answer = 0
-    while place < stop:
-        op_class = decisions.order[place]
-        index = timing.done[op_class]
-        source = problem.source[op_class]
-        arrival = 0.0
-        if source >= 0:
-            if timing.done[source] <= index:
-                timing.waiting[source] = 1
-                if problem.rank[source] == rank:
-                    answer = STUCK
-                break
-            arrival = timing.finish[problem.first[source] + index] + problem.delay[op_class]
-
-        room = problem.limit[rank] - problem.growth[op_class]
-        weights = 0
-        while owed > 0:
-            pending = next_owed(timing.owes, pending)
-            weight = decisions.order[pending]
-            end = clock + problem.weight_time[weight]
-            if not runs_before(weights < decisions.forced[place], held > room, end, arrival):
-                break
-            clock = end
-            held += problem.weight_growth[weight]
-            left -= problem.weight_time[weight]
-            owed -= 1
-            pending += 1
-            weights += 1
-        if held > room:
-            answer = STUCK
-            break
-        timing.weights[place] = weights
-
-        timing.waited[place] = 0
-        if arrival > clock:
-            clock = arrival
-            timing.waited[place] = 1
-        if place == problem.offsets[rank]:
-            timing.begin[rank] = clock * span
-        if clock + left - timing.begin[rank] > limit:
-            answer = STUCK
-            break
-        clock += problem.time[op_class]
-
-        op = problem.first[op_class] + index
-        timing.owes[place] = 0
-        held += problem.growth[op_class]
-        left -= problem.time[op_class]
-        if problem.weight_time[op_class] >= 0:
-            timing.owes[place] = 1
-            owed += 1
-        timing.finish[op] = clock
-        timing.position[op] = place
-        timing.done[op_class] = index + 1
-        if timing.waiting[op_class] == 1:
-            timing.waiting[op_class] = 0
-            timing.stack[top] = problem.consumer[op_class]
-            top += 1
-        place += 1
-    timing.cursor[rank] = place
-    timing.pending[rank] = pending
-    timing.owed[rank] = owed
-    timing.clock[rank] = clock
-    timing.held[rank] = held
-    timing.left[rank] = left
-    return answer if answer == STUCK else top
 
 
 def begin_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
@@ -311,7 +225,7 @@ def run_to_mark(
         rank = timing.stack[top - 1]
         before = timing.cursor[rank]
         stop = known.cursor[mark * ranks + rank]
-        top = run_until(problem, decisions, span, limit, rank, stop, top - 1, timing)
+        top = run_rank(problem, decisions, span, limit, rank, stop, top - 1, False, timing)
         stretch.visits[0] += timing.cursor[rank] - before
         if top == STUCK:
             return STUCK

@@ -12,6 +12,9 @@ from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
 INFEASIBLE = 1e300
 """The value of a candidate that deadlocks, does not fit into memory, or is above the limit given."""
 
+NOT_THERE = -1.0
+"""Arrival of a result that has not been made."""
+
 STUCK = -1
 """What ``run_rank`` returns, instead of how many ranks can go on, when it finds a candidate infeasible."""
 
@@ -28,10 +31,11 @@ def evaluate(
     total = 0.0
     while waiting_to_run > 0:
         rank = timing.stack[waiting_to_run - 1]
-        waiting_to_run = run_rank(problem, decisions, target.span, limit, rank, waiting_to_run - 1, timing)
+        stop = problem.offsets[rank + 1]
+        waiting_to_run = run_rank(problem, decisions, target.span, limit, rank, stop, waiting_to_run - 1, True, timing)
         if waiting_to_run == STUCK:
             return INFEASIBLE
-        if timing.cursor[rank] == problem.offsets[rank + 1]:
+        if timing.cursor[rank] == stop:
             unfinished -= 1
             run_rest(problem, decisions, rank, timing)
             duration = timing.clock[rank] - timing.begin[rank]
@@ -57,22 +61,91 @@ def begin(problem: FlatProblem, timing: CandidateTiming) -> None:
 
 
 @inlined
-def run_rank(
-    problem: FlatProblem, decisions: Decisions, span: int, limit: float, rank: int, top: int, timing: CandidateTiming
-) -> int:
-    """Run a rank until it waits for another or is done; ``top`` ranks stand on the stack, and how many then do is returned.
+def wait_for(problem: FlatProblem, source: int, rank: int, timing: CandidateTiming) -> bool:
+    """Have a rank wait for the next op of a class; return true if it waits for itself, which is a deadlock."""
+    timing.waiting[source] = 1
+    stuck: bool = problem.rank[source] == rank
+    return stuck
 
-    ``STUCK`` if the candidate turns out to deadlock on this rank, not to fit, or to end later than ``limit``.
+
+@inlined
+def run_owed(
+    problem: FlatProblem,
+    decisions: Decisions,
+    place: int,
+    room: float,
+    arrival: float,
+    pending: int,
+    owed: int,
+    clock: float,
+    held: float,
+    left: float,
+    timing: CandidateTiming,
+) -> tuple[int, int, float, float, float, int]:
+    """Run the owed weight backwards that come before the op at a place.
+
+    Returns the rank's pending, owed, clock, held and left behind them, and how many they are.
     """
-    start = problem.offsets[rank]
-    stop = problem.offsets[rank + 1]
+    weights = 0
+    while owed > 0:
+        pending = next_owed(timing.owes, pending)
+        weight = decisions.order[pending]
+        end = clock + problem.weight_time[weight]
+        if not runs_before(weights < decisions.forced[place], held > room, end, arrival):
+            break
+        clock = end
+        held += problem.weight_growth[weight]
+        left -= problem.weight_time[weight]
+        owed -= 1
+        pending += 1
+        weights += 1
+    return pending, owed, clock, held, left, weights
+
+
+@inlined
+def time_together(problem: FlatProblem, op_class: int, time: float, partner: int, other_time: float) -> float:
+    """Return how long an op and the one that it overlaps with take together."""
+    forward, backward, backward_time = op_class, partner, other_time
+    if op_class % 2 == 1:
+        forward, backward, backward_time = partner, op_class, time
+    # The messages of neither op are overlapped: the pair takes those of both, one after the other.
+    with_forward = problem.overlap[forward] + problem.messages[backward]
+    together: float = max(with_forward, backward_time + problem.messages[forward])
+    return together
+
+
+@inlined
+def growth_together(op_class: int, growth: float, other_growth: float) -> float:
+    """Return what an op and the one that it overlaps with add at most; the forward takes its memory first."""
+    forward_growth = other_growth if op_class % 2 == 1 else growth
+    return max(forward_growth, growth + other_growth)
+
+
+@inlined
+def run_rank(
+    problem: FlatProblem,
+    decisions: Decisions,
+    span: int,
+    limit: float,
+    rank: int,
+    stop: int,
+    top: int,
+    has_pairs: bool,
+    timing: CandidateTiming,
+) -> int:
+    """Run a rank up to the place ``stop`` or until it waits; return how many ranks then stand on the stack, ``top`` before.
+
+    ``STUCK`` if the candidate deadlocks on this rank, does not fit, or ends later than ``limit``. With ``has_pairs`` false
+    no op overlaps and no backward is full.
+    """
     place = timing.cursor[rank]
     pending = timing.pending[rank]
     owed = timing.owed[rank]
     clock = timing.clock[rank]
     held = timing.held[rank]
     left = timing.left[rank]
-    may_run_full = len(decisions.full) > 0
+    may_run_full = has_pairs and len(decisions.full) > 0
+    stuck = False
     while place < stop:
         # When the op's input is there. On the same rank it would have to come first: what is not done never will be.
         op_class = decisions.order[place]
@@ -82,61 +155,45 @@ def run_rank(
         cause = 1
         if source >= 0:
             if timing.done[source] <= index:
-                if problem.rank[source] == rank:
-                    return STUCK
-                timing.waiting[source] = 1
+                stuck = wait_for(problem, source, rank, timing)
                 break
             arrival = timing.finish[problem.first[source] + index] + problem.delay[op_class]
-        time = problem.time[op_class]
-        growth = problem.growth[op_class]
-        if may_run_full and decisions.full[problem.first[op_class] + index] == 1:
-            time = problem.full_time[op_class]
-            growth = problem.full_growth[op_class]
+        full = may_run_full and decisions.full[problem.first[op_class] + index] == 1
+        time = problem.full_time[op_class] if full else problem.time[op_class]
+        growth = problem.full_growth[op_class] if full else problem.growth[op_class]
 
         # The next op too, where both run overlapped: they start when both inputs are there, and end together.
         partner = -1
-        if decisions.joined[place] == 1 and place + 1 < stop and (op_class + decisions.order[place + 1]) % 2 == 1:
+        if (
+            has_pairs
+            and decisions.joined[place] == 1
+            and place + 1 < stop
+            and (op_class + decisions.order[place + 1]) % 2 == 1
+        ):
             partner = decisions.order[place + 1]
-            source = problem.source[partner]
-            if source >= 0:
-                if timing.done[source] <= timing.done[partner]:
-                    if problem.rank[source] == rank:
-                        return STUCK
-                    timing.waiting[source] = 1
-                    break
-                other = timing.finish[problem.first[source] + timing.done[partner]] + problem.delay[partner]
-                if other > arrival:
-                    arrival = other
-                    cause = 2
-            other_time = problem.time[partner]
-            other_growth = problem.growth[partner]
-            if may_run_full and decisions.full[problem.first[partner] + timing.done[partner]] == 1:
-                other_time = problem.full_time[partner]
-                other_growth = problem.full_growth[partner]
-            # The forward takes its memory first; an I may add to that.
-            forward, backward, backward_time = op_class, partner, other_time
-            if op_class % 2 == 1:
-                forward, backward, backward_time = partner, op_class, time
-            time = max(problem.overlap[forward] + problem.messages[backward], backward_time + problem.messages[forward])
-            growth = max(problem.growth[forward], growth + other_growth)
+            other = input_at(problem, partner, timing)
+            if other == NOT_THERE:
+                stuck = wait_for(problem, problem.source[partner], rank, timing)
+                break
+            if other > arrival:
+                arrival = other
+                cause = 2
+            other_full = may_run_full and decisions.full[problem.first[partner] + timing.done[partner]] == 1
+            other_time = problem.full_time[partner] if other_full else problem.time[partner]
+            other_growth = problem.full_growth[partner] if other_full else problem.growth[partner]
+            time = time_together(problem, op_class, time, partner, other_time)
+            growth = growth_together(op_class, growth, other_growth)
 
         # Weight backwards before it.
         room = problem.limit[rank] - growth
         weights = 0
-        while owed > 0:
-            pending = next_owed(timing.owes, pending)
-            weight = decisions.order[pending]
-            end = clock + problem.weight_time[weight]
-            if not runs_before(weights < decisions.forced[place], held > room, end, arrival):
-                break
-            clock = end
-            held += problem.weight_growth[weight]
-            left -= problem.weight_time[weight]
-            owed -= 1
-            pending += 1
-            weights += 1
+        if owed > 0:
+            pending, owed, clock, held, left, weights = run_owed(
+                problem, decisions, place, room, arrival, pending, owed, clock, held, left, timing
+            )
         if held > room:
-            return STUCK
+            stuck = True
+            break
         timing.weights[place] = weights
 
         # It starts. The rank's remaining work says already how early it can be done.
@@ -144,13 +201,14 @@ def run_rank(
         if arrival > clock:
             clock = arrival
             timing.waited[place] = cause
-        if place == start:
+        if place == problem.offsets[rank]:
             timing.begin[rank] = clock * span
         if clock + left - timing.begin[rank] > limit:
-            return STUCK
+            stuck = True
+            break
         clock += time
 
-        # It ends, and with it the op that it overlaps with; whoever waits for them can go on.
+        # It ends, and with it the op that it overlaps with; a rank that waits for one of them can go on.
         while True:
             op = problem.first[op_class] + index
             timing.owes[place] = 0
@@ -174,7 +232,7 @@ def run_rank(
             if partner < 0:
                 break
             op_class = partner
-            index = timing.done[op_class]
+            index = timing.done[partner]
             timing.weights[place] = 0
             timing.waited[place] = 0
             partner = -1
@@ -184,7 +242,20 @@ def run_rank(
     timing.clock[rank] = clock
     timing.held[rank] = held
     timing.left[rank] = left
-    return top
+    return STUCK if stuck else top
+
+
+@inlined
+def input_at(problem: FlatProblem, op_class: int, timing: CandidateTiming) -> float:
+    """Return when the input of a class's next op is there, or ``NOT_THERE`` where it has not been made."""
+    source = problem.source[op_class]
+    if source < 0:
+        return 0.0
+    index = timing.done[op_class]
+    if timing.done[source] <= index:
+        return NOT_THERE
+    arrival: float = timing.finish[problem.first[source] + index] + problem.delay[op_class]
+    return arrival
 
 
 def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: CandidateTiming) -> None:

@@ -28,13 +28,18 @@ from pipeplan.solver.kernels.arrays import (
 from pipeplan.solver.kernels.host_kernel import fetch, free_at_once, place_offload, queue_copy
 from pipeplan.solver.kernels.owed_kernel import next_owed, preferred_owed, runs_before
 from pipeplan.solver.kernels.slice_kernel import mirrored
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, begin
+from pipeplan.solver.kernels.timing_kernel import (
+    INFEASIBLE,
+    NOT_THERE,
+    STUCK,
+    begin,
+    growth_together,
+    time_together,
+    wait_for,
+)
 
 NOMINAL = -1
 """The scenario in which ops take the times of the problem."""
-
-NOT_THERE = -1.0
-"""The arrival of what has not been sent."""
 
 
 def evaluate_wide(
@@ -145,81 +150,61 @@ def run_rank(
     """
     more = problem.more
     wide = timing.more
-    start = problem.offsets[rank]
     stop = problem.offsets[rank + 1]
-    place = timing.cursor[rank]
-    pending = timing.pending[rank]
-    owed = timing.owed[rank]
-    clock = timing.clock[rank]
-    held = timing.held[rank]
-    left = timing.left[rank]
     may_run_full = len(decisions.full) > 0
-    decides_weight = len(decisions.prefer) > 0
     decides_mode = len(decisions.mode) > 0
     nominal = scenario == NOMINAL
-    ops = len(timing.finish)
-    share = ops // len(problem.rank)
-    factors = 3 * ops * scenario
+    factors = 3 * len(timing.finish) * scenario
     quickest = 1.0 if nominal else more.least_factor[len(problem.work) * scenario + rank]
+    place = timing.cursor[rank]
     while place < stop:
         # When the op's input is there, how long it takes, and what it adds.
+        timing.cursor[rank] = place
         op_class = decisions.order[place]
         op = problem.first[op_class] + timing.done[op_class]
         cause = 1
         arrival = input_at(problem, op_class, timing)
         if arrival == NOT_THERE:
-            if problem.rank[problem.source[op_class]] == rank:
-                return STUCK
-            timing.waiting[problem.source[op_class]] = 1
-            break
+            return STUCK if wait_for(problem, problem.source[op_class], rank, timing) else top
         full = may_run_full and decisions.full[op] == 1
         time = problem.full_time[op_class] if full else problem.time[op_class]
         growth = growth_of(problem, decisions, op_class, op, full, decides_mode)
-        stretch = 1.0 if nominal else more.factors[factors + op]
 
         # The next op too, where both run overlapped: they start when both inputs are there, and end together.
         partner = -1
+        forward_or_alone = op
         backward = op_class
         if decisions.joined[place] == 1 and place + 1 < stop and (op_class + decisions.order[place + 1]) % 2 == 1:
             partner = decisions.order[place + 1]
-            other_op = problem.first[partner] + timing.done[partner]
             other = input_at(problem, partner, timing)
             if other == NOT_THERE:
-                if problem.rank[problem.source[partner]] == rank:
-                    return STUCK
-                timing.waiting[problem.source[partner]] = 1
-                break
+                return STUCK if wait_for(problem, problem.source[partner], rank, timing) else top
             if other > arrival:
                 arrival = other
                 cause = 2
-            other_full = may_run_full and decisions.full[other_op] == 1
-            other_time = problem.full_time[partner] if other_full else problem.time[partner]
-            other_growth = growth_of(problem, decisions, partner, other_op, other_full, decides_mode)
-            # The forward takes its memory first; an I may add to that.
-            if partner % 2 == 0:
-                growth = max(other_growth, growth + other_growth)
-                time = max(problem.overlap[partner] + problem.messages[op_class], time + problem.messages[partner])
-                stretch = 1.0 if nominal else more.factors[factors + other_op]
-            else:
+            op = problem.first[partner] + timing.done[partner]
+            full = may_run_full and decisions.full[op] == 1
+            other_time = problem.full_time[partner] if full else problem.time[partner]
+            time = time_together(problem, op_class, time, partner, other_time)
+            growth = growth_together(op_class, growth, growth_of(problem, decisions, partner, op, full, decides_mode))
+            if partner % 2 == 1:
                 backward = partner
-                growth = max(growth, growth + other_growth)
-                time = max(
-                    problem.overlap[op_class] + problem.messages[partner], other_time + problem.messages[op_class]
-                )
+            else:
+                forward_or_alone = op
+        # A scenario stretches a pair by the factor of its forward.
+        stretch = 1.0 if nominal else more.factors[factors + forward_or_alone]
 
-        # What the backward needs first: its R, or its RELOAD, and what these take.
+        # What the backward needs first, its R or its RELOAD: how long that takes, and what it adds.
         again = 0.0
         extra = 0.0
-        forward_op = -1
         mode = KEPT
+        forward_op = -1
         if decides_mode and backward % 2 == 1:
             forward_op = problem.first[backward - 1] + mirrored(timing.done[backward], problem.slices)
             mode = decisions.mode[forward_op]
             if mode == RECOMPUTED:
-                again = more.recomputing[backward]
+                again = recomputing_time(problem, backward, scenario, timing)
                 extra = problem.growth[backward - 1] - more.recompute_keeps[backward - 1]
-                if not nominal:
-                    again *= more.factors[factors + 2 * ops + problem.first[backward] + timing.done[backward]]
             elif mode == OFFLOADED and wide.returned[forward_op] < 0:
                 extra = more.offloaded[backward - 1]
             elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
@@ -227,131 +212,207 @@ def run_rank(
                 cause = 0
         room = problem.limit[rank] - (extra + max(growth, 0.0) if extra > 0 else growth)
 
-        # Weight backwards before it.
-        weights = 0
-        while owed > 0:
-            if nominal:
-                slot = wide.begun[rank]
-                pending = next_owed(timing.owes, pending)
-                chosen = pending
-                fills = True
-                if decides_weight and decisions.prefer[slot] != 0:
-                    fills = decisions.prefer[slot] > 0
-                    preferred = abs(decisions.prefer[slot]) - 1
-                    chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
-                weight = decisions.order[chosen]
-                end = clock + problem.weight_time[weight]
-                lacking = held > room
-                if lacking and decides_mode:
-                    lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
-                if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
-                    break
-                timing.owes[chosen] = 0
-                wide.ran[slot] = wide.op_at[chosen]
-                clock = end
-            else:
-                if weights == timing.weights[place]:
-                    break
-                ran = wide.ran[wide.begun[rank]]
-                weight = ran // share
-                clock += problem.weight_time[weight] * more.factors[factors + ops + ran]
-            held += problem.weight_growth[weight]
-            left -= problem.weight_time[weight]
-            owed -= 1
-            weights += 1
-            wide.begun[rank] += 1
-        timing.weights[place] = weights
-
-        # Copies to the host before it, and copies back.
+        # Before it: weight backwards, copies to the host, and copies back.
+        if timing.owed[rank] > 0:
+            run_owed(problem, decisions, scenario, rank, place, room, arrival, again, timing)
+        else:
+            timing.weights[place] = 0
         if decides_mode:
-            offloads = 0
-            while wide.left_in[rank] < wide.queued[rank]:
-                if nominal:
-                    is_away = mode != OFFLOADED or wide.gone[forward_op] == 1
-                    if held <= room and is_away:
-                        break
-                elif offloads == wide.offloads[place]:
-                    break
-                away = place_offload(rank, timing)
-                clock = max(clock, wide.copied[away])
-                held -= more.offloaded[away // share]
-                offloads += 1
-            wide.offloads[place] = offloads
-        if held > room and nominal:
+            must_leave = forward_op if mode == OFFLOADED else -1
+            make_room(problem, rank, place, nominal, room, must_leave, timing)
+        if timing.held[rank] > room and nominal:
             return STUCK
         if decides_mode:
             last = place if partner < 0 else place + 1
-            count = -1 if nominal else wide.reloads[place]
             # What the op itself frees is free only behind it.
-            beside = problem.limit[rank] - extra - max(growth, 0.0) - held
-            held += fetch(problem, decisions, rank, place, last, count, beside, clock, timing)
-            if mode == RECOMPUTED:
-                held += extra
-            elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
+            beside = problem.limit[rank] - extra - max(growth, 0.0) - timing.held[rank]
+            count = -1 if nominal else wide.reloads[place]
+            fetched = fetch(problem, decisions, rank, place, last, count, beside, timing.clock[rank], timing)
+            timing.held[rank] += fetched + extra if mode == RECOMPUTED else fetched
+            if mode == OFFLOADED and wide.returned[forward_op] > arrival:
                 arrival = wide.returned[forward_op]
                 cause = 0
 
         # It starts, behind its R. The rank's remaining work says already how early it can be done.
-        clock += again
+        clock = timing.clock[rank] + again
         timing.waited[place] = 0
         if arrival > clock:
             clock = arrival
             timing.waited[place] = cause
-        if place == start:
+        if place == problem.offsets[rank]:
             timing.begin[rank] = clock * span
-        if clock + left * quickest - timing.begin[rank] > limit:
+        if clock + timing.left[rank] * quickest - timing.begin[rank] > limit:
             return STUCK
         clock += time * stretch
+        timing.clock[rank] = clock
 
         # It ends, and with it the op that it overlaps with. Of two results on one link the forward's goes first.
-        arrives = -1.0
-        other_arrives = -1.0
-        if partner >= 0 and partner % 2 == 0:
-            other_arrives = sent(problem, partner, clock, timing)
-        arrives = sent(problem, op_class, clock, timing)
-        if partner >= 0 and partner % 2 == 1:
-            other_arrives = sent(problem, partner, clock, timing)
-        while True:
-            index = timing.done[op_class]
-            op = problem.first[op_class] + index
-            timing.owes[place] = 0
-            if may_run_full and decisions.full[op] == 1:
-                held += problem.full_growth[op_class]
-                left -= problem.full_time[op_class]
-            else:
-                held += growth_of(problem, decisions, op_class, op, False, decides_mode)
-                left -= problem.time[op_class]
-                if problem.weight_time[op_class] >= 0:
-                    timing.owes[place] = 1
-                    owed += 1
-            if decides_mode and op_class % 2 == 0 and decisions.mode[op] == OFFLOADED:
-                queue_copy(problem, rank, op_class, op, clock, timing)
-            timing.finish[op] = arrives
-            timing.position[op] = place
-            wide.op_at[place] = op
-            timing.done[op_class] = index + 1
-            if timing.waiting[op_class] == 1:
-                timing.waiting[op_class] = 0
-                timing.stack[top] = problem.consumer[op_class]
-                top += 1
+        if partner < 0:
+            top = end_op(problem, decisions, rank, place, op_class, sent(problem, op_class, clock, timing), top, timing)
+        else:
+            top = end_pair(problem, decisions, rank, place, top, timing)
             place += 1
-            if partner < 0:
-                break
-            op_class = partner
-            arrives = other_arrives
-            timing.weights[place] = 0
-            timing.waited[place] = 0
-            if decides_mode:
-                wide.offloads[place] = 0
-                wide.reloads[place] = 0
-            partner = -1
+        place += 1
     timing.cursor[rank] = place
+    return top
+
+
+@inlined
+def recomputing_time(problem: FlatProblem, backward: int, scenario: int, timing: CandidateTiming) -> float:
+    """Return how long the R of a class's next backward takes."""
+    time: float = problem.more.recomputing[backward]
+    if scenario != NOMINAL:
+        ops = len(timing.finish)
+        op = problem.first[backward] + timing.done[backward]
+        time *= problem.more.factors[3 * ops * scenario + 2 * ops + op]
+    return time
+
+
+@inlined
+def run_owed(
+    problem: FlatProblem,
+    decisions: Decisions,
+    scenario: int,
+    rank: int,
+    place: int,
+    room: float,
+    arrival: float,
+    again: float,
+    timing: CandidateTiming,
+) -> None:
+    """Run the owed weight backwards that come before the op at a place: those of the nominal run, or as its rules say.
+
+    ``room`` is what the rank may hold then, ``arrival`` when the op's input is there, and ``again`` how long its R takes.
+    """
+    wide = timing.more
+    ops = len(timing.finish)
+    share = ops // len(problem.rank)
+    pending = timing.pending[rank]
+    owed = timing.owed[rank]
+    clock = timing.clock[rank]
+    held = timing.held[rank]
+    left = timing.left[rank]
+    weights = 0
+    while owed > 0:
+        if scenario == NOMINAL:
+            # The W owed the longest, or the one that is preferred.
+            slot = wide.begun[rank]
+            pending = next_owed(timing.owes, pending)
+            chosen = pending
+            fills = True
+            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
+                fills = decisions.prefer[slot] > 0
+                preferred = abs(decisions.prefer[slot]) - 1
+                chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
+            weight = decisions.order[chosen]
+            end = clock + problem.weight_time[weight]
+            lacking = held > room
+            if lacking and len(decisions.mode) > 0:
+                lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
+            if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
+                break
+            timing.owes[chosen] = 0
+            wide.ran[slot] = wide.op_at[chosen]
+            clock = end
+        else:
+            # As many Ws as in the nominal run, and the same.
+            if weights == timing.weights[place]:
+                break
+            ran = wide.ran[wide.begun[rank]]
+            weight = ran // share
+            clock += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
+        held += problem.weight_growth[weight]
+        left -= problem.weight_time[weight]
+        owed -= 1
+        weights += 1
+        wide.begun[rank] += 1
+    timing.weights[place] = weights
     timing.pending[rank] = pending
     timing.owed[rank] = owed
     timing.clock[rank] = clock
     timing.held[rank] = held
     timing.left[rank] = left
+
+
+@inlined
+def make_room(
+    problem: FlatProblem, rank: int, place: int, nominal: bool, room: float, must_leave: int, timing: CandidateTiming
+) -> None:
+    """Give OFFLOADs their place before the op at a place: until it fits, and the forward ``must_leave`` is away."""
+    wide = timing.more
+    share = len(timing.finish) // len(problem.rank)
+    offloads = 0
+    while wide.left_in[rank] < wide.queued[rank]:
+        if nominal:
+            is_away = must_leave < 0 or wide.gone[must_leave] == 1
+            if timing.held[rank] <= room and is_away:
+                break
+        elif offloads == wide.offloads[place]:
+            break
+        away = place_offload(rank, timing)
+        timing.clock[rank] = max(timing.clock[rank], wide.copied[away])
+        timing.held[rank] -= problem.more.offloaded[away // share]
+        offloads += 1
+    wide.offloads[place] = offloads
+
+
+@inlined
+def end_op(
+    problem: FlatProblem,
+    decisions: Decisions,
+    rank: int,
+    place: int,
+    op_class: int,
+    arrives: float,
+    top: int,
+    timing: CandidateTiming,
+) -> int:
+    """End the op at a place, whose result is there at ``arrives``; return how many ranks then stand on the stack."""
+    decides_mode = len(decisions.mode) > 0
+    op = problem.first[op_class] + timing.done[op_class]
+    timing.owes[place] = 0
+    if len(decisions.full) > 0 and decisions.full[op] == 1:
+        timing.held[rank] += problem.full_growth[op_class]
+        timing.left[rank] -= problem.full_time[op_class]
+    else:
+        timing.held[rank] += growth_of(problem, decisions, op_class, op, False, decides_mode)
+        timing.left[rank] -= problem.time[op_class]
+        if problem.weight_time[op_class] >= 0:
+            timing.owes[place] = 1
+            timing.owed[rank] += 1
+    if decides_mode and op_class % 2 == 0 and decisions.mode[op] == OFFLOADED:
+        queue_copy(problem, rank, op_class, op, timing.clock[rank], timing)
+    timing.finish[op] = arrives
+    timing.position[op] = place
+    timing.more.op_at[place] = op
+    timing.done[op_class] += 1
+    if timing.waiting[op_class] == 1:
+        timing.waiting[op_class] = 0
+        timing.stack[top] = problem.consumer[op_class]
+        top += 1
     return top
+
+
+def end_pair(
+    problem: FlatProblem, decisions: Decisions, rank: int, place: int, top: int, timing: CandidateTiming
+) -> int:
+    """End the op at a place and the next one, which overlap; return how many ranks then stand on the stack."""
+    clock = timing.clock[rank]
+    first = decisions.order[place]
+    second = decisions.order[place + 1]
+    if first % 2 == 0:
+        first_arrives = sent(problem, first, clock, timing)
+        second_arrives = sent(problem, second, clock, timing)
+    else:
+        second_arrives = sent(problem, second, clock, timing)
+        first_arrives = sent(problem, first, clock, timing)
+    timing.weights[place + 1] = 0
+    timing.waited[place + 1] = 0
+    if len(decisions.mode) > 0:
+        timing.more.offloads[place + 1] = 0
+        timing.more.reloads[place + 1] = 0
+    top = end_op(problem, decisions, rank, place, first, first_arrives, top, timing)
+    return end_op(problem, decisions, rank, place + 1, second, second_arrives, top, timing)
 
 
 @inlined
