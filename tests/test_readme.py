@@ -22,7 +22,7 @@ def test_from_a_config_to_flags(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (line,) = re.findall(r"^pipeplan plan .*$", README.read_text(), re.MULTILINE)
     words = line.split()[1:]
-    for arguments in (words, words[: words.index("--flags")]):
+    for arguments in (words[: words.index("--flags")], words):
         assert main([*arguments, "--seconds", "3", "--workers", "1"]) == 0
     assert capsys.readouterr().out.rstrip().endswith(")")
 
