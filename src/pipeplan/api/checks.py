@@ -14,13 +14,13 @@ from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.simulations import sends
 from pipeplan.api.sources import label, opened, resolve
-from pipeplan.checking import Finding, marked_grid
+from pipeplan.checking import Finding, check_times, marked_grid
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.drawing import View, order_of
 from pipeplan.errors import InputError, InvalidScheduleError
 from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
-from pipeplan.model import MemoryRule, Schedule, counted
+from pipeplan.model import MemoryRule, Schedule, Timeline, counted
 from pipeplan.records import Evidence, Record
 from pipeplan.trainers import RUNNERS, refusal
 
@@ -147,7 +147,8 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
     Parameters
     ----------
     schedule
-        A file, a strategy's name or a schedule. Of a timeline, simulated or measured, the order of ops is checked.
+        A file, a strategy's name or a schedule. Of a timeline the order of ops is checked, and of a simulated one the times:
+        every op starts after what it waits for.
     **options
         The options of a check, and of the shape and costs what it depends on: ``memory_limit`` with its bytes,
         ``communication="blocking"`` for sends that wait for their receives.
@@ -172,12 +173,15 @@ def checked(schedule: ScheduleLike, options: CheckOptions, given: Settings) -> V
     rules = _rules_of(options.trainer, options.trainer_version)
     name = label(schedule)
     try:
-        found = resolve(opened(schedule, keep_duplicates=True), given, of_measured=True)
+        source = opened(schedule, keep_duplicates=True)
+        found = resolve(source, given, of_measured=True)
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (Finding("structure", name, str(error)),))
     report = check_schedule(found, memory=memory_rule(found, given), sends=sends(given), **rules)
     problems = report.problems
+    if isinstance(source, Timeline) and not problems:
+        problems = tuple(check_times(source))
     if options.trainer is not None and not problems:
         problems = _refused_by(options.trainer, found)
     return _verdict(name, found, problems, report.notes)

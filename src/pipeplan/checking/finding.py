@@ -18,7 +18,7 @@ class Finding:
         The rule it breaks, in one word. Of any schedule: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``,
         ``overlap``, ``order``, ``deadlock``, ``memory``. Of messages: ``message`` (missing or one too many), ``channel``
         (out of order), ``rendezvous``, ``buffers``, ``wait``. Of whole stages: ``reduce-grad``, ``sharding``. Of a
-        trainer: ``losses``, ``trainer``.
+        trainer: ``losses``, ``trainer``. Of a simulated timeline: ``times``.
     where
         The place: rank, number of the op in its row, the op.
     message

@@ -18,7 +18,8 @@ def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: 
     Parameters
     ----------
     file
-        A CSV, JSON or text file with a schedule or a timeline, `-` for standard input, or a schedule's name.
+        A CSV, JSON or text file with a schedule or a timeline, whose order and simulated times are checked, `-` for standard
+        input, or a schedule's name.
     """
     asked = request((file,), settings)
     verdict = checked(file, options, asked.settings)
