@@ -349,13 +349,23 @@ def test_a_strategy_that_is_added_is_found_by_its_name(monkeypatch):
     added = replace(STRATEGIES["zbv"], name="Mine", aliases=("ours",))
     monkeypatch.setitem(STRATEGIES, "x", added)
     for name in ("x", "X", "mine", "Ours"):
-        assert pipeplan.simulate(name, ranks=2, microbatches=2).makespan > 0
+        assert pipeplan.simulate(name, ranks=2, microbatches=2).name == "x"
+    assert {result.name for result in pipeplan.compare("x", "zbv", ranks=2, microbatches=2)} == {"x", "zbv"}
+    assert pipeplan.simulate("zbv", ranks=2, microbatches=2).name == "zbv"
+
+
+@pytest.mark.parametrize("strategy", [3, None, "1f1b", STRATEGIES["1f1b"].build])
+def test_strategies_hold_nothing_but_strategies(strategy):
+    with pytest.raises(InputError, match="STRATEGIES holds strategies by name, not 'y': "):
+        STRATEGIES["y"] = strategy
+    assert "y" not in STRATEGIES
 
 
 def test_a_result_of_a_comparison_is_found_by_its_place():
     table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=4)
     assert table[0] is table.best
     assert table[-1] is list(table)[-1]
+    assert table[:1] == (table.best,)
     with pytest.raises(IndexError):
         table[2]
     for place in (0.5, True, None):

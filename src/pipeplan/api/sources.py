@@ -14,7 +14,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import path_of
 from pipeplan.formats import is_standard_input
-from pipeplan.model import SMALLEST, Schedule, Timeline, require_flags, require_size
+from pipeplan.model import SMALLEST, Schedule, Timeline, require_flags, require_size, shortened
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
 DEFAULT_MICROBATCHES = 8
@@ -166,7 +166,20 @@ def file_of(source: ScheduleLike) -> Path | None:
         return None
     if isinstance(source, str) and (is_strategy(source) or not _looks_like_file(source)):
         return None
+    require_schedule(source)
     return path_of(source, "the schedule's file")
+
+
+def require_schedule(source: object) -> None:
+    """Raise InputError for what can be neither a schedule nor the name or file of one."""
+    if isinstance(source, str | os.PathLike | Schedule | Timeline | Result):
+        return
+    several = isinstance(source, list | tuple)
+    remedy = "; several are given one by one, as in compare('1f1b', 'zbv')" if several else ""
+    raise InputError(
+        f"a schedule is a name, a file, a schedule or a timeline, not {shortened(repr(source), 60)}{remedy}",
+        field="schedule",
+    )
 
 
 def _looks_like_file(name: str) -> bool:

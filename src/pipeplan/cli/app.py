@@ -11,7 +11,7 @@ from cyclopts import App, Parameter, Token
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
 from pipeplan.cli.command_help import Extent, HelpPanels, describe, register_help
-from pipeplan.errors import InputError, PipeplanError
+from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 
 _HELP = """Workbench for pipeline-parallel training schedules.
 
@@ -142,6 +142,12 @@ def _options_of(app: App, given: Sequence[str]) -> frozenset[str] | None:
     return frozenset(name for argument in app[command].assemble_argument_collection() for name in argument.names)
 
 
+def _require_command(app: App, given: Sequence[str]) -> None:
+    """Raise UnknownNameError for a command that there is not: cyclopts would load every command before it says so."""
+    if given and given[0] not in app:
+        raise UnknownNameError("command", given[0], [name for name in app if not name.startswith("-")])
+
+
 def _spelled(given: Sequence[str]) -> list[str]:
     """What was given, with the command that a switch of another command stands for."""
     words = [part for each in given for part in (each.split("=", 1) if each.startswith("--calibrate=") else [each])]
@@ -178,6 +184,7 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
     app = command_line("all" if "--help-all" in given else "usual")
     try:
         given = _named(_spelled(given))
+        _require_command(app, given)
         if given and given[0] in _COMMANDS and not {*given}.isdisjoint(_HELP_FLAGS):
             describe(app, given[0])
         code = app(given, exit_on_error=False, print_error=False)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from pipeplan.costs import Costs
 from pipeplan.errors import FormatError, InputError, UnknownNameError
-from pipeplan.files import MEBIBYTE, read_text
+from pipeplan.files import MEBIBYTE, path_of, read_text
 from pipeplan.formats.format import Readable, formats
 from pipeplan.model import Schedule, Timeline
 
@@ -45,7 +45,7 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
     InvalidScheduleError
         If it is read well but ranks or stages hold nothing, or an op is out of range.
     """
-    path = Path(path)
+    path = path_of(path, "the schedule file")
     unpacked = Path(unpacked_name(path.name))
     if unpacked.suffix.lower() in {".yaml", ".yml", ".toml"}:
         raise InputError(f"{path} holds no schedule: a file of settings is for --config")

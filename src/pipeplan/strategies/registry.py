@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from pipeplan.errors import UnknownNameError
+from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.model import shortened
 from pipeplan.strategies.protocol import Strategy
 
 _FIRST = (
@@ -34,7 +37,18 @@ def _registered() -> Iterator[Strategy]:
         yield from family
 
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _registered()}
+class Strategies(UserDict[str, Strategy]):
+    """Strategies by name. One that is added under another name gets that name, and keeps its own as an alias."""
+
+    def __setitem__(self, name: str, strategy: Strategy) -> None:
+        if not isinstance(strategy, Strategy):
+            raise InputError(f"STRATEGIES holds strategies by name, not {shortened(f'{name!r}: {strategy!r}', 60)}")
+        if strategy.name != name:
+            strategy = replace(strategy, name=name, aliases=(*strategy.aliases, strategy.name))
+        super().__setitem__(name, strategy)
+
+
+STRATEGIES = Strategies({strategy.name: strategy for strategy in _registered()})
 """Every strategy by its name, in the order of the documentation."""
 
 

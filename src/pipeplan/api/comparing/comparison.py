@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final, overload
 
 import msgspec
 import numpy as np
@@ -115,8 +115,12 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def __contains__(self, name: object) -> bool:
         return any(result.name == name for result in self.results)
 
-    def __getitem__(self, name: str | int) -> Result:
-        """The result of a schedule, by its name or an alias, or by its place: 0 is the first one.
+    @overload
+    def __getitem__(self, name: str | int) -> Result: ...
+    @overload
+    def __getitem__(self, name: slice) -> tuple[Result, ...]: ...
+    def __getitem__(self, name: str | int | slice) -> Result | tuple[Result, ...]:
+        """Return the result of a schedule, by its name or an alias, or by its place: 0 is the first one; several by a slice.
 
         Raises
         ------
@@ -128,6 +132,8 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
             For a schedule that was refused, with the reason.
         """
         if not isinstance(name, str):
+            if isinstance(name, slice):
+                return self.results[name]
             if isinstance(name, bool) or not hasattr(name, "__index__"):
                 raise InputError(f"a result is found by its name or its place, not by {shortened(repr(name), 60)}")
             return self.results[name]
