@@ -122,7 +122,7 @@ def plan(name: str):
         (
             "dualpipe",
             {"forward_times": 1.0, "backward_times": 2.0, "backward_input_times": 1.0},
-            ["the sum of the two"],
+            ["as long as both in sequence"],
         ),
         ("zb-h1", {"forward_times": 1.0, "backward_input_times": 2.0, "backward_weight_times": 1.0}, []),
     ],

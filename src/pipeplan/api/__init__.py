@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         settings_for,
         with_shape_of,
     )
-    from pipeplan.api.comparing.comparison import Comparison, LeastBound, comparison_of_results
+    from pipeplan.api.comparing.comparison import ColumnOptions, Comparison, LeastBound, comparison_of_results
     from pipeplan.api.config_files import load_config
     from pipeplan.api.conversions import ConvertOptions, convert, converted
     from pipeplan.api.costs_by_name import Shipped, shipped, shipped_costs
@@ -61,6 +61,7 @@ __all__ = [
     "CalibrationProfile",
     "CheckOptions",
     "ChosenConfiguration",
+    "ColumnOptions",
     "CompareOptions",
     "Comparison",
     "ConvertOptions",
@@ -165,7 +166,7 @@ if not TYPE_CHECKING:
                 "settings_for",
                 "with_shape_of",
             },
-            "comparing.comparison": {"Comparison", "LeastBound", "comparison_of_results"},
+            "comparing.comparison": {"ColumnOptions", "Comparison", "LeastBound", "comparison_of_results"},
             "config_files": {"load_config"},
             "conversions": {"ConvertOptions", "convert", "converted"},
             "costs_by_name": {"Shipped", "shipped", "shipped_costs"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pipeplan import api
-from pipeplan.api import CompareOptions, require_outputs
+from pipeplan.api import ColumnOptions, CompareOptions, require_outputs
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
 from pipeplan.cli.request import request
@@ -15,6 +15,7 @@ from pipeplan.cli.request import request
 def compare(
     *names: ScheduleName,
     options: CompareOptions,
+    shown: ColumnOptions,
     settings: LineSettings,
     output: OutputOptions,
     json: bool = False,
@@ -29,7 +30,7 @@ def compare(
     names
         Names or files of schedules. Default: every schedule for these ranks and microbatches.
     """
-    asked = request(names, settings, output)
+    asked, columns = request(names, settings, output), shown.names
     require_outputs(asked.outputs, ("record", "report", "pictures"), what="a comparison")
     comparison = api.comparison_of(asked.names, asked.settings, leads=options.leads)
     with written(dict.fromkeys(asked.outputs, partial(comparison.save, **asked.look))):
@@ -40,7 +41,7 @@ def compare(
             for warning in comparison.warnings:
                 tell(f"warning: {warning}")
         else:
-            comparison.print()
+            comparison.print(columns)
             if asked.pictures:
                 from pipeplan.cli.terminal_picture import show_below
 

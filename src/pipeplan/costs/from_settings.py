@@ -266,7 +266,7 @@ def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
         other = "weights" if "backward_input_times" in halves else "inputs"
         yield f"the backward time for {other} is assumed to be the forward's"
     if settings.overlap_times is None and schedule.joined.any():
-        yield "an overlapped forward and backward are assumed to take the sum of the two"
+        yield "overlapped forward and backward: assumed to take as long as both in sequence"
     if settings.recompute_times is None and schedule.has(Kind.R):
         yield "a recomputation is assumed to take the forward's time"
 

@@ -22,5 +22,5 @@ def test_of_many_schedules_the_shortest_are_listed(capsys, monkeypatch):
     monkeypatch.setattr(comparison, "_MOST_ROWS", 2)
     found = pipeplan.compare("1f1b", "gpipe", "zb-h1", ranks=2, microbatches=4)
     said = printed(found, capsys)
-    assert "1 longer schedule not listed here: --json has all" in said
+    assert "1 slower schedule not listed: --json lists all" in said
     assert len(found.to_dict()["results"]) == 3

@@ -112,14 +112,14 @@ function columns(results: readonly Result[]): readonly Column[] {
     },
     {
       key: "gap",
-      heading: "gap",
+      heading: "gap (placement)",
       title: "optimality gap: how far the makespan is above the bound of its placement",
       cell: ({ gap }) => gapText(gap),
     },
     {
       key: "any",
-      heading: "any gap",
-      title: "how far the makespan is above the least bound of all placements here",
+      heading: "gap (any)",
+      title: "how far the makespan is above the best lower bound of any placement here",
       cell: ({ least_gap: gap }) => gapText(gap),
     },
     {

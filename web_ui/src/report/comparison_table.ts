@@ -104,11 +104,16 @@ function columns(comparison: Comparison, { times, memory }: Forms): readonly Col
       help: "no schedule of this placement and these costs is shorter",
       kind: "minor",
     },
-    { key: "gap", name: "gap", help: "how far the makespan is above the bound of its placement", kind: "minor" },
+    {
+      key: "gap",
+      name: "gap (placement)",
+      help: "how far the makespan is above the bound of its placement",
+      kind: "minor",
+    },
     {
       key: "best",
-      name: "over best",
-      help: `how far the makespan is above ${times.text(bound)}, the least bound of all placements here (${placement})`,
+      name: "gap (any)",
+      help: `how far the makespan is above ${times.text(bound)}, the best lower bound of any placement here (${placement})`,
     },
   ];
 }

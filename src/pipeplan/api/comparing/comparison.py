@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, final, overload
@@ -12,8 +13,9 @@ import numpy as np
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.comparing.leads import Lead, changes_in_words, peak_of, times_of
-from pipeplan.api.parts import activations_of, columns, line, notes, sizes
+from pipeplan.api.parts import activations_of, columns, line, notes, show, sizes
 from pipeplan.api.results import Result, pictured
+from pipeplan.costs import Options, option
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import counted, one_line, shortened
 from pipeplan.readable import Times, percent
@@ -26,19 +28,61 @@ if TYPE_CHECKING:
     from pipeplan.drawing.html import ReportPage
     from pipeplan.formats import Content, Format
 
-_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE = (
-    "idle/\nspan",
-    "idle/\nwork",
-    "chunks",
-    "gap\nany",
-    "gap\nown",
-    "idle/\ntotal",
-)
-_LEAST = (_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE)
-"""The columns that narrow terminals do without, in this order."""
+COLUMNS = {
+    "placement": "placement",
+    "chunks": "chunks",
+    "makespan": "makespan",
+    "longest-span": "longest\nspan",
+    "bubble": "bubble",
+    "over-ideal": "over\nideal",
+    "of-span": "of\nspan",
+    "peak": "peak",
+    "bound": "lower\nbound",
+    "gap-placement": "gap\n(placement)",
+    "gap-any": "gap\n(any)",
+}
+"""Columns of the table by name, with their headings, in the order in which they are shown."""
+
+DEFAULT_COLUMNS = ("chunks", "makespan", "bubble", "peak", "gap-any")
+
+_MEANINGS = {
+    "bubble": "bubble: idle time / total time",
+    "over-ideal": "over ideal: idle time / busy time",
+    "of-span": "of span: idle time within the longest span",
+    "gap-placement": "gap (placement): above the lower bound of the schedule's placement",
+    "gap-any": "gap (any): above the best lower bound of any placement here",
+}
+"""What the headings of ratios stand for."""
+
+_LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span", "gap-placement", "bubble", "gap-any")
+"""Columns that narrow terminals drop, in this order."""
+
+
+def columns_named(names: Iterable[str]) -> list[str]:
+    """Return columns by name in the order of ``COLUMNS``; ``all`` stands for every one. Raises UnknownNameError."""
+    requested = set(names)
+    for name in requested - COLUMNS.keys() - {"all"}:
+        raise UnknownNameError("column", name, [*COLUMNS, "all"], field="columns")
+    return [name for name in COLUMNS if "all" in requested or name in requested]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(Options):
+    """Columns of the table."""
+
+    columns: tuple[str, ...] = option(
+        DEFAULT_COLUMNS, kind="names", title="Columns", group="output", default=",".join(DEFAULT_COLUMNS),
+        help=f"Columns of the table: all, or some of {', '.join(COLUMNS)}; repeatable, or with commas.",
+    )  # fmt: skip
+
+    @property
+    def names(self) -> list[str]:
+        """The requested columns in their order. Raises UnknownNameError for an unknown one."""
+        return columns_named(part for text in self.columns for part in text.replace(",", " ").split())
+
 
 _MOST_ROWS = 200
-"""Schedules that are listed, the shortest first."""
+"""Maximum number of listed schedules, the fastest first."""
 
 _LEAST_SHOWN = 1e-3
 """A share that is not written as none: as one that is smaller."""
@@ -157,16 +201,19 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
             "report": lambda chosen: comparison_report(self, pictured(self.results, chosen)),
         }
 
-    def table(self) -> Iterator[Part]:
-        """Return a row per schedule, those over their memory limit marked; then the least bound, changes and notes."""
-        first, times = self.best, times_of(self.results)
+    def table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
+        """Return a row per schedule with some of ``COLUMNS``, then the least bound, changes and notes.
+
+        A mark stands behind schedules over their memory limit. Raises UnknownNameError for an unknown column.
+        """
+        shown, first, times = columns_named(columns), self.best, times_of(self.results)
         shape = f"{counted(first.ranks, 'rank')}, {counted(first.microbatches, 'microbatch')}"
         yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
         yield line()
-        yield _columns(self, times)
+        yield _rows_of(self, times, shown)
         if len(self) > _MOST_ROWS:
-            more = counted(len(self) - _MOST_ROWS, "longer schedule")
-            yield line(f"{more} not listed here: --json has all, in Python to_dict()")
+            more = counted(len(self) - _MOST_ROWS, "slower schedule")
+            yield line(f"{more} not listed: --json lists all (in Python: to_dict())")
         if not all(result.fits for result in self):
             yield line("! over the memory limit")
         yield line()
@@ -176,13 +223,15 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield line("not possible here:")
         for name, reason in self.refused.items():
             yield line(f"{name}: {_first_line(name, reason)}", indent=2)
+        meanings = [_MEANINGS[name] for name in shown if name in _MEANINGS]
         yield line()
-        yield line(
-            "idle: idle time by the ranks' whole time, by the time they work, and within the longest span. "
-            "gap: above the bound of the schedule's own placement, and above the least bound of any here."
-        )
+        yield from ([line("; ".join(meanings) + ".")] if meanings else [])
         yield from notes(self.notes)
         yield from notes(_without_limits(self.warnings))
+
+    def print(self, columns: Collection[str] = DEFAULT_COLUMNS) -> None:
+        """Print the table that the command prints, with some of ``COLUMNS``."""
+        show(*self.table(columns))
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
@@ -255,25 +304,38 @@ def _first_line(name: str, reason: str) -> str:
     return reason.splitlines()[0].removeprefix(f"{name}: ")
 
 
-def _columns(comparison: Comparison, times: Times) -> Part:
-    unit = f"\n({one_line(times.unit)})" if times.unit else ""
+def _rows_of(comparison: Comparison, times: Times, names: Sequence[str]) -> Part:
     in_bytes = comparison.best.peak_bytes is not None
-    peak = "peak\nmemory" if in_bytes else "peak\nact."
-    table = columns("schedule", _CHUNKS, f"makespan{unit}", _IDLE, _WORK, _SPAN, peak, _OWN, _ANY, least=_LEAST)
+    unit = f"\n({one_line(times.unit)})" if times.unit else ""
+    headings = COLUMNS | {
+        "makespan": f"makespan{unit}",
+        "longest-span": f"longest\nspan{unit.replace(chr(10), ' ')}",
+        "peak": "peak\nmemory" if in_bytes else "peak\nact.",
+    }
+    table = columns("schedule", *(headings[name] for name in names), least=[headings[name] for name in _LEAST])
     peaks = [peak_of(result) for result in comparison]
     rows = zip(comparison, sizes(peaks) if in_bytes else activations_of(peaks), strict=True)
-    for result, held in islice(rows, _MOST_ROWS):
-        shares = (result.bubble.idle_over_total, result.bubble.over_ideal, result.bubble.span)
-        gaps = (result.gap, comparison.least_gap(result))
-        table.add_row(
-            one_line(result.name) + ("" if result.fits else " !"),
-            str(result.chunks),
-            times.number(result.makespan),
-            *map(percent, shares),
-            held,
-            *("-" if gap is None else percent(gap) for gap in gaps),
-        )
+    for result, peak in islice(rows, _MOST_ROWS):
+        cells = {
+            "placement": result.schedule.placement.name,
+            "chunks": str(result.chunks),
+            "makespan": times.number(result.makespan),
+            "longest-span": times.number(result.timeline.longest_span),
+            "bubble": percent(result.bubble.idle_over_total),
+            "over-ideal": percent(result.bubble.over_ideal),
+            "of-span": percent(result.bubble.span),
+            "peak": peak,
+            "bound": times.number(result.lower_bound),
+            "gap-placement": _gap(result.gap),
+            "gap-any": _gap(comparison.least_gap(result)),
+        }
+        mark = "" if result.fits else " !"
+        table.add_row(one_line(result.name) + mark, *(cells[name] for name in names))
     return table
+
+
+def _gap(gap: float | None) -> str:
+    return "-" if gap is None else percent(gap)
 
 
 def _bounded(comparison: Comparison, times: Times) -> str:

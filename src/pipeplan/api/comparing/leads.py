@@ -295,11 +295,11 @@ def _slower(first: Result, lead: Lead) -> str:
     now, at = first.costs.transfer.time(), _rounded_down(lead.at)
     form = Times.of((at, now), first.timeline.unit)
     today = f" (now {form.text(now)})" if now else ""
-    besides = f" ({' and '.join(lead.left_out)} not made again)" if lead.left_out else ""
+    kept = f" ({' and '.join(lead.left_out)} not regenerated)" if lead.left_out else ""
+    fastest = f"{lead.leader} is fastest for transfers up to {form.text(at)}{today}"
     if lead.schedule is None:
-        return f"{lead.leader} leads up to a transfer of {form.text(at)} at least{today}{besides}."
-    until = f"{lead.leader} leads until a transfer takes more than {form.text(at)}{today}"
-    return f"{until}; then {lead.schedule} does{besides}."
+        return f"{fastest}, the longest that was simulated{kept}."
+    return f"{fastest}; beyond that, {lead.schedule}{kept}."
 
 
 def _rounded_down(transfer: float) -> float:
@@ -314,17 +314,15 @@ def _smaller(results: Sequence[Result], steps: Sequence[Lead]) -> str:
     leader = next(result for result in results if result.name == steps[0].leader)
     times = times_of(results)
     in_bytes = leader.memory.peak_bytes is not None
-    unit = "" if in_bytes else " activations"
-    # Rounded up, so that a limit of what is written lets in what it is said of.
-    held = [
-        size_text(value, up=True) if in_bytes else f"{math.ceil(value * 1000 - 1e-6) / 1000:.7g}"
+    # Rounded up, so that a limit of this size admits the schedule.
+    peaks = [
+        size_text(value, up=True) if in_bytes else f"{math.ceil(value * 1000 - 1e-6) / 1000:.7g} activations"
         for value in (peak_of(leader), *(step.at for step in steps))
     ]
-    found = [
-        f"{at}{unit if place == 0 else ''} {step.schedule} ({_longer(leader, step, times)})"
-        for place, (at, step) in enumerate(zip(held[1:], steps, strict=True))
+    faster = [
+        f"{step.schedule} ({peak}, {_longer(leader, step, times)})" for peak, step in zip(peaks[1:], steps, strict=True)
     ]
-    return f"{leader.name} needs {held[0]}{unit} on a rank; with less, the shortest is at {', at '.join(found)}."
+    return f"{leader.name} needs {peaks[0]} per rank. Fastest with less: {', '.join(faster)}."
 
 
 def _longer(first: Result, step: Lead, times: Times) -> str:
