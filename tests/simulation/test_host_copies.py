@@ -151,7 +151,7 @@ def test_compiled_kernels_give_the_same_bytes(problem):
     for communication in LEVELS:
         blocks = communication == "blocking"
         run = told if blocks else schedule
-        name = "_TIME_OPS_AND_COPIES_BLOCKING" if blocks else "_TIME_OPS_AND_COPIES"
+        name = "_TIME_OPS_BLOCKING" if blocks else "_TIME_OPS"
         plain = simulate(run, costs, communication=communication).timeline
         compiled = Kernel(getattr(simulator, name).function)
         compiled.evaluations = 10**9

@@ -54,11 +54,9 @@ from pipeplan.model import (
     dependencies,
     require_order,
 )
-from pipeplan.simulation.blocking_kernel import time_ops_blocking
 from pipeplan.simulation.bounds import Bound, lower_bound
-from pipeplan.simulation.host_kernel import FROM_HOST, TO_HOST, time_ops_and_copies, time_ops_and_copies_blocking
 from pipeplan.simulation.memory import memory_use
-from pipeplan.simulation.timing_kernel import time_ops
+from pipeplan.simulation.timing_kernel import FROM_HOST, TO_HOST, time_ops, time_ops_blocking
 
 Communication = Literal["edge", "blocking", "contended"]
 
@@ -66,8 +64,6 @@ _Arrays = tuple[NDArray[Any] | float, ...]
 
 _TIME_OPS = Kernel(time_ops)
 _TIME_OPS_BLOCKING = Kernel(time_ops_blocking)
-_TIME_OPS_AND_COPIES = Kernel(time_ops_and_copies)
-_TIME_OPS_AND_COPIES_BLOCKING = Kernel(time_ops_and_copies_blocking)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,14 +197,9 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     link = _links(schedule, source) if contended else _NO_LINKS
     start, end = np.empty(len(schedule)), np.full(len(schedule), -1.0)
     arrival = np.full(len(link), -1.0)
-    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, transfer, link)
-    cursor, free, link_free, *lines = _scratch(schedule, int(link.max(initial=-1)) + 1)
-    outputs = (start, end, arrival, cursor, free, link_free)
-    if copies:
-        inputs = (*inputs, *_copies(schedule, needs))
-        done = _TIME_OPS_AND_COPIES(inputs, (*outputs, np.zeros(2 * schedule.ranks), *lines), work=len(schedule))
-    else:
-        done = _TIME_OPS(inputs, (*outputs, *lines), work=len(schedule))
+    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, transfer, link, *_copies(schedule, needs))
+    outputs = (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1))
+    done = _TIME_OPS(inputs, outputs, work=len(schedule))
     if done < len(schedule):
         raise _deadlock(schedule, end, source)
     timeline = Timeline(schedule, start, end, costs.time_unit)
@@ -217,7 +208,7 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     return timeline, arrival if contended else end
 
 
-_NO_LINKS = np.empty(0, np.int32)
+_NO_LINKS = _NO_COPIES = np.empty(0, np.int32)
 
 
 def _links(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -231,7 +222,9 @@ def _links(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _copies(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The direction of every copy between a rank and its host, and what it, or the backward behind it, waits for."""
+    """Return the kernels' ``copied`` and ``awaited``, both empty if nothing is copied between ranks and their hosts."""
+    if schedule.kinds.isdisjoint(HOST_KINDS):
+        return _NO_COPIES, _NO_COPIES
     columns = schedule.columns
     copied = np.full(len(schedule), NONE, np.int32)
     copied[schedule.where(Kind.OFFLOAD)] = TO_HOST
@@ -243,12 +236,13 @@ def _copies(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32],
 
 
 def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
-    """The kernel's cursor, free, link_free, waiter, next_waiter and stack."""
+    """Return the kernel's cursor, free, link_free, host_free, waiter, next_waiter and stack."""
     ranks = schedule.ranks
     return (
         np.zeros(ranks, np.int64),
         np.zeros(ranks),
         np.zeros(links),
+        np.zeros(2 * ranks),
         np.full(len(schedule), -1, np.int32),
         np.full(ranks, -1, np.int64),
         np.zeros(ranks + 1, np.int64),
@@ -340,15 +334,13 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     gap, _ = costs.lost(schedule)
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
     ranks = schedule.ranks
-    inputs: _Arrays = (schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations)
-    outputs: tuple[NDArray[Any], ...] = (start, end, np.zeros(ranks, np.int64), np.zeros(ranks))
-    stack, waiting = np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_)
-    if schedule.kinds.isdisjoint(HOST_KINDS):
-        done = _TIME_OPS_BLOCKING(inputs, (*outputs, stack, waiting), work=len(schedule))
-    else:
-        inputs = (*inputs, *_copies(schedule, needs))
-        outputs = (*outputs, np.zeros(2 * ranks))
-        done = _TIME_OPS_AND_COPIES_BLOCKING(inputs, (*outputs, stack, waiting), work=len(schedule))
+    inputs: _Arrays = (
+        *(schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations),
+        *_copies(schedule, needs),
+    )
+    times: tuple[NDArray[Any], ...] = (start, end, np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks))
+    outputs = (*times, np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_))
+    done = _TIME_OPS_BLOCKING(inputs, outputs, work=len(schedule))
     if done < len(schedule):
         raise _deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)
