@@ -1,6 +1,7 @@
 """Kernels: one source, two ways to run it, and a cache on disk that is never worth a failure."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -13,9 +14,10 @@ import numba
 import numpy as np
 import pytest
 
-from pipeplan.kernel_cache import _tell_once
+from pipeplan import numba_internals
 from pipeplan.kernels import Kernel, compile_loop, dispatcher, inlined
 from pipeplan.model import Floats, Ints
+from pipeplan.numba_internals import _warn_once
 
 UNIT = 1
 
@@ -182,7 +184,7 @@ def test_a_tuple_of_an_array_with_gaps_is_refused():
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where compiled kernels are kept."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    _tell_once.cache_clear()
+    _warn_once.cache_clear()
     return tmp_path
 
 
@@ -261,8 +263,8 @@ def test_where_nothing_can_be_kept_kernels_run_and_one_sentence_says_so(folder, 
         compile_loop(FunctionType(nowhere, count_up.__globals__))(numbers)
         assert numbers.tolist() == [1, 1]
     assert caplog.messages == [
-        "compiled kernels cannot be kept (no folder for them can be written), so every process compiles them anew; "
-        "set NUMBA_CACHE_DIR to a folder that can be written"
+        "compiled kernels cannot be stored (no writable folder for them), so every process compiles them again; "
+        "set NUMBA_CACHE_DIR to a writable folder"
     ]
 
 
@@ -340,3 +342,9 @@ def test_threads_that_ask_for_one_function_get_the_same():
     function = FunctionType(count_up.__code__, count_up.__globals__, "count_up")
     with ThreadPoolExecutor(8) as pool:
         assert len(set(map(id, pool.map(compile_loop, [function] * 64)))) == 1
+
+
+def test_only_one_module_relies_on_numba_beyond_its_documented_api():
+    internal = re.compile(r"^\s*(?:from|import) (?:numba\.(?:core|np)|llvmlite)", re.MULTILINE)
+    source = Path(numba_internals.__file__).parent
+    assert [path.name for path in source.rglob("*.py") if internal.search(path.read_text())] == ["numba_internals.py"]

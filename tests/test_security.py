@@ -47,7 +47,7 @@ def test_what_unpickles_reads_no_file_that_a_user_names():
         if "def eval(" not in path.read_text() or name[0] != "eval("
     }
     assert found == {
-        *((name, "pickle.loads(") for name in ("kernel_cache.py", "worker.py", "launch.py")),
+        *((name, "pickle.loads(") for name in ("numba_internals.py", "worker.py", "launch.py")),
         ("documents.py", "yaml.load("),
     }
 

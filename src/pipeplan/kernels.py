@@ -1,9 +1,9 @@
-"""Runs the hot loops: as plain Python on lists while a process has little to do, compiled once it has much.
+"""Run hot loops as plain Python on lists while a process has little to do, and as machine code once it has much.
 
 A kernel is a plain function over flat arrays, in a file named ``*_kernel.py`` that does not import Numba. Wrapped in
 :class:`Kernel`, it runs undecorated on lists (190-290 ns an op) until the process has given it about three million op
-evaluations; from then on it is compiled by Numba (4-11 ns an op), with the machine code cached on disk. So a small job
-pays neither Numba's import (0.3 s) nor compilation, and there is one source.
+evaluations. From then on it is compiled by Numba (4-11 ns an op), with the machine code cached on disk. So a small job
+pays neither for Numba's import (0.3 s) nor for compilation, and both ways have one source.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 _ENTRIES: set[Loop] = set()
-"""Functions that Python calls: the others need no code that takes Python's objects apart."""
+"""Functions that Python calls. The others need no code that converts Python objects."""
 
 
 class Kernel:
-    """A hot loop with two ways to run it.
+    """A hot loop that runs as plain Python or compiled.
 
     The function's last parameters are its outputs: arrays that it writes in place. It returns None or a number. Arrays
     and numbers that belong together may be passed as one named tuple. It may call other plain functions: by name, or as
@@ -47,7 +47,7 @@ class Kernel:
     function
         The loop, in the subset of Python that Numba compiles.
     compile_after
-        Op evaluations after which it is compiled: less for loops that are rarely run only a little.
+        Number of op evaluations after which it is compiled: smaller for a loop that usually runs for long.
     """
 
     def __init__(self, function: Loop, compile_after: int = COMPILE_AFTER) -> None:
@@ -59,21 +59,21 @@ class Kernel:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the next run is that of machine code."""
+        """Return whether the next call runs machine code."""
         return self._compiled is not None
 
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output], *, work: int) -> Any:
-        """Run the loop over ``inputs`` into ``outputs``; ``work`` is the number of op evaluations it takes."""
+        """Run the loop on ``inputs``, writing to ``outputs``; ``work`` is its number of op evaluations."""
         self.evaluations += work
         if self._compiled is not None:
             return run_compiled(self._compiled, inputs, outputs)
         if self.evaluations >= self.compile_after and not _LATE:
-            # One is compiled at a time: waiting for a late one would stop the search that goes on without it.
+            # Only one kernel compiles at a time. Waiting here would stop the search that goes on without a late one.
             return self.compile(inputs, outputs)
         return self._run_on_lists(inputs, outputs)
 
     def compile(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
-        """Be compiled from now on, and give what the call with these arguments does, which should ask for little work."""
+        """Compile the loop for all further calls. Return its result for these arguments, which should need little work."""
         _BEING_COMPILED.append(self)
         try:
             loop = compile_loop(self.function)
@@ -97,7 +97,7 @@ _BEING_COMPILED: list[Kernel] = []
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Collect no garbage meanwhile: Numba makes millions of objects that stay, and a sixth of its time went into these."""
+    """Disable garbage collection, which took a sixth of Numba's compile time: almost all its objects stay."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -109,7 +109,7 @@ def _without_collection() -> Iterator[None]:
 
 def run_compiled(loop: Loop, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
     """Run a loop that Numba has compiled."""
-    from pipeplan.kernel_tuples import packed
+    from pipeplan.numba_internals import packed
 
     return loop(*map(packed, inputs), *map(packed, outputs))
 
@@ -118,25 +118,25 @@ _LATE: set[Future[Any]] = set()
 
 
 def go_on_without(compiling: Future[Any]) -> None:
-    """Run every loop as it is, plain Python or compiled, until a kernel that is late has been compiled."""
+    """Start no compilation until a late kernel is compiled; loops run in the form they have now."""
     _LATE.add(compiling)
     compiling.add_done_callback(_LATE.discard)
 
 
 def are_being_compiled() -> bool:
-    """Whether any kernel is being compiled, or read from disk, at this moment."""
+    """Return whether a kernel is being compiled or read from disk."""
     return bool(_BEING_COMPILED)
 
 
 def _as_lists(value: Argument) -> Any:
-    """An array as a list, a named tuple of arrays (or of such tuples) as one of lists, a number as it is."""
+    """Convert arrays to lists, also within named tuples; numbers are unchanged."""
     if isinstance(value, tuple):
         return type(value)(*map(_as_lists, value))
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _write_back(output: Output, result: Any) -> None:
-    """Write lists into the arrays that they were."""
+    """Copy the lists back into the arrays that they were made from."""
     if isinstance(output, tuple):
         for part, values in zip(output, result, strict=True):
             _write_back(part, values)
@@ -145,10 +145,10 @@ def _write_back(output: Output, result: Any) -> None:
 
 
 def dispatcher(functions: Sequence[Callable[..., Answer]]) -> Callable[..., Answer]:
-    """One function for several of the same signature: its first argument says which of them is called with the others.
+    """Combine functions of the same signature into one whose first argument selects the function to call.
 
-    Loops cannot pick a function from a table once they are compiled. This one compares, and is compiled like any function
-    that a loop calls; it has few levels, since each is compiled with all that is below it.
+    A compiled loop cannot pick a function from a table. This function compares numbers instead, and is compiled like any
+    other that a loop calls. It compares three numbers per level, because each level is compiled with all levels below it.
     """
     if len(functions) == 1:
         (only,) = functions
@@ -181,9 +181,9 @@ def dispatcher(functions: Sequence[Callable[..., Answer]]) -> Callable[..., Answ
 
 
 def inlined(function: Function) -> Function:
-    """Mark a function that a loop calls for every op: it is compiled into the loop, as if its code stood there.
+    """Mark a small function that a loop calls for every op: its code is copied into the loop.
 
-    A call hands on every array of every tuple, which costs more than such a function does. It may then not be called with
+    A call passes every array, which costs more than such a function does. An inlined function cannot be called with
     ``*arguments``.
     """
     vars(function)[_INLINED] = True
@@ -196,19 +196,24 @@ _COMPILING = RLock()
 
 
 def compile_loop(function: Loop) -> Loop:
-    """``function`` compiled by Numba, with the plain functions that it calls: without the GIL, kept on disk where it can be.
+    """Compile a function and the plain functions that it calls with Numba: without the GIL, and stored on disk if possible.
 
-    Threads that ask for one function at once wait, and get the same.
+    Threads that compile the same function at once wait for each other and get the same result.
+
+    Raises
+    ------
+    TypeError
+        If ``function`` is not a plain Python function.
     """
     if not isinstance(function, FunctionType):
-        raise TypeError(f"only plain functions are compiled, not {function!r}")
+        raise TypeError(f"cannot compile {function!r}: expected a plain function")
     with _COMPILING:
         return _compiled(function, True)
 
 
 @cache
 def _compiled(function: FunctionType, entry: bool) -> Loop:
-    from pipeplan.kernel_cache import compiled_on_disk
+    from pipeplan.numba_internals import compiled_on_disk
 
     helpers = {name: _compiled(helper, helper in _ENTRIES) for name, helper in _called(function).items()}
     linked = FunctionType(
@@ -223,26 +228,26 @@ def _compiled(function: FunctionType, entry: bool) -> Loop:
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:
-    """The variables of the function that this one is defined in, in the order in which it keeps them."""
+    """Return the variables of the enclosing function that this one uses, in the order of its cells."""
     cells = (cell.cell_contents for cell in function.__closure__ or ())
     return dict(zip(function.__code__.co_freevars, cells, strict=True))
 
 
 def _named(function: FunctionType) -> dict[str, Any]:
-    """What a function names: globals, and variables of the function that it is defined in."""
+    """Return the global and enclosing variables that a function names."""
     return {name: function.__globals__.get(name) for name in function.__code__.co_names} | _enclosed(function)
 
 
 def _called(function: FunctionType) -> dict[str, FunctionType]:
-    """The plain functions that a function calls."""
     return {name: helper for name, helper in _named(function).items() if isinstance(helper, FunctionType)}
 
 
 @cache
 def _digest(function: FunctionType) -> str:
-    """Changes when the code of a function, a constant that it names, or a function that it calls does.
+    """Return a digest of a function's code, of the constants that it names, and of the functions that it calls.
 
-    Numba sees that a cached function is out of date by its own file alone, and what it names may stand in another.
+    Numba only checks the function's own file to see whether a cached function is out of date, but the names may come from
+    other files.
     """
     code = function.__code__
     constants = [value for value in _named(function).values() if isinstance(value, int | float)]
