@@ -383,12 +383,12 @@ def test_settings_are_checked_once(monkeypatch, capsys, chunks):
         check(self, value)
 
     monkeypatch.setattr(Setting, "check", counted)
-    # What an option holds is checked where it is read, too, so that the message can name the option.
+    # A value of the command line is checked where it is read, too, so that the message can name the option; a default never.
     for command in ("simulate", "compare"):
         checked.clear()
         main([command, "interleaved-1f1b", "-p", "2", "-m", "4", *chunks, "--json"])
-        assert (command, checked.count("machine")) == (command, 1)
+        assert (command, checked.count("ranks"), checked.count("machine")) == (command, 2, 0)
     for ask in (pipeplan.simulate, pipeplan.compare):
         checked.clear()
         ask("1f1b", ranks=2, microbatches=4, forward_times=[2.0, 2.0])
-        assert checked.count("machine") == 1
+        assert (checked.count("forward_times"), checked.count("machine")) == (1, 0)

@@ -1,4 +1,4 @@
-"""What every answer of pipeplan can do: be saved, printed, shown in a notebook, and become a dictionary or a frame."""
+"""Base of all answers: saving, printing, notebook views, dictionaries and data frames."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
 
 
 Writable = AnswerRecord | Schedule | Timeline | Costs
-"""What :func:`save` writes."""
+"""Types that :func:`save` accepts."""
 
 
 def save(

@@ -1,4 +1,4 @@
-"""What the functions of the public API take: schedules in any form, options, and settings from keywords and a file."""
+"""Arguments of the public API: schedules in any form, options, and settings from keywords and a file."""
 
 from __future__ import annotations
 
@@ -46,8 +46,12 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
     """
 
     def decorated(function: _Function) -> _Function:
-        own = [each for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD]
-        known = {each.name for each in own}
+        own = [
+            parameter
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        names = {parameter.name for parameter in own}
         further = {
             field.name: inspect.Parameter(
                 field.name,
@@ -57,7 +61,7 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
             )
             for record in records
             for field in fields(record)
-            if field.name in table_of(record).keys() - known
+            if field.name in table_of(record).keys() - names
         }
         function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [*own, *further.values()], return_annotation=inspect.signature(function).return_annotation
@@ -67,7 +71,7 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
             for record in records
             if record is not ConfiguredSettings
             for name, setting in table_of(record).items()
-            if name not in known
+            if name not in names
         }
         text = "".join(described.values())
         function.__doc__ = (function.__doc__ or "").replace("    **options\n", f"{text}    **options\n")
@@ -76,7 +80,7 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
     return decorated
 
 
-def options_and_settings(record: type[_Record], given: Mapping[str, Any]) -> tuple[_Record, Settings]:
+def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> tuple[_Record, Settings]:
     """The options of a function and the settings among its keywords, all checked.
 
     Raises
@@ -86,24 +90,24 @@ def options_and_settings(record: type[_Record], given: Mapping[str, Any]) -> tup
     InputError
         For a value that cannot be, and a config file that cannot be read or understood.
     """
-    options, settings = apart(record, given)
+    options, settings = apart(record, keywords)
     return options_of(record, options), settings_of(settings)
 
 
-def apart(record: type[Options], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def apart(record: type[Options], keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The keywords of a record's options, and those of settings. Raises UnknownNameError for any other."""
     own = table_of(record)
-    known = (*own, *SETTING_NAMES, "config", *ALIASES)
-    for name in given:
-        if name not in known:
-            raise UnknownNameError("option", name, known, field=name)
+    names = (*own, *SETTING_NAMES, "config", *ALIASES)
+    for name in keywords:
+        if name not in names:
+            raise UnknownNameError("option", name, names, field=name)
     return (
-        {name: value for name, value in given.items() if name in own},
-        {name: value for name, value in given.items() if name not in own},
+        {name: value for name, value in keywords.items() if name in own},
+        {name: value for name, value in keywords.items() if name not in own},
     )
 
 
-def settings_of(given: Mapping[str, Any] | SettingsKeywords) -> Settings:
+def settings_of(keywords: Mapping[str, Any] | SettingsKeywords) -> Settings:
     """Settings from keywords and their config file, names and types checked.
 
     Raises
@@ -113,11 +117,11 @@ def settings_of(given: Mapping[str, Any] | SettingsKeywords) -> Settings:
     InputError
         For a value of the wrong type, and a config file that cannot be read or understood.
     """
-    return _laid_over(_config(given), given)
+    return _laid_over(_config(keywords), keywords)
 
 
 def asked(
-    schedule: ScheduleLike | UnsetType | None, given: Mapping[str, Any] | SettingsKeywords
+    schedule: ScheduleLike | UnsetType | None, keywords: Mapping[str, Any] | SettingsKeywords
 ) -> tuple[ScheduleLike, Settings]:
     """The schedule that is meant and the settings; without one it is the config file's, else ``1f1b``.
 
@@ -128,13 +132,13 @@ def asked(
             "a schedule is a name, a file, a schedule or a timeline, not None; leave it out for 1f1b",
             field="schedule",
         )
-    config = _config(given)
-    meant = config.schedule or DEFAULT_SCHEDULE if isinstance(schedule, UnsetType) else schedule
-    return meant, _laid_over(config, given)
+    config = _config(keywords)
+    source = config.schedule or DEFAULT_SCHEDULE if isinstance(schedule, UnsetType) else schedule
+    return source, _laid_over(config, keywords)
 
 
-def _config(given: Mapping[str, Any]) -> Config:
-    path = given.get("config")
+def _config(keywords: Mapping[str, Any]) -> Config:
+    path = keywords.get("config")
     if path is None:
         return Config()
     from pipeplan.api.config_files import load_config
@@ -142,6 +146,6 @@ def _config(given: Mapping[str, Any]) -> Config:
     return load_config(path_of(path, "the config file", field="config"))
 
 
-def _laid_over(config: Config, given: Mapping[str, Any]) -> Settings:
-    keywords = {name: value for name, value in given.items() if name != "config"}
-    return settings_from(keywords, config.settings)
+def _laid_over(config: Config, keywords: Mapping[str, Any]) -> Settings:
+    values = {name: value for name, value in keywords.items() if name != "config"}
+    return settings_from(values, config.settings)

@@ -49,10 +49,10 @@ class ShapeTiming(Record, frozen=True, kw_only=True):
     refused: str | None = None
 
 
-def timing(found: Strategy, ranks: int, microbatches: int) -> ShapeTiming:
-    """What a strategy comes to on a shape."""
+def timing(strategy: Strategy, ranks: int, microbatches: int) -> ShapeTiming:
+    """Simulate a strategy on a shape with unit costs."""
     try:
-        result = simulated(found.name, Settings(ranks=ranks, microbatches=microbatches))
+        result = simulated(strategy.name, Settings(ranks=ranks, microbatches=microbatches))
     except PipeplanError as error:
         return ShapeTiming(ranks=ranks, microbatches=microbatches, refused=str(error).splitlines()[0])
     return ShapeTiming(
@@ -65,7 +65,7 @@ def timing(found: Strategy, ranks: int, microbatches: int) -> ShapeTiming:
 
 
 class StrategyRecord(Record, frozen=True, kw_only=True):
-    """What a strategy takes, what its authors promise, and who they are; of one alone also its timings."""
+    """Description of a strategy: shapes, published bubble and memory, paper; timings only for a single strategy."""
 
     name: str
     title: str
@@ -101,7 +101,7 @@ class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return len(self.strategies)
 
     def __contains__(self, name: object) -> bool:
-        return any(found.name == name for found in self.strategies)
+        return any(entry.name == name for entry in self.strategies)
 
     def __getitem__(self, name: str) -> Strategy:
         """The strategy of this name or alias. Raises UnknownNameError, naming the nearest one."""
@@ -109,19 +109,19 @@ class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     @cached_property
     def timings(self) -> tuple[ShapeTiming, ...]:
-        """Of the one that was asked for, a timing for each of ``SHAPES``; of all, one each for the largest of them."""
+        """A timing for each of ``SHAPES`` if one strategy was requested; otherwise one per strategy on the largest shape."""
         if len(self) == 1 and self.schedules[0].timings is not UNSET:
             return self.schedules[0].timings
-        return tuple(timing(found, *LARGEST_SHAPE) for found in self.strategies)
+        return tuple(timing(entry, *LARGEST_SHAPE) for entry in self.strategies)
 
     def table(self) -> Iterator[Part]:
         """Return two lines per strategy; of one alone all of its figures, its names and its idea."""
         if len(self) == 1:
             yield from _alone(self.strategies[0], self.timings)
             return
-        for found, each in zip(self, self.timings, strict=True):
-            yield _heading(found)
-            yield line(f"{_placed(found)}; {_in_words(each)}", indent=4)
+        for entry, shape_timing in zip(self, self.timings, strict=True):
+            yield _heading(entry)
+            yield line(f"{_placed(entry)}; {_in_words(shape_timing)}", indent=4)
         first = self.timings[0]
         yield line()
         yield line(
@@ -130,24 +130,24 @@ class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
         )
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [each.to_dict() for each in self.schedules]
+        return [record.to_dict() for record in self.schedules]
 
     def __repr__(self) -> str:
-        return f"<Catalogue: {', '.join(found.name for found in self.strategies)}>"
+        return f"<Catalogue: {', '.join(entry.name for entry in self.strategies)}>"
 
 
-def _record(found: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSET) -> StrategyRecord:
+def _record(entry: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSET) -> StrategyRecord:
     return StrategyRecord(
-        name=found.name,
-        title=found.title,
-        placement=found.placement,
-        chunks=fixed_chunks(found),
-        accepts=found.shapes,
-        bubble=found.bubble.text,
-        memory=found.memory.text,
-        paper=found.paper,
-        aliases=tuple(found.aliases),
-        variants=tuple(found.variants),
+        name=entry.name,
+        title=entry.title,
+        placement=entry.placement,
+        chunks=fixed_chunks(entry),
+        accepts=entry.shapes,
+        bubble=entry.bubble.text,
+        memory=entry.memory.text,
+        paper=entry.paper,
+        aliases=tuple(entry.aliases),
+        variants=tuple(entry.variants),
         timings=timings,
     )
 
@@ -190,43 +190,43 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
     if name is None:
         strategies = tuple(STRATEGIES.values())
         return Catalogue(schedules=tuple(map(_record, strategies))).holding(strategies=strategies)
-    found = strategy(name)
-    record = _record(found, tuple(timing(found, *shape) for shape in SHAPES))
-    return Catalogue(schedules=(record,)).holding(strategies=(found,))
+    entry = strategy(name)
+    record = _record(entry, tuple(timing(entry, *shape) for shape in SHAPES))
+    return Catalogue(schedules=(record,)).holding(strategies=(entry,))
 
 
-def fixed_chunks(found: Strategy) -> int | None:
+def fixed_chunks(entry: Strategy) -> int | None:
     """The chunks a rank that a strategy has whatever is asked for; None where it takes any."""
-    return found.chunks if found.fixed_chunks else None
+    return entry.chunks if entry.fixed_chunks else None
 
 
-def _alone(found: Strategy, timings: Sequence[ShapeTiming]) -> Iterator[Part]:
-    rows = _facts(found)
-    rows += [("variants", ", ".join(found.variants))] if found.variants else []
-    rows += [("also called", ", ".join(found.aliases))] if found.aliases else []
-    yield _heading(found)
+def _alone(entry: Strategy, timings: Sequence[ShapeTiming]) -> Iterator[Part]:
+    rows = _facts(entry)
+    rows += [("variants", ", ".join(entry.variants))] if entry.variants else []
+    rows += [("also called", ", ".join(entry.aliases))] if entry.aliases else []
+    yield _heading(entry)
     yield ""
     yield facts(rows)
     yield ""
     yield _timed(timings)
     yield line("a forward takes 1, each half of a backward too, transfers nothing")
-    yield from _idea(found)
+    yield from _idea(entry)
 
 
-def _idea(found: Strategy) -> Iterator[Part]:
+def _idea(entry: Strategy) -> Iterator[Part]:
     """Return what it does, in lines that fit; a timing table stays as it is typed, and errors are left out."""
-    for block in found.idea.partition("\nRaises\n")[0].rstrip().split("\n\n"):
+    for block in entry.idea.partition("\nRaises\n")[0].rstrip().split("\n\n"):
         yield ""
         yield block if block.startswith(" ") else line(" ".join(block.replace("::", ":").split()))
 
 
-def _heading(found: Strategy) -> Part:
-    return line(f"{found.name}: {found.title}", "bold")
+def _heading(entry: Strategy) -> Part:
+    return line(f"{entry.name}: {entry.title}", "bold")
 
 
-def _placed(found: Strategy) -> str:
-    chunks = counted(found.chunks, "chunk")
-    return f"{found.placement}, {chunks} a rank{' or as asked' if fixed_chunks(found) is None else ''}"
+def _placed(entry: Strategy) -> str:
+    chunks = counted(entry.chunks, "chunk")
+    return f"{entry.placement}, {chunks} a rank{' or as asked' if fixed_chunks(entry) is None else ''}"
 
 
 def _in_words(timing: ShapeTiming) -> str:
@@ -237,21 +237,21 @@ def _in_words(timing: ShapeTiming) -> str:
 
 def _timed(timings: Sequence[ShapeTiming]) -> Part:
     table = columns("ranks", "microbatches", "makespan", "idle", "peak activations", padding=1)
-    form = Times.of((each.makespan for each in timings if each.makespan is not None), "")
-    for each in timings:
-        shape = (str(each.ranks), str(each.microbatches))
-        if each.makespan is None or each.idle is None or each.peak is None:
+    form = Times.of((entry.makespan for entry in timings if entry.makespan is not None), "")
+    for entry in timings:
+        shape = (str(entry.ranks), str(entry.microbatches))
+        if entry.makespan is None or entry.idle is None or entry.peak is None:
             table.add_row(*shape, "not possible", "", "")
         else:
-            table.add_row(*shape, form.number(each.makespan), percent(each.idle), f"{each.peak:g}")
+            table.add_row(*shape, form.number(entry.makespan), percent(entry.idle), f"{entry.peak:g}")
     return table
 
 
-def _facts(found: Strategy) -> list[tuple[str, str]]:
+def _facts(entry: Strategy) -> list[tuple[str, str]]:
     return [
-        ("placement", _placed(found)),
-        ("accepts", found.shapes),
-        ("idle time", f"{found.bubble.text}; in forwards of one rank"),
-        ("peak activations", found.memory.text),
-        ("paper", found.paper),
+        ("placement", _placed(entry)),
+        ("accepts", entry.shapes),
+        ("idle time", f"{entry.bubble.text}; in forwards of one rank"),
+        ("peak activations", entry.memory.text),
+        ("paper", entry.paper),
     ]

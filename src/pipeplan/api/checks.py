@@ -1,4 +1,4 @@
-"""Whether a schedule is right, and would run."""
+"""Check that a schedule is valid and would run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ProblemRecord(Record, frozen=True):
-    """What is wrong with a schedule: the rule, the place, a sentence."""
+    """Problem of a schedule: the violated rule, the place, and a sentence."""
 
     rule: str
     where: str
@@ -38,7 +38,7 @@ class ProblemRecord(Record, frozen=True):
 
 @final
 class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
-    """What a check found.
+    """Result of a check.
 
     ``to_frame()`` has a row per problem. Where the rows of a file make no schedule, its JSON has neither notes nor a shape.
 
@@ -69,7 +69,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Everything that is wrong."""
 
     notes = Evidence[tuple[Finding, ...]]()
-    """What is not wrong by itself, but would be on some runtimes or costs more than it must."""
+    """Notes on things that are valid, but fail on some runtimes or cost more than necessary."""
 
     def views(self) -> Sequence[View]:
         """The order of the ops, where there is one."""
@@ -168,23 +168,23 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
     return checked(schedule, *options_and_settings(CheckOptions, options))
 
 
-def checked(schedule: ScheduleLike, options: CheckOptions, given: Settings) -> Verdict:
+def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -> Verdict:
     """See :func:`check`."""
     rules = _rules_of(options.trainer, options.trainer_version)
     name = label(schedule)
     try:
         source = opened(schedule, keep_duplicates=True)
-        found = resolve(source, given, of_measured=True)
+        resolved = resolve(source, settings, of_measured=True)
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (Finding("structure", name, str(error)),))
-    report = check_schedule(found, memory=memory_rule(found, given), sends=sends(given), **rules)
+    report = check_schedule(resolved, memory=memory_rule(resolved, settings), sends=sends(settings), **rules)
     problems = report.problems
     if isinstance(source, Timeline) and not problems:
         problems = tuple(check_times(source))
     if options.trainer is not None and not problems:
-        problems = _refused_by(options.trainer, found)
-    return _verdict(name, found, problems, report.notes)
+        problems = _refused_by(options.trainer, resolved)
+    return _verdict(name, resolved, problems, report.notes)
 
 
 def _rules_of(trainer: str | None, release: str | None) -> _Rules:
@@ -202,6 +202,6 @@ def _refused_by(trainer: str, schedule: Schedule) -> tuple[Finding, ...]:
 
 
 def memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:
-    """What the ranks may hold, where the settings say."""
+    """Return the memory rule of the settings; None without a memory limit."""
     limits = settings.limits(schedule.placement)
     return None if limits is None else settings.costs(schedule.placement).memory.rule(schedule.placement, limits)

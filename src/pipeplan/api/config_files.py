@@ -1,4 +1,4 @@
-"""What ``--config`` reads: a config file, costs as ``pipeplan export --to costs`` wrote them, or costs by name."""
+"""Reader of ``--config``: a config file, costs written by ``pipeplan export --to costs``, or the name of bundled costs."""
 
 from __future__ import annotations
 

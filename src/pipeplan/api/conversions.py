@@ -21,7 +21,7 @@ from pipeplan.passes import Rearrangement
 
 @dataclass(frozen=True, kw_only=True)
 class RearrangementOptions(Options):
-    """What is done to a schedule's order of ops, one after the other."""
+    """Passes over a schedule's order of ops, applied one after the other."""
 
     split_backward: bool = option(
         False, kind="flag", title="Split backwards", group="order",
@@ -68,7 +68,7 @@ def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOpti
     Raises
     ------
     UnknownNameError
-        For an ending that nobody knows.
+        For an unknown ending.
     InputError
         If a file cannot be read or written, the target is the source, the source does not hold what the target's format
         does, such as times, or a timeline's ops are to be rearranged.
@@ -83,18 +83,18 @@ def converted(source: Path, target: Path, options: ConvertOptions) -> Written:
     wanted = options.rearrangement
     require_outputs([target])
     require_apart([target], [source])
-    found = read_run(source).typical if holds_run(source) else read_file(source)
+    content = read_run(source).typical if holds_run(source) else read_file(source)
     if wanted:
-        if not isinstance(found, Schedule):
-            raise InputError(f"{source} holds {word_for(found)}: only the ops of a schedule can be rearranged")
-        found = wanted(found)
-    contents = contents_of(found)
-    chosen = format_of(target, contents, _in_words(found))
+        if not isinstance(content, Schedule):
+            raise InputError(f"{source} holds {word_for(content)}: only the ops of a schedule can be rearranged")
+        content = wanted(content)
+    contents = contents_of(content)
+    chosen = format_of(target, contents, _in_words(content))
     if options.trainer_version is not None and chosen.write_settings is None:
         raise InputError(
             f"trainer_version is for the settings of a trainer, not for {chosen.name}", field="trainer_version"
         )
-    schedule = found.schedule if isinstance(found, Timeline) else found
+    schedule = content.schedule if isinstance(content, Timeline) else content
     if chosen.write_settings is not None and isinstance(schedule, Schedule):
         settings = chosen.write_settings(schedule, placed(Training(trainer_version=options.trainer_version), target))
         require_apart([target, *map(Path, settings.files)], [source])
@@ -109,6 +109,7 @@ def converted(source: Path, target: Path, options: ConvertOptions) -> Written:
     return Written.of(target, warnings=chosen.warnings(schedule))
 
 
-def _in_words(found: Schedule | Timeline | Costs) -> str:
-    """What a file holds; of a schedule, also how it comes to have times."""
-    return "a schedule, which has no times (export simulates it)" if isinstance(found, Schedule) else word_for(found)
+def _in_words(content: Schedule | Timeline | Costs) -> str:
+    return (
+        "a schedule, which has no times (export simulates it)" if isinstance(content, Schedule) else word_for(content)
+    )

@@ -38,7 +38,7 @@ class Shipped:
 
 
 def shipped() -> tuple[Shipped, ...]:
-    """All costs that come with pipeplan, the measured ones first; by name.
+    """Return all costs that come with pipeplan by name, the measured ones first.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def shipped() -> tuple[Shipped, ...]:
 
 
 def shipped_costs(name: str) -> Config:
-    """The settings that costs with this name stand for.
+    """Return the settings of the costs with this name.
 
     Those of a configuration are what a plan predicts: the mean of the stages' times, so that schedules with any number of
     chunks can be compared, and what the fullest rank holds besides activations.
@@ -63,15 +63,15 @@ def shipped_costs(name: str) -> Config:
     UnknownNameError
         For a name that none has; says the nearest.
     """
-    found = next((each for each in shipped() if each.name == name), None)
-    if found is None:
-        raise UnknownNameError("preset", name, [each.name for each in shipped()], field="preset")
-    path = _HERE / _FOLDERS[found.origin] / f"{name}{_ENDING}"
-    return load_settings(path) if found.origin == "measured" else _planned(path)
+    entry = next((candidate for candidate in shipped() if candidate.name == name), None)
+    if entry is None:
+        raise UnknownNameError("preset", name, [candidate.name for candidate in shipped()], field="preset")
+    path = _HERE / _FOLDERS[entry.origin] / f"{name}{_ENDING}"
+    return load_settings(path) if entry.origin == "measured" else _planned(path)
 
 
 def is_shipped(name: str) -> bool:
-    """Whether costs of this name come with pipeplan."""
+    """Return whether costs of this name come with pipeplan."""
     return any(file.name == f"{name}{_ENDING}" for origin in _FOLDERS for file in _files(origin))
 
 
@@ -80,7 +80,7 @@ def _files(origin: Origin) -> list[Path]:
 
 
 def _comment(text: str) -> str:
-    """The lines at the top of a file that say what it is."""
+    """Return the comment at the top of a file."""
     lines: list[str] = []
     for line in text.splitlines():
         if not line.startswith("#"):

@@ -58,7 +58,7 @@ class Export(Record, frozen=True, kw_only=True):
         return self.text
 
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
-        """What :meth:`save` writes: with the name of a CSV beside that file, where none was given; in a pipe, itself.
+        """Return what :meth:`save` writes, with a CSV beside the file unless ``csv`` was set; for a pipe, only the text.
 
         Raises InputError for a trainer's settings under the name of a configuration file: they are code.
         """
@@ -118,8 +118,8 @@ def export(
     1F0,1B0,1F1,1B1
     <BLANKLINE>
     """
-    own, given = apart(ExportOptions, options)
-    return exported_to(to, *asked(schedule, given), options_of(ExportOptions, own))
+    own, keywords = apart(ExportOptions, options)
+    return exported_to(to, *asked(schedule, keywords), options_of(ExportOptions, own))
 
 
 def exported_to(to: str, source: ScheduleLike, settings: Settings, options: ExportOptions) -> Export:
@@ -161,13 +161,13 @@ def _of_schedule(
 
 def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> Schedule:
     """Return the order of ops that a source stands for; that of a timeline is not simulated again."""
-    found = opened(source)
+    opened_source = opened(source)
     if wanted:
-        schedule = ordered(wanted(resolve(found, settings)), settings)
-    elif isinstance(found, Timeline):
-        return timed(found, settings, called=label(source)).schedule
+        schedule = ordered(wanted(resolve(opened_source, settings)), settings)
+    elif isinstance(opened_source, Timeline):
+        return timed(opened_source, settings, called=label(source)).schedule
     else:
-        schedule = ordered(found, settings, called=label(source))
+        schedule = ordered(opened_source, settings, called=label(source))
     settings.costs(schedule.placement)  # An order needs no costs; those that cannot be are refused nevertheless.
     return schedule
 
@@ -192,9 +192,11 @@ def _require_trainer(chosen: Format, training: Training) -> None:
     """Refuse what is said of a training to a format that has no use for it. Raises InputError."""
     used = {"trainer_version"} if chosen.write_for_release is not None else set()
     default = Training()
-    said = [each.name for each in fields(Training) if getattr(training, each.name) != getattr(default, each.name)]
-    unused = [name for name in said if name not in used]
+    changed = [
+        entry.name for entry in fields(Training) if getattr(training, entry.name) != getattr(default, entry.name)
+    ]
+    unused = [name for name in changed if name not in used]
     if unused and chosen.write_settings is None:
         name = unused[0]
-        trainers = ", ".join(each.name for each in export_formats().values() if each.write_settings is not None)
+        trainers = ", ".join(entry.name for entry in export_formats().values() if entry.write_settings is not None)
         raise InputError(f"{name} is for the settings of a trainer ({trainers}), not for {chosen.name}", field=name)

@@ -100,7 +100,7 @@ class FittingTable(Table):
         return shown
 
     def _width(self, places: Iterable[int], width: int, padding: int) -> int:
-        """How many letters these columns need at least: numbers all of theirs, texts enough to be read."""
+        """Return the minimum width of some columns: numbers in full, texts wide enough to be read."""
         between = 1 + 2 * padding
         needs = []
         for place in places:

@@ -32,13 +32,13 @@ _WORDS: dict[Content, str] = {
 
 def formats_page() -> str:
     """The page, in Markdown."""
-    rows = [_row(each) for each in all_formats().values()]
+    rows = [_row(entry) for entry in all_formats().values()]
     head = "| format | ending | media type | written of | read | export | for |\n|---|---|---|---|---|---|---|"
     return "\n".join([_HEAD, head, *rows, ""])
 
 
-def _row(each: Format) -> str:
-    written = ", ".join(_WORDS[content] for content in each.writers) or "-"
-    read, exported = ("yes" if holds else "-" for holds in (each.read is not None, each.name in export_formats()))
-    cells = (f"`{each.name}`", f"`{each.ending}`", each.media.partition(";")[0], written, read, exported, each.help)
+def _row(entry: Format) -> str:
+    written = ", ".join(_WORDS[content] for content in entry.writers) or "-"
+    read, exported = ("yes" if holds else "-" for holds in (entry.read is not None, entry.name in export_formats()))
+    cells = (f"`{entry.name}`", f"`{entry.ending}`", entry.media.partition(";")[0], written, read, exported, entry.help)
     return f"| {' | '.join(cells)} |"

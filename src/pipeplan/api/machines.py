@@ -51,29 +51,31 @@ class Machines(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def table(self) -> Iterator[Part]:
         """Return a few lines per machine."""
-        for each in self.records:
+        for machine in self.records:
             rows = [
-                ("gap before every op", f"{number(each.op_gap)} ms"),
-                ("a message takes from a rank", f"{number(each.message_time)} ms"),
-                ("end of a step", f"{number(each.step_time)} ms"),
-                ("source", each.source),
+                ("gap before every op", f"{number(machine.op_gap)} ms"),
+                ("a message takes from a rank", f"{number(machine.message_time)} ms"),
+                ("end of a step", f"{number(machine.step_time)} ms"),
+                ("source", machine.source),
             ]
-            yield line(f"{each.name}: {each.title}", "bold")
+            yield line(f"{machine.name}: {machine.title}", "bold")
             yield facts(rows, below=1, indent=2)
         yield line("'--machine NAME' sets them; '--op-gap', '--message-time' and '--step-time' go before it")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [each.to_dict() for each in self.records]
+        return [record.to_dict() for record in self.records]
 
     def __repr__(self) -> str:
-        return f"<Machines: {', '.join(each.name for each in self.machines)}>"
+        return f"<Machines: {', '.join(machine.name for machine in self.machines)}>"
 
 
 def all_machines() -> Machines:
     """Return every machine that is known."""
     machines = tuple(MACHINES.values())
     records = (
-        MachineRecord(name=each.name, title=each.title, time_unit="ms", source=each.source, **asdict(each.overhead))
-        for each in machines
+        MachineRecord(
+            name=machine.name, title=machine.title, time_unit="ms", source=machine.source, **asdict(machine.overhead)
+        )
+        for machine in machines
     )
     return Machines(records=tuple(records)).holding(machines=machines)

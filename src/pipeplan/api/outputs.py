@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeplan.drawing import Look
 
 Contents = Mapping[Content, Callable[[Format], Any]]
-"""What there is to write of an answer, each made when its format is known."""
+"""Contents of an answer that can be written, each made when its format is known."""
 
 _WHOLE: tuple[Content, ...] = (
     "record",
@@ -29,13 +29,13 @@ _WHOLE: tuple[Content, ...] = (
     "pictures",
     "front picture",
 )
-"""What a file holds of an answer: the first of these that its format can hold."""
+"""Contents of a file in order of preference: the first one that its format supports is written."""
 
 _EXPORTED: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
-"""What an export holds: a schedule, and times or costs only where the format is made for them."""
+"""Contents of an export in order of preference: a schedule; times or costs only in formats made for them."""
 
 _BARE = Training()
-"""Of which nothing was said."""
+"""Training options that are all defaults."""
 
 
 @cache
@@ -44,19 +44,19 @@ def all_formats() -> Mapping[str, Format]:
     from pipeplan.api.pictures import PICTURES
     from pipeplan.trainers import trainer_formats
 
-    return {each.name: each for each in PICTURES} | in_order((*formats().values(), *trainer_formats()))
+    return {entry.name: entry for entry in PICTURES} | in_order((*formats().values(), *trainer_formats()))
 
 
 @cache
 def export_formats() -> Mapping[str, Format]:
     """The formats that ``export`` writes: those of a schedule, a timeline or costs."""
-    return {name: each for name, each in all_formats().items() if not each.writers.keys().isdisjoint(_EXPORTED)}
+    return {name: entry for name, entry in all_formats().items() if not entry.writers.keys().isdisjoint(_EXPORTED)}
 
 
 @cache
 def output_endings() -> tuple[str, ...]:
     """The endings of files that can be written, in the order of the formats."""
-    return tuple(dict.fromkeys(each.ending for each in all_formats().values() if each.writers))
+    return tuple(dict.fromkeys(entry.ending for entry in all_formats().values() if entry.writers))
 
 
 def write(
@@ -97,14 +97,14 @@ def write_settings(settings: TrainerSettings, path: Path) -> Written:
 
 
 def named_beside(path: Path) -> tuple[Path, ...]:
-    """What a trainer's settings in a file of this name may name, and is then written too; of other files nothing."""
+    """Return the files that a trainer's settings of this name may name; they are then written too."""
     if is_stream(path) or format_of(path, _WHOLE, "").write_settings is None:
         return ()
     return (Path(str(placed(_BARE, path).csv)),)
 
 
 def placed(training: Training, path: Path) -> Training:
-    """What is said of a training, with a CSV beside the file of its settings where none is named."""
+    """Return training options with a CSV beside the settings file, unless ``csv`` is set."""
     if training.csv is not None:
         return training
     beside = path.with_suffix(".csv")
@@ -126,7 +126,7 @@ def content_as(
     PipeplanError
         For what the format has no words for.
     """
-    content = next(each for each in order if each in contents and each in chosen.writers)
+    content = next(kind for kind in order if kind in contents and kind in chosen.writers)
     drawn = content in {"report", "pictures", "front picture", "plan picture"}
     beside = (training,) if content == "settings" else ()
     written = chosen.writers[content](contents[content](chosen), *beside, **(look if drawn else {}))
@@ -160,14 +160,14 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
     Raises as :func:`pipeplan.save`, also where the format can hold nothing of the contents.
     """
     name = (path.name if ending is None else ending).lower()
-    known = [each for each in all_formats().values() if each.writers and name.endswith(each.ending)]
-    if not known:
+    candidates = [entry for entry in all_formats().values() if entry.writers and name.endswith(entry.ending)]
+    if not candidates:
         raise UnknownNameError("ending of an output", path.suffix or path.name, output_endings())
-    chosen = max(known, key=lambda each: len(each.ending))
+    chosen = max(candidates, key=lambda entry: len(entry.ending))
     if chosen.writers.keys().isdisjoint(contents):
-        fitting = (each.ending for each in all_formats().values() if not each.writers.keys().isdisjoint(contents))
+        fitting = (entry.ending for entry in all_formats().values() if not entry.writers.keys().isdisjoint(contents))
         raise InputError(
-            f"{path} would hold {' or '.join(dict.fromkeys(_HELD[each] for each in chosen.writers))}, and this is {what}; "
+            f"{path} would hold {' or '.join(dict.fromkeys(_HELD[entry] for entry in chosen.writers))}, and this is {what}; "
             f"choose one of {', '.join(dict.fromkeys(fitting))}"
         )
     return chosen
@@ -184,16 +184,16 @@ _HELD: dict[Content, str] = {
     "front picture": "a picture",
     "plan picture": "a picture",
 }
-"""What a format can hold, in words."""
+"""Contents of formats, in words."""
 
 
 def is_picture(path: Path) -> bool:
-    """Whether a file's ending is one of a picture or a page. Raises UnknownNameError for an ending that nobody knows."""
+    """Return whether a file's ending is one of a picture or a page. Raises UnknownNameError for an unknown ending."""
     return format_of(path, _WHOLE, "").draw is not None
 
 
 def holds_schedule(path: Path) -> bool:
-    """Whether a file's ending is one of a format that holds a schedule. Raises what :func:`is_picture` does."""
+    """Return whether a file's ending is one of a format that holds a schedule. Raises what :func:`is_picture` does."""
     return not format_of(path, _WHOLE, "").writers.keys().isdisjoint({"schedule", "settings"})
 
 

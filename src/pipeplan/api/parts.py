@@ -115,7 +115,7 @@ class TableColumns:
 
 
 Part = Line | Facts | Points | TableColumns | str
-"""What a table consists of; a plain text is printed as it is, line by line."""
+"""Parts of a table; a plain text is printed unchanged, line by line."""
 
 
 def line(text: str = "", style: str = "", *, indent: int = 0) -> Line:

@@ -46,7 +46,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Costs that it was simulated on; of a timeline that came with its times, the means of its op times."""
 
     memory = Evidence[MemoryUse]()
-    """What each rank holds after each op."""
+    """Memory of each rank after each op."""
 
     bound = Evidence[Bound]()
     """Best lower bound proven on the makespan of any schedule of this placement, these costs and this memory limit."""
@@ -55,7 +55,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Memory limit of every rank, or None."""
 
     search = Evidence["SearchRecord | None"]()
-    """How a search found the schedule; None without a search."""
+    """Figures of the search that found the schedule; None without a search."""
 
     @property
     def schedule(self) -> Schedule:
@@ -63,7 +63,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         return self.timeline.schedule
 
     def step_time(self, *, barrier: bool = True) -> float:
-        """How long a step takes: the makespan, or without a barrier the longest span, and ``step_time`` behind it."""
+        """Return the time of a step: the makespan, or without a barrier the longest span, plus the costs' ``step_time``."""
         return step_time(self.timeline, self.costs, barrier=barrier)
 
     def idle_times(self) -> IdleTimes:
@@ -78,7 +78,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         return idle_times(self.timeline, self.costs, limit=activations)
 
     def view(self, *, reasons: bool = False) -> View:
-        """What a picture of it shows; with ``reasons``, also why each rank idles."""
+        """Return the view of a picture; with ``reasons``, also the causes of idle time."""
         from pipeplan.drawing import view_of
 
         idle = self.idle_times() if reasons else None
@@ -95,7 +95,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     @property
     def windows(self) -> tuple[LocatedWindow, ...]:
-        """Where the windows are that the bound comes from, in which a rank must idle under its memory limit.
+        """Windows that the bound comes from, in which a rank must idle to stay within its memory limit.
 
         Empty where the bound has another reason, or the limit is not kept.
         """
@@ -105,18 +105,18 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         return () if trips is None or not self.fits else located_windows(self.timeline, trips, self.costs)
 
     def _drawn_windows(self) -> Windows | None:
-        trips, found = self.bound.round_trips, self.windows
-        if trips is None or not found:
+        trips, windows = self.bound.round_trips, self.windows
+        if trips is None or not windows:
             return None
         from pipeplan.drawing import Windows
 
         return Windows(
-            lane=np.full(len(found), trips.rank),
-            start=np.array([each.start for each in found]),
-            end=np.array([each.end for each in found]),
-            idle=np.array([each.idle for each in found]),
-            least=np.array([each.window.idle for each in found]),
-            kind=tuple(each.window.kind for each in found),
+            lane=np.full(len(windows), trips.rank),
+            start=np.array([window.start for window in windows]),
+            end=np.array([window.end for window in windows]),
+            idle=np.array([window.idle for window in windows]),
+            least=np.array([window.window.idle for window in windows]),
+            kind=tuple(window.window.kind for window in windows),
         )
 
     def _bound_in_words(self) -> str:
@@ -129,7 +129,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     @property
     def bound_is_of_recomputed(self) -> bool:
-        """Whether the bound holds for schedules that recompute the same stages alone; what a search proved holds for all."""
+        """True if the bound only holds for schedules that recompute the same stages. A bound of a search holds for all."""
         return self.search is None and bool(recomputed_stages(self.schedule))
 
     def views(self) -> Sequence[View]:

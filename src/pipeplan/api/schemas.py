@@ -43,7 +43,7 @@ ANSWERS = (
     Verdict,
 )
 
-EVERY: dict[str, type[msgspec.Struct]] = RECORDS | {each.schema_name: each for each in ANSWERS}
+EVERY: dict[str, type[msgspec.Struct]] = RECORDS | {answer.schema_name: answer for answer in ANSWERS}
 
 
 def schema(name: str) -> dict[str, Any]:

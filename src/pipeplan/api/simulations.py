@@ -58,13 +58,13 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
 
 def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
     """See :func:`simulate`; messages say ``called`` for the source, where that is given."""
-    found, name = opened(source), called or label(source)
-    schedule = ordered(found, settings, called=name)
+    opened_source, name = opened(source), called or label(source)
+    schedule = ordered(opened_source, settings, called=name)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
-    said = assumed_times(settings, schedule)
-    warnings = (*_again(name, found), *_padding(settings, schedule), *said["warnings"])
-    return result_of(simulation, limits=limits, warnings=warnings, notes=said["notes"])
+    assumed = assumed_times(settings, schedule)
+    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *assumed["warnings"])
+    return result_of(simulation, limits=limits, warnings=warnings, notes=assumed["notes"])
 
 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
@@ -90,18 +90,18 @@ def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None
     InputError
         For times or transfers beside a measured timeline, and for what :func:`simulate` raises it.
     """
-    found, name = opened(source), called or label(source)
-    if not isinstance(found, Timeline):
-        return simulated(found, settings, called=name)
-    given = next((name for name in TIME_SETTINGS if getattr(settings, name) != getattr(Settings(), name)), None)
-    if given is None:
-        return as_it_stands(found, settings)
-    if found.source == "simulated":
-        return simulated(found, settings, called=name)
+    opened_source, name = opened(source), called or label(source)
+    if not isinstance(opened_source, Timeline):
+        return simulated(opened_source, settings, called=name)
+    unused = next((name for name in TIME_SETTINGS if getattr(settings, name) != getattr(Settings(), name)), None)
+    if unused is None:
+        return as_it_stands(opened_source, settings)
+    if opened_source.source == "simulated":
+        return simulated(opened_source, settings, called=name)
     raise InputError(
-        f"{name} holds a measured timeline, which has its times: leave out {given}; to simulate "
+        f"{name} holds a measured timeline, which has its times: leave out {unused}; to simulate "
         "its order of ops on other costs, convert it to a schedule (.csv) first",
-        field=given,
+        field=unused,
     )
 
 
@@ -125,14 +125,14 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
 
 
 class Said(TypedDict):
-    """What a result says of the times that it was simulated on."""
+    """Warnings and notes of a result on assumed times."""
 
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 def assumed_times(settings: Settings, schedule: Schedule) -> Said:
-    """Who gives some of the times is warned of those that are assumed; who gives none has asked for round numbers."""
+    """Return the assumed times: as warnings if only some times are given, as notes if none are."""
     assumed = settings.assumed(schedule)
     return {"warnings": assumed, "notes": ()} if settings.times_given else {"warnings": (), "notes": assumed}
 
@@ -144,7 +144,7 @@ def without_times(settings: Settings) -> Settings:
 
 
 def sends(settings: Settings) -> Sends:
-    """What the checker must think of sends: under blocking communication they wait for their receives."""
+    """Return the send rule of the checker: blocking sends wait for their receives."""
     return "blocking" if settings.communication == "blocking" else "buffered"
 
 
@@ -157,9 +157,9 @@ def _with_communication(schedule: Schedule) -> Schedule:
     return insert_communication(schedule)
 
 
-def _again(name: str, found: str | Schedule | Timeline) -> Iterable[str]:
+def _again(name: str, source: str | Schedule | Timeline) -> Iterable[str]:
     """A warning where times were thrown away."""
-    if isinstance(found, Timeline):
+    if isinstance(source, Timeline):
         yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"
 
 

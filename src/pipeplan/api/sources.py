@@ -21,7 +21,7 @@ DEFAULT_MICROBATCHES = 8
 
 
 def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Schedule | Timeline:
-    """What is meant: a strategy's name, or the schedule or timeline itself, read where it is a file.
+    """Return a strategy's name, or the schedule or timeline itself, read from a file if it is one.
 
     A folder with the traces of a run, or one such trace, is the timeline of its step of median length. ``-`` is what
     standard input holds, which can be read once.
@@ -95,18 +95,18 @@ def resolve(
     InfeasibleError
         If a strategy that looks at costs finds no schedule under the memory limit.
     """
-    found = opened(source)
-    if isinstance(found, str):
-        return _saving(build(strategy(found), settings), settings)
-    if isinstance(found, Timeline):
-        if found.source == "measured" and not of_measured:
+    opened_source = opened(source)
+    if isinstance(opened_source, str):
+        return _saving(build(strategy(opened_source), settings), settings)
+    if isinstance(opened_source, Timeline):
+        if opened_source.source == "measured" and not of_measured:
             raise InputError(
                 f"{called or label(source)} holds a measured timeline, whose times are not simulated again: explain, export "
                 "and diff take it as it was measured, and profile --from takes its costs; to simulate its order of ops, "
                 "convert it to a schedule (.csv) first"
             )
-        found = found.schedule
-    return _saving(_of_given_shape(found, settings), settings)
+        opened_source = opened_source.schedule
+    return _saving(_of_given_shape(opened_source, settings), settings)
 
 
 def _saving(schedule: Schedule, settings: Settings) -> Schedule:
@@ -128,9 +128,9 @@ def _saving(schedule: Schedule, settings: Settings) -> Schedule:
 
 
 def _ops_of_a_copy(schedule: Schedule, settings: Settings) -> list[int]:
-    """How many ops of its rank a copy of each stage lasts for, of mean length, at least one: it then hides behind them.
+    """Return for each stage the number of ops that hide a copy to the host, at least 1.
 
-    One where nobody said how long a copy takes: an order of ops needs no times, and who simulates it is told.
+    It is 1 if the time of a copy is unknown: an order of ops needs no times, and a simulation reports that they are missing.
     """
     costs = settings.costs(schedule.placement)
     if costs.offload is None:
@@ -144,7 +144,7 @@ def _ops_of_a_copy(schedule: Schedule, settings: Settings) -> list[int]:
 
 
 def label(source: ScheduleLike) -> str:
-    """What a source is called in messages."""
+    """Return the name of a source for messages."""
     if is_standard_input(source):
         return "standard input"
     if isinstance(source, Result | Schedule):
@@ -188,16 +188,16 @@ def _looks_like_file(name: str) -> bool:
     return unpacked_name(name).lower().endswith(endings()) or os.sep in name or os.path.exists(name)
 
 
-def build(found: Strategy, settings: Settings) -> Schedule:
+def build(named: Strategy, settings: Settings) -> Schedule:
     """The schedule of a strategy. See :func:`resolve` for what it raises."""
-    shape = shape_of(found, settings)
-    if not found.looks_at_costs:
-        return found(shape)
-    placement = found.placed(shape)
-    return found(shape, settings.costs(placement), settings.limits(placement))
+    shape = shape_of(named, settings)
+    if not named.looks_at_costs:
+        return named(shape)
+    placement = named.placed(shape)
+    return named(shape, settings.costs(placement), settings.limits(placement))
 
 
-def shape_of(found: Strategy, settings: Settings) -> Shape:
+def shape_of(named: Strategy, settings: Settings) -> Shape:
     """The shape that is meant by settings, with a strategy's own numbers where they say nothing; nothing is made of it yet.
 
     Raises
@@ -207,9 +207,9 @@ def shape_of(found: Strategy, settings: Settings) -> Shape:
     UnknownNameError
         For a variant that it does not know.
     """
-    chunks = found.chunks if settings.chunks is None else settings.chunks
+    chunks = named.chunks if settings.chunks is None else settings.chunks
     require_size(chunks=chunks)
-    return found.shape(
+    return named.shape(
         settings.pipeline_ranks(chunks),
         DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches,
         settings.chunks,
@@ -220,7 +220,7 @@ def shape_of(found: Strategy, settings: Settings) -> Shape:
 
 
 def _of_given_shape(schedule: Schedule, settings: Settings) -> Schedule:
-    """A schedule has its shape; whoever also gives one must not contradict it."""
+    """Return the schedule. Raises ShapeError if the settings contradict its shape."""
     own = {
         "ranks": schedule.ranks,
         "stages": schedule.stages,
@@ -229,9 +229,9 @@ def _of_given_shape(schedule: Schedule, settings: Settings) -> Schedule:
         "slices": schedule.slices,
     }
     for name, value in own.items():
-        asked = getattr(settings, name)
-        if asked is not None and asked != value:
-            raise ShapeError(f"the schedule {schedule.name or 'given'} has {value} {name}, not {asked}", field=name)
+        requested = getattr(settings, name)
+        if requested is not None and requested != value:
+            raise ShapeError(f"the schedule {schedule.name or 'given'} has {value} {name}, not {requested}", field=name)
     return schedule
 
 
@@ -242,12 +242,12 @@ def same_ranks(settings: Settings) -> Settings:
     return replace(settings, ranks=settings.pipeline_ranks(settings.chunks or 1), stages=None)
 
 
-def as_taken_by(found: Strategy, settings: Settings) -> Settings:
+def as_taken_by(named: Strategy, settings: Settings) -> Settings:
     """The settings without the options that a strategy does not have, for comparing it with those that have them."""
     lacks = {
-        "chunks": found.fixed_chunks,
-        "slices": found.slices <= 1,
-        "variant": settings.variant not in found.variants,
-        "group_size": not found.grouped,
+        "chunks": named.fixed_chunks,
+        "slices": named.slices <= 1,
+        "variant": settings.variant not in named.variants,
+        "group_size": not named.grouped,
     }
     return settings.without(*(name for name, lacking in lacks.items() if lacking))

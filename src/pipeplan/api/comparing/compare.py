@@ -124,52 +124,61 @@ def _compared(
     sources: Iterable[ScheduleLike], settings: Settings
 ) -> tuple[Entrants, list[Result], dict[str, PipeplanError]]:
     settings = same_ranks(settings)
-    found: list[tuple[str, str | Schedule | Timeline]] = []
+    entrants: list[tuple[str, str | Schedule | Timeline]] = []
     results: list[Result] = []
     refused: dict[str, PipeplanError] = {}
     for source in list(sources) or list(STRATEGIES):
         try:
-            found.append((label(source), opened(source)))
+            entrants.append((label(source), opened(source)))
         except PipeplanError as error:
             refused[label(source)] = error
-    _require_variant([meant for _, meant in found], settings.variant)
-    settings = with_shape_of([meant for _, meant in found], settings)
-    meant: dict[str, str | Schedule | Timeline] = {}
-    for name, each in found:
+    _require_variant([opened_by_name for _, opened_by_name in entrants], settings.variant)
+    settings = with_shape_of([opened_by_name for _, opened_by_name in entrants], settings)
+    opened_by_name: dict[str, str | Schedule | Timeline] = {}
+    for name, entrant in entrants:
         try:
-            results.append(simulated(each, settings_for(each, settings), called=name))
+            results.append(simulated(entrant, settings_for(entrant, settings), called=name))
         except PipeplanError as error:
             refused[name] = error
         else:
             # By the name of the result, which may be another one: a file's schedule has its own.
-            meant[results[-1].name] = each
-    return Entrants(meant, settings), sorted(results, key=lambda result: (not result.fits, result.makespan)), refused
+            opened_by_name[results[-1].name] = entrant
+    return (
+        Entrants(opened_by_name, settings),
+        sorted(results, key=lambda result: (not result.fits, result.makespan)),
+        refused,
+    )
 
 
-def _require_variant(found: Iterable[str | Schedule | Timeline], variant: str | None) -> None:
+def _require_variant(entrants: Iterable[str | Schedule | Timeline], variant: str | None) -> None:
     """A schedule without this variant leaves it out, but one of them must have it."""
     if variant is None:
         return
-    known = {each for name in found if isinstance(name, str) and is_strategy(name) for each in strategy(name).variants}
-    if not known:
+    variants = {
+        variant_name
+        for name in entrants
+        if isinstance(name, str) and is_strategy(name)
+        for variant_name in strategy(name).variants
+    }
+    if not variants:
         raise InputError("none of these schedules has variants", field="variant")
-    if variant not in known:
-        raise UnknownNameError("variant", variant, known, field="variant")
+    if variant not in variants:
+        raise UnknownNameError("variant", variant, variants, field="variant")
 
 
-def with_shape_of(found: Iterable[str | Schedule | Timeline], settings: Settings) -> Settings:
+def with_shape_of(entrants: Iterable[str | Schedule | Timeline], settings: Settings) -> Settings:
     """The settings with the ranks and microbatches of the first schedule that has its own, where none are given."""
-    for meant in found:
-        if not isinstance(meant, str):
-            schedule = meant.schedule if isinstance(meant, Timeline) else meant
+    for entrant in entrants:
+        if not isinstance(entrant, str):
+            schedule = entrant.schedule if isinstance(entrant, Timeline) else entrant
             ranks = schedule.ranks if settings.ranks is None else settings.ranks
             microbatches = schedule.microbatches if settings.microbatches is None else settings.microbatches
             return replace(settings, ranks=ranks, microbatches=microbatches)
     return settings
 
 
-def settings_for(meant: str | Schedule | Timeline, settings: Settings) -> Settings:
+def settings_for(entrant: str | Schedule | Timeline, settings: Settings) -> Settings:
     """The settings that a schedule has: one that is given as such has its own chunks, groups and slices."""
-    if isinstance(meant, str):
-        return as_taken_by(strategy(meant), settings)
+    if isinstance(entrant, str):
+        return as_taken_by(strategy(entrant), settings)
     return settings.without("chunks", "group_size", "slices", "variant")

@@ -52,7 +52,7 @@ _MEANINGS = {
     "gap-placement": "gap (placement): above the lower bound of the schedule's placement",
     "gap-any": "gap (any): above the best lower bound of any placement here",
 }
-"""What the headings of ratios stand for."""
+"""Explanations of the columns that are ratios."""
 
 _LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span", "gap-placement", "bubble", "gap-any")
 """Columns that narrow terminals drop, in this order."""
@@ -137,12 +137,12 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return min(self.results, key=lambda result: result.lower_bound)
 
     def least_gap(self, result: Result) -> float | None:
-        """How far a result is above the least bound, as a share of it; None over the memory limit."""
+        """Return how far a result is above the best bound of any placement, as a share of it; None over the memory limit."""
         return self.least_bound.bound.gap_of(result.makespan) if result.fits else None
 
     @property
     def fits(self) -> bool:
-        """Whether any schedule stays within the memory limit."""
+        """True if any schedule is within the memory limit."""
         return any(result.fits for result in self.results)
 
     @property
@@ -181,16 +181,16 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
             if isinstance(name, bool) or not hasattr(name, "__index__"):
                 raise InputError(f"a result is found by its name or its place, not by {shortened(repr(name), 60)}")
             return self.results[name]
-        meant = strategy(name).name if is_strategy(name) else name
-        found = next((result for result in self.results if result.name == meant), None)
-        if found is not None:
-            return found
-        if meant in self.refused:
-            raise InputError(f"{meant} is not possible here: {self.refused[meant]}")
+        own_name = strategy(name).name if is_strategy(name) else name
+        match = next((result for result in self.results if result.name == own_name), None)
+        if match is not None:
+            return match
+        if own_name in self.refused:
+            raise InputError(f"{own_name} is not possible here: {self.refused[own_name]}")
         raise UnknownNameError("schedule of this comparison", name, [result.name for result in self.results])
 
     def views(self) -> Sequence[View]:
-        """What a picture of all of them shows."""
+        """Return the views of all results."""
         return [result.view() for result in self.results]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
@@ -395,9 +395,9 @@ def comparison_facts(comparison: Comparison) -> dict[str, Any]:
 
 def _names(comparison: Comparison) -> list[str]:
     """The schedules' names, those that stand before already with a number."""
-    given = [one_line(result.name) for result in comparison]
-    before = (given[:place].count(name) for place, name in enumerate(given))
-    return [f"{name} ({count + 1})" if count else name for name, count in zip(given, before, strict=True)]
+    names = [one_line(result.name) for result in comparison]
+    before = (names[:place].count(name) for place, name in enumerate(names))
+    return [f"{name} ({count + 1})" if count else name for name, count in zip(names, before, strict=True)]
 
 
 def _page_row(result: Result, in_bytes: bool) -> dict[str, Any]:
@@ -419,7 +419,7 @@ def _page_row(result: Result, in_bytes: bool) -> dict[str, Any]:
 
 
 def _costs(result: Result) -> dict[str, Any]:
-    """What a rank does and holds for one microbatch, on average over the ranks: the same for every schedule."""
+    """Return mean costs of one microbatch per rank, which all schedules of a comparison share."""
     costs, ranks = result.costs, result.schedule.ranks
     times = {"forward": costs.forward, "backward_input": costs.backward_input, "backward_weight": costs.backward_weight}
     return {

@@ -1,4 +1,4 @@
-"""What would change which schedule of a comparison leads, slower transfers or less memory: simulated, not guessed."""
+"""Changes after which another schedule is the fastest: slower transfers or less memory, found by simulation."""
 
 from __future__ import annotations
 
@@ -18,47 +18,48 @@ from pipeplan.records import Record
 from pipeplan.strategies import Strategy, is_strategy, strategy
 
 MOST_WORK = 300_000
-"""Ops that are timed to find out, half a second of work; a comparison that would need more says nothing of transfers."""
+"""Budget in simulated ops, half a second of work; a larger comparison reports no transfers."""
 
 _EACH = 1_000
-"""What one more simulation costs besides its ops, in ops."""
+"""Fixed cost of a simulation, expressed in ops."""
 
 _BUILDING = 30
-"""How many times as long an op takes in a schedule that is made from its costs."""
+"""Cost of an op in a schedule that is generated from its costs, relative to a fixed order."""
 
 _GRID = 6
-"""Transfer times that are looked at before the place between two of them is narrowed down."""
+"""Number of transfer times that are tried before the place between two of them is narrowed down."""
 
 _BETWEEN = tuple(share / 64 for share in (1, 2, 4, 8, 16, 24, 32, 40, 48, 56))
-"""Shares of the place that was found at which a short lead before it would be seen; more of them near to what is now."""
+"""Shares of the crossover at which a short earlier lead would show; denser near the current transfer time."""
 
 _BESIDE = 0.01
-"""How much further a schedule that is made from its costs has to be shorter too: another order can be had for any others."""
+"""Share by which transfers are lengthened to confirm that a generated schedule stays faster, since its order changes with
+every transfer time."""
 
 _HALVINGS = 10
-"""Times that the place between two transfer times is halved: it is then known to a thousandth of what lay between them."""
+"""Bisection steps between two transfer times, which locate the crossover to a thousandth of their distance."""
 
 _DIGITS = 3
-"""Digits of the transfer time that is named, if the place that was found allows for one so short."""
+"""Significant digits of the reported transfer time, if one so short lies in the interval."""
 
 _REACH = 2.0
-"""How much slower transfers are looked at, in forwards of one microbatch on a rank."""
+"""Longest transfer that is tried, in forwards of one microbatch on a rank."""
 
 _MOST_TIED = 3
-"""Equally short ones that are tried as the leader."""
+"""Maximum number of tied schedules that are tried as the leader."""
 
 _MOST_STEPS = 3
-"""Limits below each other that are named."""
+"""Maximum number of memory limits that are reported."""
 
 Again = Callable[[Result, Settings], Result]
-"""Simulates a schedule of the comparison on other settings."""
+"""Function that simulates a schedule of the comparison on other settings."""
 
 Timed = Callable[[Result, Settings], float]
-"""The makespan of the order that a result has on other settings."""
+"""Function that returns the makespan of a result's order on other settings."""
 
 
 class Lead(Record, frozen=True):
-    """The schedule that would be the shortest.
+    """Schedule that would be the fastest after a change.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class Lead(Record, frozen=True):
 
 
 def leads_of(results: Sequence[Result], settings: Settings, again: Again, timed: Timed) -> tuple[Lead, ...]:
-    """What would lead, the transfer first; empty where nothing else fits or the comparison is too large.
+    """Return the changes after which another schedule leads, the transfer first.
 
     Parameters
     ----------
@@ -103,35 +104,36 @@ def leads_of(results: Sequence[Result], settings: Settings, again: Again, timed:
 
 
 def made_from_costs(result: Result) -> bool:
-    """Whether other costs or limits would give another order."""
+    """Return whether the schedule is generated from its costs, so that other costs give another order."""
     return is_strategy(result.name) and strategy(result.name).looks_at_costs
 
 
 @dataclass(slots=True)
 class _Race:
-    """Makespans by transfer time, each simulated once."""
+    """Makespans of the schedules of a comparison by transfer time, each simulated once."""
 
     settings: Settings
     again: Again
     timed: Timed
-    known: dict[tuple[str, float], float] = field(default_factory=dict)
+    makespans: dict[tuple[str, float], float] = field(default_factory=dict)
 
     def makespan(self, result: Result, more: float) -> float:
-        """With transfers that take ``more`` time; infinite where the schedule cannot be had then."""
+        """Return the makespan with transfers that take ``more`` time; infinite if the schedule does not exist then."""
         if not more:
             return result.makespan
         key = (result.name, more)
-        if key not in self.known:
+        if key not in self.makespans:
             slower = replace(self.settings, p2p_time=self.settings.p2p_time + more)
             try:
                 made = made_from_costs(result)
-                self.known[key] = self.again(result, slower).makespan if made else self.timed(result, slower)
+                self.makespans[key] = self.again(result, slower).makespan if made else self.timed(result, slower)
             except PipeplanError:
-                self.known[key] = float("inf")
-        return self.known[key]
+                self.makespans[key] = float("inf")
+        return self.makespans[key]
 
     def near(self, leader: Result, rivals: Sequence[Result], low: float, high: float) -> list[Result]:
-        """The rivals that can be shorter than the leader between two transfer times: none is shorter with slower ones."""
+        """Return the rivals that can be faster than the leader between two transfer times."""
+        # Makespans only grow with transfers.
         most = self.makespan(leader, high)
         return [
             rival
@@ -140,8 +142,8 @@ class _Race:
         ]
 
     def winner(self, leader: Result, rivals: Sequence[Result], more: float) -> Result | None:
-        """The rival that is shorter than the leader, and than the others, and not by the luck of one transfer time."""
-        for rival in sorted(rivals, key=lambda each: self.makespan(each, more)):
+        """Return the rival that is faster than the leader and the others, and not only at this very transfer time."""
+        for rival in sorted(rivals, key=lambda candidate: self.makespan(candidate, more)):
             if not self._shorter(rival, leader, more):
                 return None
             lucky = made_from_costs(rival) or made_from_costs(leader)
@@ -154,19 +156,19 @@ class _Race:
 
 
 def _with_slower_transfers(fitting: Sequence[Result], race: _Race) -> Iterator[Lead]:
-    """When another schedule takes over, or how far none does."""
+    """Yield the transfer time at which another schedule takes over, or up to which none does."""
     now = fitting[0].costs.transfer.time()
     reach = _REACH * float(fitting[0].costs.forward.sum()) / fitting[0].schedule.ranks
     runners = _runners(fitting)
     if runners is None:
         return
     left_out = tuple(result.name for result in fitting if result not in runners)
-    found = [_lead_of(leader, runners, race, now, reach) for leader in _tied(runners)[:_MOST_TIED]]
-    yield msgspec.structs.replace(max(found, key=lambda lead: lead.at), left_out=left_out)
+    leads = [_lead_of(leader, runners, race, now, reach) for leader in _tied(runners)[:_MOST_TIED]]
+    yield msgspec.structs.replace(max(leads, key=lambda lead: lead.at), left_out=left_out)
 
 
 def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float, reach: float) -> Lead:
-    """Which one takes over from a leader as transfers get slower, and up to which transfer it leads."""
+    """Return which schedule takes over from a leader as transfers get slower, and up to which transfer it leads."""
     rivals = race.near(leader, [result for result in runners if result is not leader], 0.0, reach)
     lost = _first(race, leader, rivals, [reach * step / _GRID for step in range(1, _GRID + 1)])
     last = None
@@ -188,7 +190,7 @@ class _Lost(NamedTuple):
 
 
 def _first(race: _Race, leader: Result, rivals: Sequence[Result], transfers: Sequence[float]) -> _Lost | None:
-    """About where in these transfers a rival is shorter for the first time, and which one; None where none is."""
+    """Return the interval in which a rival is faster for the first time; None if none is."""
     low = 0.0
     for transfer in transfers:
         winner = race.winner(leader, race.near(leader, rivals, low, transfer), transfer)
@@ -202,7 +204,7 @@ def _first(race: _Race, leader: Result, rivals: Sequence[Result], transfers: Seq
 
 
 def _halved(race: _Race, leader: Result, rivals: Sequence[Result], lost: _Lost, middle: float) -> _Lost:
-    """The part, before or after ``middle``, in which the lead is lost."""
+    """Return the half of the interval in which the lead is lost."""
     earlier = race.winner(leader, race.near(leader, rivals, lost.before, middle), middle)
     return lost._replace(before=middle) if earlier is None else lost._replace(after=middle, winner=earlier)
 
@@ -210,7 +212,7 @@ def _halved(race: _Race, leader: Result, rivals: Sequence[Result], lost: _Lost, 
 def _in_few_digits(
     race: _Race, leader: Result, rivals: Sequence[Result], lost: _Lost, now: float
 ) -> tuple[float, Result]:
-    """The end of the lead beside today's transfer, in few digits where such a transfer is among those that remain."""
+    """Return the end of the lead, with few digits if such a transfer lies in the interval."""
     short = float(f"{now + lost.after:.{_DIGITS}g}") - now
     if lost.before < short < lost.after:
         lost = _halved(race, leader, rivals, lost, short)
@@ -218,7 +220,7 @@ def _in_few_digits(
 
 
 def _runners(fitting: Sequence[Result]) -> list[Result] | None:
-    """Those that can be simulated again and again; None where even the orders that stay as they are are too many ops."""
+    """Return the schedules that are cheap enough to simulate repeatedly; None if even the fixed orders have too many ops."""
     orders = [result for result in fitting if not made_from_costs(result)]
     if sum(map(_work, fitting)) * _GRID <= MOST_WORK:
         return list(fitting)
@@ -228,7 +230,6 @@ def _runners(fitting: Sequence[Result]) -> list[Result] | None:
 
 
 def _tied(fitting: Sequence[Result]) -> list[Result]:
-    """Those that are as short as the first one."""
     shortest = fitting[0].makespan * (1 + tolerances.ROUNDING)
     return [result for result in fitting if result.makespan <= shortest]
 
@@ -238,12 +239,12 @@ def _work(result: Result) -> int:
 
 
 def work_of(ops: int, made_by: Strategy | None) -> int:
-    """What one simulation costs, in ops of one that is large and stands as it is."""
+    """Return the cost of one simulation, in ops of a large fixed order."""
     return ops * (_BUILDING if made_by is not None and made_by.looks_at_costs else 1) + _EACH
 
 
 def _with_less_memory(fitting: Sequence[Result], settings: Settings, again: Again) -> Iterator[Lead]:
-    """The shortest one under each limit that rules out the one before."""
+    """Yield the fastest schedule under each limit that rules out the one before."""
     in_bytes = fitting[0].memory.peak_bytes is not None
     leader = ahead = min(_tied(fitting), key=peak_of)
     for _ in range(_MOST_STEPS):
@@ -266,20 +267,20 @@ def _with_less_memory(fitting: Sequence[Result], settings: Settings, again: Agai
 def _made_within(
     fitting: Sequence[Result], settings: Settings, again: Again, limit: float, *, in_bytes: bool
 ) -> Iterator[Result]:
-    """The schedules that are made from their costs, under a limit."""
+    """Yield the generated schedules that exist under a limit."""
     limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
     for result in fitting:
         if made_from_costs(result) and _work(result) <= MOST_WORK // 20:
             try:
-                found = again(result, limited)
+                regenerated = again(result, limited)
             except PipeplanError:
                 continue
-            if found.fits:
-                yield found
+            if regenerated.fits:
+                yield regenerated
 
 
 def peak_of(result: Result) -> float:
-    """What the rank holds that holds most: bytes where they are known, else activations."""
+    """Return the peak memory of the fullest rank: bytes if they are known, else activations."""
     bytes_ = result.memory.peak_bytes
     return float((result.memory.peak_activation if bytes_ is None else bytes_).max())
 
@@ -303,7 +304,7 @@ def _slower(first: Result, lead: Lead) -> str:
 
 
 def _rounded_down(transfer: float) -> float:
-    """A transfer time in three digits, no longer than it is: the leader still leads there."""
+    """Return a transfer time rounded down to three digits, at which the leader still leads."""
     rounded = float(f"{transfer:.3g}")
     if rounded <= transfer * (1 + tolerances.ROUNDING):
         return rounded
@@ -332,4 +333,6 @@ def _longer(first: Result, step: Lead, times: Times) -> str:
 
 def times_of(results: Sequence[Result]) -> Times:
     """Return how the makespans and bounds of a comparison are written."""
-    return Times.of((value for each in results for value in (each.makespan, each.lower_bound)), results[0].time_unit)
+    return Times.of(
+        (value for result in results for value in (result.makespan, result.lower_bound)), results[0].time_unit
+    )

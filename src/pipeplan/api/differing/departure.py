@@ -1,4 +1,4 @@
-"""Where a run first departs from the planned order."""
+"""First op at which a run departs from its plan."""
 
 from __future__ import annotations
 

@@ -57,15 +57,17 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
     return differences(planned, measured, settings_of(options))
 
 
-def differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, given: Settings) -> Diff:
+def differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, settings: Settings) -> Diff:
     """See :func:`diff`."""
-    found = opened(planned)
+    plan_source = opened(planned)
     run, source = _run(measured)
     notes: tuple[str, ...] = ()
-    if isinstance(found, Timeline):
-        plan = found
+    if isinstance(plan_source, Timeline):
+        plan = plan_source
     else:
-        result = simulated(found, of_run(found, given, run) if isinstance(found, str) else given)
+        result = simulated(
+            plan_source, of_run(plan_source, settings, run) if isinstance(plan_source, str) else settings
+        )
         plan, notes = result.timeline, (*result.notes, *result.warnings)
     measured_of = "" if isinstance(measured, Timeline | Result) else str(run)
     return diff_timelines(plan, run.typical, notes=notes, measured_of=measured_of, measured_from=source)
@@ -88,7 +90,7 @@ def of_run(name: str, settings: Settings, run: MeasuredRun) -> Settings:
 
 
 def _run(measured: FilePath | Timeline | Result) -> tuple[MeasuredRun, str]:
-    """What was measured, and the file or folder that it was read from."""
+    """Return the measured run, and the file or folder that it was read from."""
     if isinstance(measured, Result):
         measured = measured.timeline
     if isinstance(measured, Timeline):
@@ -133,7 +135,7 @@ def diff_timelines(
     kinds = tuple(kind_differences(planned, before, after, resimulate))
     replanned, resimulated = resimulate(before), resimulate(after)
     error, from_costs = measured.makespan - planned.makespan, resimulated.makespan - replanned.makespan
-    found = Diff(
+    difference = Diff(
         schedule=planned.schedule.name,
         unit=measured.unit,
         planned_makespan=planned.makespan,
@@ -164,7 +166,7 @@ def diff_timelines(
         measured_from=measured_from,
         scale=scale,
     )
-    return found.replaced(sentences=sentences_of(found))
+    return difference.replaced(sentences=sentences_of(difference))
 
 
 def _work(timeline: Timeline) -> float:
@@ -173,7 +175,7 @@ def _work(timeline: Timeline) -> float:
 
 
 def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
-    """Where each planned op stands in the run."""
+    """Return the position in the run of each planned op, shape (ops,)."""
     mine, theirs = _numbers(planned, measured)
     for numbers, others, schedule, where in (
         (mine, theirs, planned, "the planned timeline"),
@@ -191,16 +193,17 @@ def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
 
 
 def _apart(planned: Schedule, measured: Schedule) -> str:
-    """How two schedules of other ops differ, and what to do."""
+    """Return how the shapes of two schedules differ, and a remedy."""
     nouns = {"ranks": "rank", "stages": "stage", "microbatches": "microbatch", "slices": "slice"}
     names = [name for name in nouns if getattr(planned, name) != getattr(measured, name)]
     if not names:
         return "Their shape is the same: name the schedule that ran"
     plan, run = (
-        " and ".join(counted(getattr(each, name), nouns[name]) for name in names) for each in (planned, measured)
+        " and ".join(counted(getattr(schedule, name), nouns[name]) for name in names)
+        for schedule in (planned, measured)
     )
-    given = "the shape" if "stages" in names else " and ".join(names)
-    return f"The plan has {plan}, the run {run}: leave out {given}, and a schedule's name takes the run's"
+    options = "the shape" if "stages" in names else " and ".join(names)
+    return f"The plan has {plan}, the run {run}: leave out {options}, and a schedule's name takes the run's"
 
 
 def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
@@ -209,8 +212,9 @@ def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
         max(getattr(schedule, name) for schedule in schedules) for name in ("microbatches", "slices", "stages")
     )
     return [
-        ((each.kind.astype(np.int64) * stages + each.stage) * microbatches + each.microbatch) * slices + each.slice
-        for each in (schedule.columns for schedule in schedules)
+        ((columns.kind.astype(np.int64) * stages + columns.stage) * microbatches + columns.microbatch) * slices
+        + columns.slice
+        for columns in (schedule.columns for schedule in schedules)
     ]
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeplan.formats import Content, Format
 
 MOST_KINDS = 40
-"""How many rows are listed: those with the largest effect."""
+"""Maximum number of listed rows, those with the largest effect first."""
 
 KIND_WORDS = {
     "F": "forward",
@@ -117,7 +117,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """The schedule simulated with every op taking its measured time."""
 
     match = Evidence[NDArray[np.intp]]()
-    """Where each planned op stands in the run, shape (ops,)."""
+    """Position in the run of each planned op, shape (ops,)."""
 
     measured_from = Evidence[str]()
     """The file or folder that the run was read from; empty where it was none."""
@@ -127,7 +127,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     @property
     def several(self) -> bool:
-        """Whether the measured timeline was chosen among several steps or replicas."""
+        """True if the measured timeline was chosen among several steps or replicas."""
         return bool(self.measured_of) and not self.measured_of.startswith("1 step, ")
 
     @cached_property
@@ -149,7 +149,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return scale_of(self.ratios)
 
     def views(self) -> list[View]:
-        """What a picture of both shows: the planned timeline above the measured one, its ops coloured by their ratios."""
+        """Return the planned timeline above the measured one, with ops coloured by their ratios."""
         name = self.schedule or "schedule"
         ratios = Ratios(values=self.ratios_in_run, reach=self.ratio_limit)
         measured = view_of(self.measured, title=f"{name}, measured")
@@ -191,26 +191,26 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
         )
 
 
-def headings_of(found: Diff) -> tuple[str, ...]:
+def headings_of(diff: Diff) -> tuple[str, ...]:
     """Return the headings of the columns of :func:`rows_of`, with the units of their numbers."""
-    planned, effect = (f" ({times.unit})" if times.unit else "" for times in (op_times(found), whole_times(found)))
+    planned, effect = (f" ({times.unit})" if times.unit else "" for times in (op_times(diff), whole_times(diff)))
     return "kind", "stage", "ops", f"planned{planned}", "measured", "ratio", f"effect{effect}"
 
 
-def rows_of(found: Diff) -> list[tuple[str, ...]]:
+def rows_of(diff: Diff) -> list[tuple[str, ...]]:
     """Return a row of texts for each kind on each stage, in the order of ``found.kinds``."""
-    ops, whole = op_times(found), whole_times(found)
+    ops, whole = op_times(diff), whole_times(diff)
     return [
         (
-            KIND_WORDS[each.kind],
-            str(each.stage),
-            str(each.ops),
-            ops.number(each.planned),
-            ops.number(each.measured),
-            f"{each.measured / each.planned:.2f}" if each.planned else "",
-            plus_sign(each.effect, whole) + whole.number(each.effect),
+            KIND_WORDS[kind.kind],
+            str(kind.stage),
+            str(kind.ops),
+            ops.number(kind.planned),
+            ops.number(kind.measured),
+            f"{kind.measured / kind.planned:.2f}" if kind.planned else "",
+            plus_sign(kind.effect, whole) + whole.number(kind.effect),
         )
-        for each in found.kinds
+        for kind in diff.kinds
     ]
 
 
@@ -219,54 +219,54 @@ def plus_sign(value: float, times: Times) -> str:
     return "+" if value > 0 and times.number(value) != times.number(0.0) else ""
 
 
-def whole_times(found: Diff) -> Times:
+def whole_times(diff: Diff) -> Times:
     """Return how times of the whole step are written."""
-    return Times.of((found.planned_makespan, found.measured_makespan), found.unit)
+    return Times.of((diff.planned_makespan, diff.measured_makespan), diff.unit)
 
 
-def op_times(found: Diff) -> Times:
+def op_times(diff: Diff) -> Times:
     """Return how times of ops are written."""
-    return Times.of((time for each in found.kinds for time in (each.planned, each.measured)), found.unit)
+    return Times.of((time for kind in diff.kinds for time in (kind.planned, kind.measured)), diff.unit)
 
 
-def difference_report(found: Diff) -> ReportPage:
+def difference_report(diff: Diff) -> ReportPage:
     """The page of a run beside its plan: the plan's timeline above that of the run."""
     from pipeplan.drawing.html import ReportPage
 
     return ReportPage(
         kind="difference",
-        title=f"{one_line(found.schedule) or 'the schedule'}: planned against measured",
-        facts=_page_facts(found),
-        views=tuple(found.views()),
+        title=f"{one_line(diff.schedule) or 'the schedule'}: planned against measured",
+        facts=_page_facts(diff),
+        views=tuple(diff.views()),
     )
 
 
-def _page_facts(found: Diff) -> dict[str, Any]:
+def _page_facts(diff: Diff) -> dict[str, Any]:
     """The sentences and the table that the terminal shows, and each op's measured time over its planned one."""
     from pipeplan.drawing.html import packed
 
     return {
-        "unit": found.unit,
-        "of": f"of {found.measured_of}, the step of median length" if found.several else "",
-        "sentences": list(found.sentences),
-        "headings": list(headings_of(found)),
+        "unit": diff.unit,
+        "of": f"of {diff.measured_of}, the step of median length" if diff.several else "",
+        "sentences": list(diff.sentences),
+        "headings": list(headings_of(diff)),
         "legend": LEGEND,
         "rows": [
             {
                 "texts": list(texts),
-                "notation": f"{each.stage}{each.kind}",
-                "kind": each.kind,
-                "stage": each.stage,
-                "ops": each.ops,
-                "planned": each.planned,
-                "measured": each.measured,
-                "ratio": each.measured / each.planned if each.planned else None,
-                "effect": each.effect,
+                "notation": f"{kind.stage}{kind.kind}",
+                "kind": kind.kind,
+                "stage": kind.stage,
+                "ops": kind.ops,
+                "planned": kind.planned,
+                "measured": kind.measured,
+                "ratio": kind.measured / kind.planned if kind.planned else None,
+                "effect": kind.effect,
             }
-            for each, texts in zip(found.kinds, rows_of(found), strict=True)
+            for kind, texts in zip(diff.kinds, rows_of(diff), strict=True)
         ],
-        "ranks": [rank.to_dict() for rank in found.ranks],
-        "notes": list(found.notes),
-        "reach": found.ratio_limit,
-        "ratios": [packed(ratios.astype(np.float32)) for ratios in (found.ratios, found.ratios_in_run)],
+        "ranks": [rank.to_dict() for rank in diff.ranks],
+        "notes": list(diff.notes),
+        "reach": diff.ratio_limit,
+        "ratios": [packed(ratios.astype(np.float32)) for ratios in (diff.ratios, diff.ratios_in_run)],
     }

@@ -1,4 +1,4 @@
-"""What single ops, whole kinds of ops and ranks took in a run, beside what was planned for them."""
+"""Measured against planned times of single ops, of whole kinds of ops, and of ranks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipeplan.model import Floats, Timeline
 from pipeplan.records import Record
 
 SLOWEST = 5
-"""How many ops are named of those that took the most beyond their plan."""
+"""Maximum number of listed ops, those furthest over their plan first."""
 
 _SCALES = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
-"""Where a scale of ratios may end."""
+"""Ends that a colour scale of ratios can have."""
 
 
 class OpDifference(Record, frozen=True, kw_only=True):
@@ -112,8 +112,8 @@ def whole_kinds(
 ) -> Iterator[WholeKind]:
     """Each kind over all of its stages, in the order of ``kinds``; see :func:`slowest_ops` for the arrays."""
     unchanged = resimulate(before).makespan
-    for name in dict.fromkeys(each.kind for each in kinds):
-        ratios = [each.measured / each.planned for each in kinds if each.kind == name and each.planned]
+    for name in dict.fromkeys(kind.kind for kind in kinds):
+        ratios = [kind.measured / kind.planned for kind in kinds if kind.kind == name and kind.planned]
         if ratios:
             alone = resimulate(np.where(_of_kind(planned, name), after, before)).makespan
             yield WholeKind(kind=name, least=min(ratios), most=max(ratios), effect=alone - unchanged)
@@ -141,7 +141,7 @@ def ratios_of(before: Floats, after: Floats) -> Floats:
 
 
 def scale_of(ratios: Floats) -> float:
-    """Where a scale of colours from ``1 / limit`` over 1 to ``limit`` ends: it holds 95 of 100 ratios, and ends at 10."""
+    """Return the end of a colour scale from ``1 / limit`` to ``limit``: at least 1.1, and beyond 95 of 100 ratios."""
     if not len(ratios):
         return _SCALES[0]
     wanted = float(np.exp(np.percentile(np.abs(np.log(ratios)), 95)))

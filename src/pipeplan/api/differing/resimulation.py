@@ -1,4 +1,4 @@
-"""What the measured op times change: the planned timeline simulated again with them."""
+"""Effect of the measured op times: the planned timeline simulated again with them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Resimulation:
 
 
 def transfer_of(planned: Timeline) -> float:
-    """How long a message takes in a timeline of compute ops: the least time from an op to one of another rank that needs it.
+    """Return the transfer time: the least time between an op and one on another rank that needs it.
 
     It is that time wherever a rank waits for a message, as every rank but the first does for its first op.
     """
@@ -74,7 +74,7 @@ def transfer_of(planned: Timeline) -> float:
 
 
 def gap_of(planned: Timeline) -> float:
-    """What every op of a simulated timeline of compute ops loses before it starts: the least time between two on a rank.
+    """Return the overhead before each op of a simulated timeline: the least time between two ops of a rank.
 
     Some ops wait for nothing, as a backward on the last stage right after its forward. 0 for a measured timeline, in which
     the least is an accident.
@@ -117,9 +117,9 @@ def kind_differences(
 
 
 def _with(before: Floats, after: Floats, changed: Positions) -> Floats:
-    found = before.copy()
-    found[changed] = after[changed]
-    return found
+    durations = before.copy()
+    durations[changed] = after[changed]
+    return durations
 
 
 def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Positions, Positions]]:
@@ -137,5 +137,5 @@ def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Positions, Positions
 def _alike(chosen: Positions, numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Positions]]:
     """Each number that occurs among the chosen ops, in order, with the ops that have it."""
     order = chosen[np.argsort(numbers[chosen], kind="stable")]
-    found, begins = np.unique(numbers[order], return_index=True)
-    yield from zip(found.tolist(), np.split(order, begins[1:]), strict=len(found) > 0)
+    classes, begins = np.unique(numbers[order], return_index=True)
+    yield from zip(classes.tolist(), np.split(order, begins[1:]), strict=len(classes) > 0)

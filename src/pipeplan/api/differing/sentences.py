@@ -1,4 +1,4 @@
-"""What a run and its plan differ by, in sentences: the same in the terminal, on the page and in JSON."""
+"""Sentences on the difference between a run and its plan, for the terminal, the page and JSON."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from pipeplan.model import crosses_ranks, dependencies
 from pipeplan.readable import Times, percent
 
 NOTHING = 5e-4
-"""Of the planned makespan: what is less is rounded away, and nobody is told of it."""
+"""Smallest difference that is reported, as a share of the planned makespan."""
 
 WORTH_MENDING = 0.02
 """From this change on the reader is told how to plan on what the run took."""
 
 _NAMED = 3
-"""How many groups of ops are named."""
+"""Maximum number of groups of ops in a sentence."""
 
 
-def sentences_of(found: Diff) -> tuple[str, ...]:
-    """How long the run took, what made the difference, and what to do about it; a sentence each."""
-    return tuple(_sentences(found))
+def sentences_of(diff: Diff) -> tuple[str, ...]:
+    """Return the run's step time, the causes of the difference, and advice, one sentence each."""
+    return tuple(_sentences(diff))
 
 
-def _sentences(found: Diff) -> Iterator[str]:
-    yield _headline(found)
-    if max(abs(found.from_costs), abs(found.from_waiting)) > _least(found):
-        yield _parts(found)
-        if named := _groups(found):
+def _sentences(diff: Diff) -> Iterator[str]:
+    yield _headline(diff)
+    if max(abs(diff.from_costs), abs(diff.from_waiting)) > _least(diff):
+        yield _parts(diff)
+        if named := _groups(diff):
             yield named
-        if stragglers := _stragglers(found):
+        if stragglers := _stragglers(diff):
             yield stragglers
-        if abs(found.from_waiting) > _least(found):
-            yield _waiting(found)
-        if ranks := _ranks(found):
+        if abs(diff.from_waiting) > _least(diff):
+            yield _waiting(diff)
+        if ranks := _ranks(diff):
             yield ranks
-    yield _order(found)
-    if clocks := _clocks(found):
+    yield _order(diff)
+    if clocks := _clocks(diff):
         yield clocks
-    if advice := _advice(found):
+    if advice := _advice(diff):
         yield advice
 
 
-def _headline(found: Diff) -> str:
-    times = whole_times(found)
-    planned, measured = times.text(found.planned_makespan), times.text(found.measured_makespan)
-    if abs(found.change) < NOTHING:
+def _headline(diff: Diff) -> str:
+    times = whole_times(diff)
+    planned, measured = times.text(diff.planned_makespan), times.text(diff.measured_makespan)
+    if abs(diff.change) < NOTHING:
         return f"The run took {measured}, as planned."
-    if found.scale != 1:
-        return f"The run took {measured}, {_longer(found.change)} than the plan at the run's pace ({planned})."
-    return f"The run took {measured}, {_longer(found.change)} than the planned {planned}."
+    if diff.scale != 1:
+        return f"The run took {measured}, {_longer(diff.change)} than the plan at the run's pace ({planned})."
+    return f"The run took {measured}, {_longer(diff.change)} than the planned {planned}."
 
 
-def _parts(found: Diff) -> str:
-    """How the difference is made of op times and of waiting."""
-    times, least = whole_times(found), _least(found)
-    costs, waiting, error = found.from_costs, found.from_waiting, found.error
+def _parts(diff: Diff) -> str:
+    """Return which parts of the difference are op times and waiting."""
+    times, least = whole_times(diff), _least(diff)
+    costs, waiting, error = diff.from_costs, diff.from_waiting, diff.error
     longer = "longer" if costs > 0 else "less time"
     more = "more" if waiting > 0 else "less"
     if abs(waiting) <= least:
@@ -77,44 +77,44 @@ def _parts(found: Diff) -> str:
     )
 
 
-def _groups(found: Diff) -> str:
+def _groups(diff: Diff) -> str:
     """The kinds of ops whose times changed the step most, over all stages where those changed alike."""
-    ops, whole = op_times(found), whole_times(found)
-    if not abs(found.from_costs) > _least(found):
+    ops, whole = op_times(diff), whole_times(diff)
+    if not abs(diff.from_costs) > _least(diff):
         return ""
     alike = {
-        each.kind: each
-        for each in found.whole_kinds
-        if each.most <= 1.1 * each.least and sum(kind.kind == each.kind for kind in found.kinds) > 2
+        entry.kind: entry
+        for entry in diff.whole_kinds
+        if entry.most <= 1.1 * entry.least and sum(kind.kind == entry.kind for kind in diff.kinds) > 2
     }
     # Where the median is as planned, the effect is that of single ops, which are told of by themselves.
     items = [
         (
-            each.effect,
-            f"{KIND_WORDS[each.kind]} on every stage ({_range(each.least, each.most)} times its plan, "
-            f"alone {_signed(each.effect, whole)})",
+            entry.effect,
+            f"{KIND_WORDS[entry.kind]} on every stage ({_range(entry.least, entry.most)} times its plan, "
+            f"alone {_signed(entry.effect, whole)})",
         )
-        for each in alike.values()
-        if _range(each.least, each.most) != "1.00"
+        for entry in alike.values()
+        if _range(entry.least, entry.most) != "1.00"
     ]
     items += [
         (
-            each.effect,
-            f"{KIND_WORDS[each.kind]} on stage {each.stage} ({ops.number(each.measured)} for {ops.text(each.planned)}, "
-            f"alone {_signed(each.effect, whole)})",
+            entry.effect,
+            f"{KIND_WORDS[entry.kind]} on stage {entry.stage} "
+            f"({ops.number(entry.measured)} for {ops.text(entry.planned)}, alone {_signed(entry.effect, whole)})",
         )
-        for each in found.kinds
-        if each.kind not in alike and ops.number(each.measured) != ops.number(each.planned)
+        for entry in diff.kinds
+        if entry.kind not in alike and ops.number(entry.measured) != ops.number(entry.planned)
     ]
-    same = [item for item in items if item[0] * found.from_costs > 0 and abs(item[0]) > _least(found)]
+    same = [item for item in items if item[0] * diff.from_costs > 0 and abs(item[0]) > _least(diff)]
     worst = sorted(same, key=lambda item: -abs(item[0]))[:_NAMED]
     return f"The ops that matter most: {', '.join(words for _, words in worst)}." if worst else ""
 
 
-def _stragglers(found: Diff) -> str:
+def _stragglers(diff: Diff) -> str:
     """Single ops that took much longer than the others of their kind and stage."""
-    ops, whole = op_times(found), whole_times(found)
-    late = [op for op in found.slowest if _is_straggler(op, found.measured_makespan)]
+    ops, whole = op_times(diff), whole_times(diff)
+    late = [op for op in diff.slowest if _is_straggler(op, diff.measured_makespan)]
     if not late:
         return ""
     named = [
@@ -128,65 +128,65 @@ def _is_straggler(op: OpDifference, makespan: float) -> bool:
     return op.measured > 1.5 * op.typical and op.measured - op.typical > 0.01 * makespan
 
 
-def _waiting(found: Diff) -> str:
-    times = whole_times(found)
+def _waiting(diff: Diff) -> str:
+    times = whole_times(diff)
     return (
-        f"On the critical path of the run, {times.text(found.path_messages)} lie between ops of different ranks (planned: "
-        f"{_or_none(found.planned_path_messages, times)}) and {times.text(found.path_gaps)} between ops of one rank "
-        f"(planned: {_or_none(found.planned_path_gaps, times)}).{_late(found, times)}"
+        f"On the critical path of the run, {times.text(diff.path_messages)} lie between ops of different ranks (planned: "
+        f"{_or_none(diff.planned_path_messages, times)}) and {times.text(diff.path_gaps)} between ops of one rank "
+        f"(planned: {_or_none(diff.planned_path_gaps, times)}).{_late(diff, times)}"
     )
 
 
-def _late(found: Diff, times: Times) -> str:
-    """What lies before all of that: a run whose first op starts late."""
-    first, planned = float(found.measured.start.min()), float(found.planned.start.min())
-    return f" Its first op starts at {times.text(first)}." if first - planned > _least(found) else ""
+def _late(diff: Diff, times: Times) -> str:
+    """Return a sentence on a run whose first op starts late."""
+    first, planned = float(diff.measured.start.min()), float(diff.planned.start.min())
+    return f" Its first op starts at {times.text(first)}." if first - planned > _least(diff) else ""
 
 
-def _clocks(found: Diff) -> str:
-    """What cannot be: ops that start before what they need has ended. Then the clocks of ranks are apart."""
-    measured = found.measured
+def _clocks(diff: Diff) -> str:
+    """Return a sentence on ops that start before their inputs have ended, which means that the ranks' clocks differ."""
+    measured = diff.measured
     needed = dependencies(measured.schedule).arrival
     crossing = np.flatnonzero(crosses_ranks(measured.schedule, needed))
     early = measured.end[needed[crossing]] - measured.start[crossing]
-    if not len(early) or early.max() <= _least(found):
+    if not len(early) or early.max() <= _least(diff):
         return ""
     worst = int(early.argmax())
-    op, before = (measured.schedule.op(int(each)) for each in (crossing[worst], needed[crossing[worst]]))
+    op, before = (measured.schedule.op(int(position)) for position in (crossing[worst], needed[crossing[worst]]))
     return (
-        f"The clocks of the ranks are apart: {op} starts {whole_times(found).text(float(early[worst]))} before {before}, "
+        f"The clocks of the ranks are apart: {op} starts {whole_times(diff).text(float(early[worst]))} before {before}, "
         "which it needs, has ended. What is said of waiting is wrong by as much."
     )
 
 
-def _ranks(found: Diff) -> str:
+def _ranks(diff: Diff) -> str:
     """The rank that was busy the most beyond its plan, and the one that idled the most beyond it."""
-    times = whole_times(found)
-    busy = max(found.ranks, key=lambda each: each.busy_measured - each.busy_planned)
-    idle = max(found.ranks, key=lambda each: each.idle_measured - each.idle_planned)
-    said = []
-    if busy.busy_measured - busy.busy_planned > 0.01 * found.measured_makespan:
-        alike = all(_alike(each, busy, found) for each in found.ranks)
+    times = whole_times(diff)
+    busy = max(diff.ranks, key=lambda rank: rank.busy_measured - rank.busy_planned)
+    idle = max(diff.ranks, key=lambda rank: rank.idle_measured - rank.idle_planned)
+    clauses = []
+    if busy.busy_measured - busy.busy_planned > 0.01 * diff.measured_makespan:
+        alike = all(_alike(rank, busy, diff) for rank in diff.ranks)
         who = "every rank was busy" if alike else f"rank {busy.rank} was busy the most"
-        said.append(f"{who} beyond its plan, {times.text(busy.busy_measured)} for {times.text(busy.busy_planned)}")
-    if idle.idle_measured - idle.idle_planned > 0.01 * found.measured_makespan:
-        said.append(
+        clauses.append(f"{who} beyond its plan, {times.text(busy.busy_measured)} for {times.text(busy.busy_planned)}")
+    if idle.idle_measured - idle.idle_planned > 0.01 * diff.measured_makespan:
+        clauses.append(
             f"rank {idle.rank} idled the most beyond its plan, {times.text(idle.idle_measured)} for "
             f"{times.text(idle.idle_planned)}"
         )
-    text = "; ".join(said)
+    text = "; ".join(clauses)
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def _alike(one: RankDifference, other: RankDifference, found: Diff) -> bool:
-    """Whether two ranks were busy for as long as each other, in the plan and in the run."""
-    least = _least(found)
+def _alike(one: RankDifference, other: RankDifference, diff: Diff) -> bool:
+    """Return whether two ranks were busy for the same time, in the plan and in the run."""
+    least = _least(diff)
     planned, measured = one.busy_planned - other.busy_planned, one.busy_measured - other.busy_measured
     return abs(planned) <= least and abs(measured) <= least
 
 
-def _order(found: Diff) -> str:
-    departure, times = found.departure, whole_times(found)
+def _order(diff: Diff) -> str:
+    departure, times = diff.departure, whole_times(diff)
     if departure is None:
         return "The ops ran in the planned order, and waited for what they were planned to wait for."
     where = f"{departure.op} on rank {departure.rank}, at {times.text(departure.start)}"
@@ -198,22 +198,22 @@ def _order(found: Diff) -> str:
     )
 
 
-def _advice(found: Diff) -> str:
-    """How to plan on what the run took, where that is worth it."""
-    if found.measured.source != "measured" or not (found.notes or abs(found.change) >= WORTH_MENDING):
+def _advice(diff: Diff) -> str:
+    """Return advice on planning with the run's costs, if that is worth it."""
+    if diff.measured.source != "measured" or not (diff.notes or abs(diff.change) >= WORTH_MENDING):
         return ""
-    source = shlex.quote(found.measured_from) if found.measured_from else "RUN"
-    far = bool(found.whole_kinds) and (
-        min(each.least for each in found.whole_kinds) > 2 or max(each.most for each in found.whole_kinds) < 0.5
+    source = shlex.quote(diff.measured_from) if diff.measured_from else "RUN"
+    far = bool(diff.whole_kinds) and (
+        min(kind.least for kind in diff.whole_kinds) > 2 or max(kind.most for kind in diff.whole_kinds) < 0.5
     )
     first = "The planned times are hardly those of this model and machine. " if far else ""
-    if any("times are assumed" in note for note in found.notes):
+    if any("times are assumed" in note for note in diff.notes):
         first = "The planned times were assumed. "
     return f"{first}To plan on what the run took: pipeplan profile --from {source} -o costs.yaml"
 
 
-def _least(found: Diff) -> float:
-    return NOTHING * found.planned_makespan
+def _least(diff: Diff) -> float:
+    return NOTHING * diff.planned_makespan
 
 
 def _longer(share: float) -> str:

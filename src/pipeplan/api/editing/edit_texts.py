@@ -18,7 +18,7 @@ from pipeplan.model import Columns, Op, Placement, Schedule, counted, from_ops, 
 from pipeplan.records import Record
 
 MOST_FLAWS = 20
-"""How many flaws are told; more of them help nobody."""
+"""Maximum number of reported flaws."""
 
 _LONGEST_WORD = 40
 
@@ -42,7 +42,7 @@ class EditedShape(Record, frozen=True):
 
     @cached_property
     def placement(self) -> Placement:
-        """Where the stages are. Raises ShapeError where they cannot be there."""
+        """Return the placement of the stages. Raises ShapeError for an impossible one."""
         return Placement.of(*self.rank_of)
 
     def in_words(self) -> str:
@@ -122,13 +122,13 @@ class EditText:
 
     def own_shape(self) -> EditedShape:
         """The shape that its numbers say. Raises InvalidScheduleError where they say none."""
-        found = [list(ops) for ops in self.ops]
+        rows = [list(ops) for ops in self.ops]
         microbatches = 1 + max((int(ops.microbatch.max(initial=0)) for ops in self.ops), default=0)
         slices = 1 + max((int(ops.slice.max(initial=0)) for ops in self.ops), default=0)
-        return EditedShape(infer_placement(found, microbatches).rank_of, microbatches, slices)
+        return EditedShape(infer_placement(rows, microbatches).rank_of, microbatches, slices)
 
     def flaws_of(self, problems: Iterable[Finding], schedule: Schedule) -> list[Flaw]:
-        """What a check has found, with the words at fault."""
+        """Result of a check, with the words at fault."""
         return [
             Flaw(
                 problem.rule,

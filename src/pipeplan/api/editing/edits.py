@@ -163,7 +163,7 @@ def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -
 
 
 def change_in_words(before: Result, after: Result) -> str:
-    """What an edit has changed, and because of which op: ``+0.4 (+1.2%): rank 2 now waits for 3B0 ...``."""
+    """Return the effect of an edit, and the op that causes it: ``+0.4 (+1.2%): rank 2 now waits for 3B0 ...``."""
     if EditedShape.of(before.schedule) != EditedShape.of(after.schedule):
         return "It has another shape than before, so its makespan is that of other work."
     difference = after.makespan - before.makespan
@@ -172,9 +172,9 @@ def change_in_words(before: Result, after: Result) -> str:
         return "The makespan stays as it was."
     slower, faster = (after, before) if difference > 0 else (before, after)
     sign = "+" if difference > 0 else ""
-    said = f"{sign}{times.text(difference)} ({change(difference / before.makespan)})"
+    sentence = f"{sign}{times.text(difference)} ({change(difference / before.makespan)})"
     cause = cause_of_delay(slower.timeline, faster.timeline, after.costs)
-    return f"{said}." if cause is None else f"{said}, because {_because(cause, times, slows=difference > 0)}."
+    return f"{sentence}." if cause is None else f"{sentence}, because {_because(cause, times, slows=difference > 0)}."
 
 
 def _because(cause: Cause, times: Times, *, slows: bool) -> str:

@@ -1,4 +1,4 @@
-"""How far a schedule gets that is not right: what runs, where each rank stops, and what it waits for."""
+"""Partial run of an invalid schedule: the ops that run, where each rank stops, and what it waits for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipeplan.simulation import simulate as simulate_schedule
 
 
 class Waiting(Record, frozen=True, kw_only=True):
-    """Where a rank stops: its first op that never runs, the words of that op, and in a sentence what it waits for."""
+    """Place where a rank stops: its first op that never runs, that op's words, and a sentence on what it waits for."""
 
     rank: int
     position: int
@@ -53,14 +53,14 @@ class StoppedRun(Record, frozen=True, kw_only=True, eq=False):
     """Which ops run, shape (ops,)."""
 
     def view(self) -> View:
-        """What a picture shows."""
+        """Return the view of a picture."""
         return view_of(self.timeline)
 
 
 def stopped_run(
     schedule: Schedule, settings: Settings, wrong: Sequence[Finding], place_of: Callable[[int], Place]
 ) -> StoppedRun | None:
-    """How far a schedule gets; None where that cannot be said, as of one that is hardly there.
+    """Return the partial run of an invalid schedule; None if too much of it is missing.
 
     Parameters
     ----------
@@ -96,7 +96,9 @@ def stopped_run(
 def _blocked(schedule: Schedule, needs: Dependencies, wrong: Sequence[Finding]) -> Bools:
     """The ops that can never run, whatever other ranks do."""
     blocked = np.zeros(len(schedule), np.bool_)
-    at_fault = [each.position for each in wrong if each.position is not None and each.rule not in _OF_SEVERAL]
+    at_fault = [
+        finding.position for finding in wrong if finding.position is not None and finding.rule not in _OF_SEVERAL
+    ]
     blocked[at_fault] = True
     position = np.arange(len(schedule), dtype=np.int32)
     for sources in needs.all:

@@ -1,1 +1,1 @@
-"""What a schedule's idle time comes from, and what would help."""
+"""Explanations of a schedule's idle time, and remedies."""

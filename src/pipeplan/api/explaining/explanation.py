@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pipeplan.formats import Content, Format
 
 MOST_STAGES = 4
-"""How many stages of the critical path are named."""
+"""Maximum number of listed stages of the critical path."""
 
 _WINDOWS = {
     "first": "to the first backward",
@@ -66,7 +66,7 @@ class WindowRecord(Record, frozen=True, kw_only=True):
 
 
 class Reasons(Record, frozen=True, kw_only=True):
-    """Why ranks idle, and how long each: a list by rank for each reason. Then what would help, in figures and in words."""
+    """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words."""
 
     reasons: dict[str, list[float]]
     longest_waits: tuple[Wait | None, ...]
@@ -133,12 +133,12 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """How long a microbatch takes, then how long each rank idles and for what; of many ranks, of those that say most."""
+        """Time per microbatch, then idle time and its causes of each rank; of many ranks, only of the most telling ones."""
         return self.explain.sentences
 
     @property
     def advice(self) -> str:
-        """What to do next, in a sentence; empty for a timeline that has its times already."""
+        """Recommended next step, in a sentence; empty for a timeline that has its times already."""
         return self.explain.advice
 
     def views(self) -> Sequence[View]:
@@ -216,12 +216,12 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Set
 
 def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     """See :func:`explain`."""
-    found = opened(source)
-    result = timed(found, settings, called=label(source))
-    stands = isinstance(found, Timeline) and result.timeline is found
-    meant = found.schedule if isinstance(found, Timeline) else found
+    opened_source = opened(source)
+    result = timed(opened_source, settings, called=label(source))
+    stands = isinstance(opened_source, Timeline) and result.timeline is opened_source
+    order = opened_source.schedule if isinstance(opened_source, Timeline) else opened_source
     idle, path = result.idle_times(), critical_path(result.timeline, result.costs)
-    what_ifs = () if stands else remedies(meant, settings, result)
+    what_ifs = () if stands else remedies(order, settings, result)
     totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle)
     times = _times(result, what_ifs)
     windows, trips = result.windows, result.bound.round_trips
@@ -239,14 +239,14 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
         windows=[
             WindowRecord(
                 rank=None if trips is None else trips.rank,
-                kind=each.window.kind,
-                start=each.start,
-                end=each.end,
-                idle=each.idle,
-                least_length=each.window.length,
-                least_idle=each.window.idle,
+                kind=window.window.kind,
+                start=window.start,
+                end=window.end,
+                idle=window.idle,
+                least_length=window.window.length,
+                least_idle=window.window.idle,
             )
-            for each in windows
+            for window in windows
         ],
         what_ifs=what_ifs,
         sentences=sentences_of(result, totals, waits, windows, times),
@@ -310,8 +310,10 @@ def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
 def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) -> Part:
     """Beside what is now: the step, its time for each microbatch, and what the fullest rank holds."""
     in_bytes = helping[0].peak_bytes is not None
-    each = Times.of([explanation.per_microbatch, *(what.per_microbatch for what in helping)], explanation.time_unit)
-    units = [f"\n({form.unit})" if form.unit else "" for form in (times, each)]
+    share_times = Times.of(
+        [explanation.per_microbatch, *(what.per_microbatch for what in helping)], explanation.time_unit
+    )
+    units = [f"\n({form.unit})" if form.unit else "" for form in (times, share_times)]
     peak = "peak\nmemory" if in_bytes else "peak\nact."
     step, share_of_step = f"makespan{units[0]}", f"a microbatch{units[1]}"
     table = columns("what would help", step, share_of_step, "change", peak, padding=1, least=(step, peak))
@@ -319,11 +321,13 @@ def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) 
     peaks = (sizes if in_bytes else activations_of)([now, *(what.peak for what in helping)])
     mark = "" if explanation.fits else " !"
     table.add_row(
-        f"(now){mark}", times.number(explanation.makespan), each.number(explanation.per_microbatch), "", peaks[0]
+        f"(now){mark}", times.number(explanation.makespan), share_times.number(explanation.per_microbatch), "", peaks[0]
     )
     for what, held in zip(helping, peaks[1:], strict=True):
         share = round_off(what.per_microbatch) / round_off(explanation.per_microbatch) - 1
-        table.add_row(what.change, times.number(what.makespan), each.number(what.per_microbatch), change(share), held)
+        table.add_row(
+            what.change, times.number(what.makespan), share_times.number(what.per_microbatch), change(share), held
+        )
     return table
 
 
@@ -331,15 +335,15 @@ def _windows(windows: Sequence[LocatedWindow], times: Times) -> Part:
     """A row for windows of a kind, with the least and the most of them."""
     unit = f" ({times.unit})" if times.unit else ""
     table = columns("windows", f"between{unit}", "long,\nat least", "idle,\nat least", "idle\nhere", padding=1)
-    for kind, found in groupby(windows, key=lambda each: each.window.kind):
-        alike = list(found)
+    for kind, group in groupby(windows, key=lambda window: window.window.kind):
+        alike = list(group)
         title = _WINDOWS[kind] if len(alike) == 1 else counted(len(alike), _WINDOWS[kind])
         table.add_row(
             title,
             f"{times.number(alike[0].start)} to {times.number(alike[-1].end)}",
             times.number(alike[0].window.length),
             times.number(alike[0].window.idle),
-            _range([each.idle for each in alike], times),
+            _range([window.idle for window in alike], times),
         )
     return table
 

@@ -1,4 +1,4 @@
-"""What would help a schedule: other costs, other schedules, chunks, microbatches, memory. Simulated, not guessed."""
+"""Remedies for a schedule: other costs, schedules, chunks, microbatches or memory, each simulated."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Remedy(Record, frozen=True, kw_only=True):
 
     @property
     def peak(self) -> float:
-        """What the fullest rank holds: bytes where they are known, else activations."""
+        """Peak memory of the fullest rank: bytes if they are known, else activations."""
         return self.peak_activation if self.peak_bytes is None else self.peak_bytes
 
 
-def remedies(meant: str | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
-    """What was tried, the best first: within the memory limit, and the shortest for each microbatch.
+def remedies(source: str | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
+    """Return all simulated changes, the best first: those within the memory limit, by time per microbatch.
 
     Parameters
     ----------
@@ -80,11 +80,13 @@ def remedies(meant: str | Schedule, settings: Settings, result: Result) -> tuple
     settings
         That it was simulated on.
     """
-    found = [*_costs(settings, result)]
-    if isinstance(meant, str):
-        found += _same_strategy(strategy(meant), settings, result)
-    found += _other_schedules(settings, result)
-    return tuple(sorted(found, key=lambda each: (not each.fits, round_off(each.per_microbatch), each.peak)))
+    candidates = [*_costs(settings, result)]
+    if isinstance(source, str):
+        candidates += _same_strategy(strategy(source), settings, result)
+    candidates += _other_schedules(settings, result)
+    return tuple(
+        sorted(candidates, key=lambda remedy: (not remedy.fits, round_off(remedy.per_microbatch), remedy.peak))
+    )
 
 
 def round_off(value: float) -> float:
@@ -116,29 +118,29 @@ def _costs(settings: Settings, result: Result) -> Iterator[Remedy]:
         yield _remedy(what.change, "costs", result, result, makespan=what.makespan)
 
 
-def _same_strategy(found: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:
+def _same_strategy(own: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:
     """The same strategy with one more microbatch, or the fewest more that it takes, and in other ways."""
     for more in (1, 2):
-        grown = _tried(found.name, replace(settings, microbatches=result.schedule.microbatches + more))
+        grown = _tried(own.name, replace(settings, microbatches=result.schedule.microbatches + more))
         if grown is not None:
             yield _remedy(counted(more, "more microbatch"), "microbatches", grown, result)
             break
-    for kind, words, changed in _ways(found, settings, result):
-        tried = _tried(found.name, changed)
+    for kind, words, changed in _ways(own, settings, result):
+        tried = _tried(own.name, changed)
         if tried is not None:
             yield _remedy(words, kind, tried, result)
 
 
-def _ways(found: Strategy, settings: Settings, result: Result) -> Iterator[tuple[RemedyKind, str, Settings]]:
+def _ways(own: Strategy, settings: Settings, result: Result) -> Iterator[tuple[RemedyKind, str, Settings]]:
     """Twice the microbatches, other chunks, and where memory is short less of it or more."""
     microbatches, chunks = result.schedule.microbatches, result.schedule.placement.chunks
     if microbatches > 1:  # Twice one is one more, which is tried as that.
         yield "microbatches", f"{2 * microbatches} microbatches", replace(settings, microbatches=2 * microbatches)
-    if not found.fixed_chunks:
+    if not own.fixed_chunks:
         for other in (2 * chunks, chunks // 2):
             if other:
                 yield "chunks", f"{counted(other, 'chunk')} a rank", replace(settings, chunks=other, stages=None)
-    if result.limits is not None and found.looks_at_costs:
+    if result.limits is not None and own.looks_at_costs:
         yield "memory", "no memory limit", replace(settings, memory_limit=None)
     if not result.fits and microbatches > 1:
         yield (
@@ -160,41 +162,41 @@ def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
     """The best of the other strategies on the same ranks, microbatches and costs, which are shorter or within the limit."""
     schedule = result.schedule
     settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None, variant=None)
-    spent, found = 0, []
+    spent, others = 0, []
     for name, work in _promising(settings, result.name):
         if spent + work > MOST_WORK:
             continue
         spent += work
         tried = _tried(name, settings_for(name, settings))
         if tried is not None and (tried.fits or not result.fits):
-            found.append(tried)
+            others.append(tried)
     shorter = [
-        each for each in found if each.fits > result.fits or round_off(each.makespan) < round_off(result.makespan)
+        other for other in others if other.fits > result.fits or round_off(other.makespan) < round_off(result.makespan)
     ]
-    for each in _undominated(shorter)[:MOST_SCHEDULES]:
-        yield _remedy(each.name, "schedule", each, result)
+    for other in _undominated(shorter)[:MOST_SCHEDULES]:
+        yield _remedy(other.name, "schedule", other, result)
 
 
 def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:
     """The other strategies that take the shape, with the work of trying each: the least idle time promised first."""
     promised = []
-    for name, each in STRATEGIES.items():
+    for name, candidate in STRATEGIES.items():
         try:
-            shape = shape_of(each, settings_for(name, settings))
+            shape = shape_of(candidate, settings_for(name, settings))
         except PipeplanError:
             continue
         if name != besides:
-            work = work_of(3 * shape.forwards, each)
-            promised.append((each.looks_at_costs, each.bubble.value(shape), name, work))
-    return [(name, work) for _, _, name, work in sorted(promised, key=lambda each: each[:2])]
+            work = work_of(3 * shape.forwards, candidate)
+            promised.append((candidate.looks_at_costs, candidate.bubble.value(shape), name, work))
+    return [(name, work) for _, _, name, work in sorted(promised, key=lambda candidate: candidate[:2])]
 
 
-def _undominated(found: Sequence[Result]) -> list[Result]:
+def _undominated(results: Sequence[Result]) -> list[Result]:
     """Those of which no other is as short and needs as little memory, the shortest first."""
     kept: list[Result] = []
-    for each in sorted(found, key=lambda each: (not each.fits, round_off(each.makespan), peak_of(each))):
-        if all(peak_of(each) < peak_of(other) * (1 - tolerances.MEMORY) for other in kept):
-            kept.append(each)
+    for result in sorted(results, key=lambda result: (not result.fits, round_off(result.makespan), peak_of(result))):
+        if all(peak_of(result) < peak_of(other) * (1 - tolerances.MEMORY) for other in kept):
+            kept.append(result)
     return kept
 
 

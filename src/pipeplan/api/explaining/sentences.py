@@ -37,7 +37,7 @@ _ARRIVES = {
 
 
 _AT_HAND = ("schedule", "chunks", "recomputation", "offload")
-"""What changes neither the model, nor the batch, nor the machine, and is within its memory."""
+"""Kinds of remedies that keep the model, the batch and the machine, and stay within its memory."""
 
 
 def sentences_of(
@@ -63,8 +63,8 @@ def sentences_of(
 def _heading(result: Result, times: Times) -> str:
     name = f"{result.name or 'a run'}, measured" if result.timeline.source == "measured" else result.name
     per_microbatch = result.makespan / result.microbatches
-    each = Times.of([per_microbatch], result.time_unit).text(per_microbatch)
-    shared = f", {each} each" if result.microbatches > 1 else ""
+    share = Times.of([per_microbatch], result.time_unit).text(per_microbatch)
+    shared = f", {share} each" if result.microbatches > 1 else ""
     number, idle = counted(result.microbatches, "microbatch"), percent(result.bubble.idle_over_total)
     return f"{name}: {times.text(result.makespan)} for {number}{shared}; its ranks idle {idle} of that time"
 
@@ -81,9 +81,10 @@ def _sentence(timeline: Timeline, rank: int, totals: Floats, wait: Wait | None, 
     if not reasons:
         return f"Rank {rank} never idles."
     parts = times.parts(map(float, totals))  # In the order of the table: the same time is the same number there.
-    told = ", ".join(f"{parts[reason]} {_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
-    said = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({percent(idle / timeline.makespan)})"
-    return f"{said}: {told or 'in gaps too short to show'}.{'' if wait is None else _longest(wait, times)}"
+    causes = ", ".join(f"{parts[reason]} {_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
+    share = percent(idle / timeline.makespan)
+    sentence = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({share})"
+    return f"{sentence}: {causes or 'in gaps too short to show'}.{'' if wait is None else _longest(wait, times)}"
 
 
 def _longest(wait: Wait, times: Times) -> str:
@@ -109,7 +110,7 @@ def bound_sentences(result: Result, windows: Sequence[LocatedWindow], times: Tim
     trips = bound.round_trips
     if trips is None or not windows:
         return
-    idle = sum(each.idle for each in windows)
+    idle = sum(window.idle for window in windows)
     schedule = result.schedule
     costs = result.costs.occupied(schedule.placement, schedule.slices)
     shorter = costs.overlap is not None or bool((costs.backward < costs.backward_input + costs.backward_weight).any())
@@ -145,11 +146,10 @@ def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
     else:
         first = f"No order of ops on this placement is shorter than {times.text(result.makespan)}"
         later = [_if_possible(result, what) for what in (larger, costs) if what is not None]
-    return f"{first}{''.join(f'; {each}' for each in later)}."
+    return f"{first}{''.join(f'; {clause}' for clause in later)}."
 
 
 def _done(what: Remedy) -> str:
-    """What a person does."""
     if what.kind == "schedule":
         return f"train with {what.change}"
     if what.kind == "chunks":
@@ -172,6 +172,6 @@ def _if_possible(result: Result, what: Remedy) -> str:
     """Return the gain of a change that is not at hand for everybody."""
     now = result.makespan / result.microbatches
     share = change(what.per_microbatch / now - 1)
-    each = Times.of([what.per_microbatch, now], result.time_unit)
-    words = f"with {what.change} a microbatch takes {each.text(what.per_microbatch)} in place of "
-    return f"{words}{each.text(now)} ({share})"
+    times = Times.of([what.per_microbatch, now], result.time_unit)
+    words = f"with {what.change} a microbatch takes {times.text(what.per_microbatch)} in place of "
+    return f"{words}{times.text(now)} ({share})"

@@ -59,10 +59,10 @@ class _Gap:
 def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...]:
     """The longest one of each rank, the first of several; None where it never waits between its first and its last op."""
     timeline = timed_only(timeline)
-    found = [*_longest_gaps(timeline, idle)]
-    sources = _sources(timeline, idle, found)
+    gaps = [*_longest_gaps(timeline, idle)]
+    sources = _sources(timeline, idle, gaps)
     longest: list[Wait | None] = [None] * timeline.schedule.ranks
-    for gap, source in zip(found, sources, strict=True):
+    for gap, source in zip(gaps, sources, strict=True):
         longest[gap.rank] = Wait(
             rank=gap.rank, start=gap.start, end=gap.end, notation=str(timeline.schedule.op(gap.op)), source=source
         )
@@ -70,15 +70,14 @@ def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...
 
 
 def _longest_gaps(timeline: Timeline, idle: IdleTimes) -> Iterator[_Gap]:
-    """Of the ranks that have one."""
-    found, waits = idle.stretches, idle.waits
-    start = found.start.copy()
+    stretches, waits = idle.stretches, idle.waits
+    start = stretches.start.copy()
     start[waits] += idle.spent.start_up  # Before anything had started it is not waited for.
-    waiting = found.reason == Reason.MEMORY
+    waiting = stretches.reason == Reason.MEMORY
     waiting[waits] = idle.spent.nearest >= 0
     chosen = np.flatnonzero(waiting)
     ranks = np.arange(timeline.schedule.ranks + 1)
-    for rank, (begin, stop) in enumerate(pairwise(np.searchsorted(found.rank[chosen], ranks).tolist())):
+    for rank, (begin, stop) in enumerate(pairwise(np.searchsorted(stretches.rank[chosen], ranks).tolist())):
         here = chosen[begin:stop]
         gap = _longest(timeline, idle, rank, here, start[here]) if len(here) else None
         if gap is not None:
@@ -86,7 +85,7 @@ def _longest_gaps(timeline: Timeline, idle: IdleTimes) -> Iterator[_Gap]:
 
 
 def _longest(timeline: Timeline, idle: IdleTimes, rank: int, here: Ints, start: Floats) -> _Gap | None:
-    """Of the stretches of one rank, which are these, in the order of time; from ``start`` on something is waited for."""
+    """Return the longest stretch of one rank, from its stretches in the order of time; a wait begins at ``start``."""
     rounding, end = tolerances.ROUNDING * timeline.makespan, idle.stretches.end[here]
     first = np.append(0, 1 + np.flatnonzero(start[1:] > end[:-1] + rounding))
     last = np.append(first[1:], len(here)) - 1

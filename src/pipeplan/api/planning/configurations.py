@@ -28,13 +28,12 @@ from pipeplan.trainers import TRAINERS
 from pipeplan.workload import ModelShape, from_dict, known_model, model, read_config, short_form
 
 MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
-"""Of files with a model."""
 
 _QUESTION = ("model", "cluster", "global_batch", "sequence")
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
 
 
-def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
+def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
     """A model's shape: a preset's name, a file or a folder with a config.json, what that holds, or the keys of a shape.
 
     Parameters
@@ -49,11 +48,11 @@ def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
     InputError
         For a file that cannot be read, and for what is no model that is known.
     """
-    if isinstance(said, ModelShape):
-        return said
-    if isinstance(said, Mapping):
-        return read_config(said) if {"architectures", "model_type"} & said.keys() else from_dict(said)
-    text = str(said)
+    if isinstance(source, ModelShape):
+        return source
+    if isinstance(source, Mapping):
+        return read_config(source) if {"architectures", "model_type"} & source.keys() else from_dict(source)
+    text = str(source)
     if (
         folder is not None
         and known_model(text) is None
@@ -67,13 +66,13 @@ def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
     return model(text)
 
 
-def cluster_of(said: Any, folder: Path | None = Path()) -> Cluster:
+def cluster_of(source: Any, folder: Path | None = Path()) -> Cluster:
     """A cluster: ``GPU:PER_NODExNODES``, a file, or its keys. Raises what :func:`pipeplan.hardware.cluster` does."""
-    if isinstance(said, Cluster):
-        return said
-    if isinstance(said, Mapping):
-        return cluster_from(dict(said), "the cluster")
-    text = str(said)
+    if isinstance(source, Cluster):
+        return source
+    if isinstance(source, Mapping):
+        return cluster_from(dict(source), "the cluster")
+    text = str(source)
     if not text.lower().endswith(MODEL_ENDINGS):
         return cluster(text)
     if folder is None:
@@ -86,7 +85,7 @@ def cluster_of(said: Any, folder: Path | None = Path()) -> Cluster:
 def read_configuration(
     document: Mapping[str, Any], folder: Path | None = Path()
 ) -> tuple[ModelShape, Cluster, Configuration]:
-    """What is trained, on what, and how, from the keys of a configuration file.
+    """Return the model, the cluster and the configuration that the keys of a configuration file describe.
 
     Parameters
     ----------
@@ -99,34 +98,42 @@ def read_configuration(
     Raises
     ------
     UnknownNameError
-        For a key that nobody knows; says the nearest.
+        For an unknown key; the message suggests the nearest one.
     InputError
         For a key that is missing, and a value that cannot be.
     """
     missing = [name for name in _QUESTION if document.get(name) is None]
     if missing:
         raise InputError(f"a configuration needs {', '.join(missing)}", field=missing[0])
-    said = {name: value for name, value in document.items() if value is not None and name not in _QUESTION}
+    values = {name: value for name, value in document.items() if value is not None and name not in _QUESTION}
     shape, machines = model_of(document["model"], folder), cluster_of(document["cluster"], folder)
-    asked: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
-    by_stage = said.pop("recompute_by_stage", None)
-    offload = said.pop("offload", 0.0)
-    chosen = _chosen(said)
+    counts: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
+    by_stage = values.pop("recompute_by_stage", None)
+    offload = values.pop("offload", 0.0)
+    chosen = _chosen(values)
     if by_stage is not None:
-        chosen["recompute_by_stage"] = tuple(_one("recompute", each) for each in _list("recompute_by_stage", by_stage))
+        chosen["recompute_by_stage"] = tuple(
+            _one("recompute", modules) for modules in _list("recompute_by_stage", by_stage)
+        )
     chosen["offload"] = (
-        tuple(_one("offload", each) for each in offload) if isinstance(offload, list) else _one("offload", offload)
+        tuple(_one("offload", modules) for modules in offload)
+        if isinstance(offload, list)
+        else _one("offload", offload)
     )
-    found = Configuration(**asked, **chosen)
-    return shape, machines, found if "data" in chosen else replace(found, data=_replicas(machines, found))
+    configuration = Configuration(**counts, **chosen)
+    return (
+        shape,
+        machines,
+        configuration if "data" in chosen else replace(configuration, data=_replicas(machines, configuration)),
+    )
 
 
-def _chosen(said: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name for choice in _CHOSEN for name in (choice.field, *choice.names)}
+def _chosen(values: Mapping[str, Any]) -> dict[str, Any]:
+    names = {name for choice in _CHOSEN for name in (choice.field, *choice.names)}
     chosen: dict[str, Any] = {}
-    for name, value in said.items():
-        if name not in known:
-            raise UnknownNameError("key of a configuration:", str(name), [*_QUESTION, *known], field=str(name))
+    for name, value in values.items():
+        if name not in names:
+            raise UnknownNameError("key of a configuration:", str(name), [*_QUESTION, *names], field=str(name))
         field = next(choice.field for choice in _CHOSEN if name in (choice.field, *choice.names))
         if field in chosen:
             raise InputError(f"{short_name(field)} is given twice", field=str(name))
@@ -157,34 +164,35 @@ def _list(name: str, value: Any) -> list[Any]:
     return value
 
 
-def _replicas(machines: Cluster, found: Configuration) -> int:
+def _replicas(machines: Cluster, configuration: Configuration) -> int:
     """Return the replicas that fill the cluster."""
-    one = found.tensor * found.pipeline * found.context
+    tensor, pipeline, context = configuration.tensor, configuration.pipeline, configuration.context
+    one = tensor * pipeline * context
     if machines.gpus % one:
         raise InputError(
-            f"tp {found.tensor} x pp {found.pipeline} x cp {found.context} = {one} does not divide {machines.gpus} GPUs: "
-            "say dp, or other degrees",
+            f"tp {tensor} x pp {pipeline} x cp {context} = {one} does not divide {machines.gpus} GPUs: "
+            "set dp, or other degrees",
             field="dp",
         )
     return machines.gpus // one
 
 
-def configuration_document(shape: ModelShape, machines: Cluster, found: Configuration) -> dict[str, Any]:
+def configuration_document(shape: ModelShape, machines: Cluster, configuration: Configuration) -> dict[str, Any]:
     """The keys of a configuration file, of which :func:`read_configuration` makes the same; what is usual is left out."""
     usual = {field.name: field.default for field in fields(Configuration)}
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "model": _model_document(shape),
         "cluster": _cluster_document(machines),
-        "global_batch": found.global_batch,
-        "sequence": found.sequence,
+        "global_batch": configuration.global_batch,
+        "sequence": configuration.sequence,
     }
     for choice in _CHOSEN:
-        value = getattr(found, choice.field)
+        value = getattr(configuration, choice.field)
         if value != usual[choice.field] or choice.field == "data":
-            said[short_name(choice.field)] = _plain(choice.field, value)
-    if found.recompute_by_stage is not None:
-        said["recompute_by_stage"] = [written("recompute", each) for each in found.recompute_by_stage]
-    return said
+            document[short_name(choice.field)] = _plain(choice.field, value)
+    if configuration.recompute_by_stage is not None:
+        document["recompute_by_stage"] = [written("recompute", modules) for modules in configuration.recompute_by_stage]
+    return document
 
 
 def _model_document(shape: ModelShape) -> Any:
@@ -232,18 +240,18 @@ _DEGREES = (
 
 def degrees_in_words(configuration: Configuration) -> str:
     """The degrees that are more than one: ``tp8 pp4 dp2``."""
-    said = [f"{short}{getattr(configuration, name)}" for name, short in _DEGREES if getattr(configuration, name) > 1]
-    return " ".join(said) or "one GPU"
+    degrees = [f"{short}{getattr(configuration, name)}" for name, short in _DEGREES if getattr(configuration, name) > 1]
+    return " ".join(degrees) or "one GPU"
 
 
 def recompute_in_words(configuration: Configuration) -> str:
-    """What is computed again or moved to the host: ``none``, ``full``, ``core_attn+mlp``, ``full on 3 of 8 stages``."""
+    """Return the recomputed modules in words: ``none``, ``full``, ``core_attn+mlp``, ``full on 3 of 8 stages``."""
     by_stage = configuration.recompute_by_stage
     if by_stage is None or len(set(by_stage)) == 1:
         modules = configuration.recompute if by_stage is None else by_stage[0]
-        said = "+".join(modules) or "none"
+        words = "+".join(modules) or "none"
     else:
-        said = ", ".join(
+        words = ", ".join(
             f"{'+'.join(modules)} on {by_stage.count(modules)} of {len(by_stage)} stages"
             for modules in dict.fromkeys(by_stage)
             if modules
@@ -251,7 +259,7 @@ def recompute_in_words(configuration: Configuration) -> str:
     moved = configuration.offload
     share = max(moved, default=0.0) if isinstance(moved, tuple) else moved
     moves = f"{share:.0%} offloaded"
-    return said if not share else moves if said in ("", "none") else f"{said}, {moves}"
+    return words if not share else moves if words in ("", "none") else f"{words}, {moves}"
 
 
 def in_words(configuration: Configuration) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StepBreakdown(Record, frozen=True, kw_only=True):
-    """Where a step's time goes, in seconds: what adds up to it."""
+    """Parts of a step's time, in seconds, which add up to it."""
 
     compute_s: float
     recompute_s: float
@@ -38,7 +38,7 @@ class StepBreakdown(Record, frozen=True, kw_only=True):
 
 
 class MemoryBreakdown(Record, frozen=True, kw_only=True):
-    """Where a rank's memory goes, in GiB: what adds up to its peak."""
+    """Parts of a rank's peak memory, in GiB, which add up to it."""
 
     weights: float
     gradients: float
@@ -84,37 +84,38 @@ class EstimateRecord(Record, frozen=True, kw_only=True):
     configuration: ConfigurationRecord
 
 
-def figures_of(found: Estimate) -> dict[str, Any]:
+def figures_of(estimate: Estimate) -> dict[str, Any]:
     """Return the fields of an :class:`EstimateRecord`."""
-    by_rank = tuple(rank.total / GIBIBYTE for rank in found.memory)
-    bar, chosen = found.error_bar, found.configuration
+    by_rank = tuple(rank.total / GIBIBYTE for rank in estimate.memory)
+    bar, chosen = estimate.error_bar, estimate.configuration
     return {
-        "step_time_s": found.step_time,
+        "step_time_s": estimate.step_time,
         "peak_memory_gib": max(by_rank),
         "peak_memory_by_rank_gib": by_rank,
-        "breakdown": StepBreakdown(**{f"{name}_s": value for name, value in asdict(found.time).items()}),
+        "breakdown": StepBreakdown(**{f"{name}_s": value for name, value in asdict(estimate.time).items()}),
         "memory_breakdown_by_rank_gib": tuple(
-            MemoryBreakdown(**{name: value / GIBIBYTE for name, value in asdict(rank).items()}) for rank in found.memory
+            MemoryBreakdown(**{name: value / GIBIBYTE for name, value in asdict(rank).items()})
+            for rank in estimate.memory
         ),
-        "tokens_per_s": found.tokens_per_second,
-        "flops": found.flops,
-        "mfu": found.mfu,
+        "tokens_per_s": estimate.tokens_per_second,
+        "flops": estimate.flops,
+        "mfu": estimate.mfu,
         "error_bar": None
         if bar is None
         else ErrorBarRecord(
             low=bar.low,
             high=bar.high,
-            step_time_s=(found.step_time * bar.low, found.step_time * bar.high),
+            step_time_s=(estimate.step_time * bar.low, estimate.step_time * bar.high),
             runs=bar.runs,
         ),
-        "costs_from": dict(found.costs_from),
-        "assumed": found.assumed,
+        "costs_from": dict(estimate.costs_from),
+        "assumed": estimate.assumed,
         "configuration": ConfigurationRecord(**asdict(chosen), gpus=chosen.gpus, microbatches=chosen.microbatches),
     }
 
 
 class MeasuredFigures(Record, frozen=True, kw_only=True):
-    """What a real run took, as far as its file says it."""
+    """Measured figures of a real run, as far as its file has them."""
 
     step_time_s: float | UnsetType = UNSET
     peak_memory_gib: float | UnsetType = UNSET
@@ -189,9 +190,9 @@ class EstimatedRow:
     @property
     def record(self) -> EstimatedRowRecord:
         """Its part of ``estimate --json``."""
-        found = self.estimate
-        figures = dict.fromkeys(_REFUSED) if found is None else figures_of(found)
-        assumed = (*self.assumed, *(() if found is None else found.assumed))
+        estimate = self.estimate
+        figures = dict.fromkeys(_REFUSED) if estimate is None else figures_of(estimate)
+        assumed = (*self.assumed, *(() if estimate is None else estimate.assumed))
         named: dict[str, Any] = {"id": self.id, "refused": self.refused, "assumed": tuple(dict.fromkeys(assumed))}
         if self.measured:
             named["measured"] = MeasuredFigures(**self.measured)
@@ -259,7 +260,7 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield from (line(f"{row.id}: {row.refused}", indent=2) for row in refused)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [each.to_dict() for each in self.records]
+        return [record.to_dict() for record in self.records]
 
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)
@@ -270,8 +271,8 @@ def _missing(id: str) -> EstimatedRow:
     raise KeyError(id)
 
 
-def _cells(row: EstimatedRow, found: Estimate, measured: bool) -> list[str]:
-    times, peaks = [figure(found.step_time)], [f"{found.peak_bytes / GIBIBYTE:.1f}"]
+def _cells(row: EstimatedRow, estimate: Estimate, measured: bool) -> list[str]:
+    times, peaks = [figure(estimate.step_time)], [f"{estimate.peak_bytes / GIBIBYTE:.1f}"]
     if measured:
         times += _beside(row.measured.get("step_time_s"), row.time_error)
         peaks += _beside(row.measured.get("peak_memory_gib"), row.memory_error)
@@ -305,16 +306,16 @@ def _mean(errors: Sequence[float]) -> tuple[str, str, str]:
 
 
 def _one(row: EstimatedRow) -> Iterator[RenderableType]:
-    found = row.estimate
-    if found is None:
+    estimate = row.estimate
+    if estimate is None:
         yield line(f"{row.id}: {row.refused}")
         return
-    yield line(f"{row.id}: {in_words(found.configuration)}", "bold")
+    yield line(f"{row.id}: {in_words(estimate.configuration)}", "bold")
     rows = [
-        ("step", step_in_words(found)),
-        ("tokens a second", f"{found.tokens_per_second:,.0f}"),
-        ("MFU", percent(found.mfu)),
-        ("peak memory", f"{found.peak_bytes / GIBIBYTE:.1f} GiB"),
+        ("step", step_in_words(estimate)),
+        ("tokens a second", f"{estimate.tokens_per_second:,.0f}"),
+        ("MFU", percent(estimate.mfu)),
+        ("peak memory", f"{estimate.peak_bytes / GIBIBYTE:.1f} GiB"),
     ]
     for name, value, error in (
         ("step, measured", row.measured.get("step_time_s"), row.time_error),
@@ -323,44 +324,44 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
         if value is not None and error is not None:
             rows.append((name, f"{figure(value)}; the prediction is off by {change(error)}"))
     yield facts(rows, above=1, below=1)
-    yield from estimate_parts(found)
-    for assumed in dict.fromkeys((*row.assumed, *found.assumed)):
+    yield from estimate_parts(estimate)
+    for assumed in dict.fromkeys((*row.assumed, *estimate.assumed)):
         yield line(f"assumed: {assumed}")
 
 
-def step_in_words(found: Estimate) -> str:
+def step_in_words(estimate: Estimate) -> str:
     """The step's time, with the error bar where there is one."""
-    bar = found.error_bar
+    bar = estimate.error_bar
     between = (
         ""
         if bar is None
-        else f" ({figure(found.step_time * bar.low)} to {figure(found.step_time * bar.high)} s likely)"
+        else f" ({figure(estimate.step_time * bar.low)} to {figure(estimate.step_time * bar.high)} s likely)"
     )
-    return f"{figure(found.step_time)} s{between}"
+    return f"{figure(estimate.step_time)} s{between}"
 
 
-def estimate_parts(found: Estimate, limit: float | None = None) -> Iterator[RenderableType]:
-    """Where the step's time goes, and what each rank's memory holds."""
-    yield _spent(found)
+def estimate_parts(estimate: Estimate, limit: float | None = None) -> Iterator[RenderableType]:
+    """Return the tables of the step's time and of each rank's memory."""
+    yield _spent(estimate)
     yield line()
-    yield _held(found, limit)
+    yield _held(estimate, limit)
     yield line()
 
 
-def _spent(found: Estimate) -> RenderableType:
+def _spent(estimate: Estimate) -> RenderableType:
     table = columns("the step's time", "s", "share", padding=1)
     # All with the digits of the step: what is nothing beside it is left out.
-    digits = len(figure(found.step_time).partition(".")[2])
-    for name, value in asdict(found.time).items():
+    digits = len(figure(estimate.step_time).partition(".")[2])
+    for name, value in asdict(estimate.time).items():
         if round(value, digits):
-            table.add_row(TIME_SHARES[name].title, f"{value:,.{digits}f}", percent(value / found.step_time))
+            table.add_row(TIME_SHARES[name].title, f"{value:,.{digits}f}", percent(value / estimate.step_time))
     return table
 
 
-def _held(found: Estimate, limit: float | None) -> RenderableType:
-    held = [asdict(rank) for rank in found.memory]
+def _held(estimate: Estimate, limit: float | None) -> RenderableType:
+    held = [asdict(rank) for rank in estimate.memory]
     used = _used(held, MEMORY_SHARES)
-    over = limit is not None and any(rank.total > limit for rank in found.memory)
+    over = limit is not None and any(rank.total > limit for rank in estimate.memory)
     heading = "rank, GiB" if not over else f"rank, GiB (! over {(limit or 0) / GIBIBYTE:.1f})"
     titles = [share.title.replace(" ", "\n") for share in used.values()]
     table = columns(heading, *titles, "total", least=titles[::-1])
@@ -368,7 +369,7 @@ def _held(found: Estimate, limit: float | None) -> RenderableType:
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
-        total = found.memory[rank].total
+        total = estimate.memory[rank].total
         mark = " !" if limit is not None and total > limit else ""
         parts = (f"{held[rank][name] / GIBIBYTE:.1f}" for name in used)
         table.add_row(f"{rank}{mark}", *parts, f"{total / GIBIBYTE:.1f}")

@@ -88,7 +88,7 @@ def estimated(
     if not isinstance(rows, list) or not rows:
         raise FormatError(f"{name}: 'rows' is a list of configurations, with one at least")
     count = 1 if len(rows) < FEW else usable_cores() if options.workers is None else options.workers
-    found: dict[str, EstimatedRow] = {}
+    rows_by_place: dict[str, EstimatedRow] = {}
     for finished in sweep(
         partial(_estimated, folder=folder, calibration=factors),
         (SweepTask(str(place), _NumberedRow(place, row)) for place, row in enumerate(rows)),
@@ -99,12 +99,12 @@ def estimated(
         store=None if options.store is None else Path(options.store),
         progress=None if progress is None else partial(_tell, progress, len(rows)),
     ):
-        found[finished.key] = finished.required()
-    return Estimates.of([found[str(place)] for place in range(len(rows))])
+        rows_by_place[finished.key] = finished.required()
+    return Estimates.of([rows_by_place[str(place)] for place in range(len(rows))])
 
 
 def calibration_of(path: FilePath | None) -> Calibration | None:
-    """What was measured on one's own GPU. Raises InputError for a file that cannot be read."""
+    """Return the calibration in a file; None without a file. Raises InputError for a file that cannot be read."""
     return None if path is None else read_calibration(Path(path))
 
 
@@ -127,21 +127,21 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     return document, path.name, path.parent
 
 
-def _estimated(asked: _NumberedRow, *, folder: Path, calibration: Calibration | None) -> EstimatedRow:
+def _estimated(numbered: _NumberedRow, *, folder: Path, calibration: Calibration | None) -> EstimatedRow:
     """Return the estimate of a row, or why there is none."""
-    row = asked.document
+    row = numbered.document
     if isinstance(row, dict) and "parallel" not in row and "cluster" in row:
-        name = str(row.get("id", f"row {asked.place}"))
+        name = str(row.get("id", f"row {numbered.place}"))
         try:
             return _configured({key: value for key, value in row.items() if key != "id"}, name, folder, calibration)
         except PipeplanError as error:
             return EstimatedRow(id=name, refused=str(error))
-    return _published(row_from(row, asked.place), calibration)
+    return _published(row_from(row, numbered.place), calibration)
 
 
 def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Calibration | None) -> EstimatedRow:
-    found = estimate_one(*read_configuration(document, folder), calibration=calibration)
-    return EstimatedRow(id=name, estimate=found)
+    predicted = estimate_one(*read_configuration(document, folder), calibration=calibration)
+    return EstimatedRow(id=name, estimate=predicted)
 
 
 def _published(row: RunRow, calibration: Calibration | None) -> EstimatedRow:
@@ -153,9 +153,11 @@ def _published(row: RunRow, calibration: Calibration | None) -> EstimatedRow:
         "peak_memory_gib": None if row.measured.peak_bytes is None else row.measured.peak_bytes / GIBIBYTE,
     }
     try:
-        found = estimate_one(row.model, row.cluster, row.configuration, calibration=calibration, with_error_bar=False)
+        predicted = estimate_one(
+            row.model, row.cluster, row.configuration, calibration=calibration, with_error_bar=False
+        )
     except PipeplanError as error:
         return EstimatedRow(**named, refused=str(error))
     of_others = error_bar(row.model, row.cluster, row.configuration, without=row.id)
-    said = {name: value for name, value in measured.items() if value is not None}
-    return EstimatedRow(**named, estimate=replace(found, error_bar=of_others), measured=said)
+    figures = {name: value for name, value in measured.items() if value is not None}
+    return EstimatedRow(**named, estimate=replace(predicted, error_bar=of_others), measured=figures)

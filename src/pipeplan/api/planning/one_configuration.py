@@ -44,7 +44,7 @@ def simulated(
 
 
 class FlagsRecord(Record, frozen=True, kw_only=True):
-    """What to paste for one trainer, the files that it names, and what it cannot say."""
+    """Flags of one trainer, the files that they name, and warnings on what they cannot express."""
 
     text: str
     files: dict[str, str]
@@ -54,8 +54,8 @@ class FlagsRecord(Record, frozen=True, kw_only=True):
 def flags_record(flags: Mapping[str, TrainerSettings]) -> dict[str, FlagsRecord]:
     """Return flags by trainer."""
     return {
-        name: FlagsRecord(text=each.text, files=dict(each.files), warnings=each.warnings)
-        for name, each in flags.items()
+        name: FlagsRecord(text=settings.text, files=dict(settings.files), warnings=settings.warnings)
+        for name, settings in flags.items()
     }
 
 
@@ -103,8 +103,8 @@ def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Config
     """
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
     ranks = configuration.pipeline
-    found = estimate(model, cluster, configuration, with_error_bar=False)
-    held = max(rank.total - rank.activations for rank in found.memory)
+    predicted = estimate(model, cluster, configuration, with_error_bar=False)
+    held = max(rank.total - rank.activations for rank in predicted.memory)
 
     def mean(values: Any) -> float:
         return float(values.sum()) / ranks

@@ -21,7 +21,7 @@ ClusterLike = FilePath | Cluster
 """``GPU:PER_NODExNODES``, a file, or a cluster."""
 
 FixLike = Mapping[str, Any] | Sequence[str]
-"""What is decided: ``{"tp": 8, "pp": [4, 8]}``, or ``["tp=8", "pp=4,8"]``."""
+"""Fixed settings: ``{"tp": 8, "pp": [4, 8]}``, or ``["tp=8", "pp=4,8"]``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,9 +114,9 @@ def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:
         return
     table = columns("runner-up", "step (s)", "peak\n(GiB)", "lost because", padding=1, text_last=True)
     for runner in plan.runners_up:
-        found = runner.estimate
-        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}"
-        table.add_row(one_line(in_words(found.configuration)), *figures, one_line(runner.lost_because))
+        estimate = runner.estimate
+        figures = figure(estimate.step_time), f"{estimate.peak_bytes / GIBIBYTE:.1f}"
+        table.add_row(one_line(in_words(estimate.configuration)), *figures, one_line(runner.lost_because))
     yield table
     yield line()
 
@@ -126,9 +126,9 @@ def _front(plan: PlanResult) -> Iterator[RenderableType]:
         return
     table = columns("front: no other is better in both", "step (s)", "peak (GiB)", "MFU", padding=1)
     shown = _thinned(plan.front)
-    for found in shown:
-        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}", percent(found.mfu)
-        table.add_row(one_line(in_words(found.configuration)), *figures)
+    for estimate in shown:
+        figures = figure(estimate.step_time), f"{estimate.peak_bytes / GIBIBYTE:.1f}", percent(estimate.mfu)
+        table.add_row(one_line(in_words(estimate.configuration)), *figures)
     yield table
     if len(shown) < len(plan.front):
         yield line(f"{len(plan.front) - len(shown)} between these are in the JSON and in the picture")
@@ -162,9 +162,9 @@ def _sensitivity(plan: PlanResult) -> Iterator[RenderableType]:
     if not plan.sensitivity:
         return
     table = columns("if it were", "step (s)", "the choice", padding=1, text_last=True)
-    for each in plan.sensitivity:
-        choice = f"changes to {each.instead}" if each.changes else "stays"
-        table.add_row(each.what, figure(each.step_time), one_line(choice))
+    for factor in plan.sensitivity:
+        choice = f"changes to {factor.instead}" if factor.changes else "stays"
+        table.add_row(factor.what, figure(factor.step_time), one_line(choice))
     yield table
     yield line()
 
@@ -180,7 +180,7 @@ def _trust(best: Estimate) -> Iterator[RenderableType]:
             f"error: the nearest published runs took {bar.low:.2f} to {bar.high:.2f} times the prediction ({runs})"
         )
     by_origin = {
-        origin: [kind for kind, found in best.costs_from.items() if found == origin]
+        origin: [kind for kind, source in best.costs_from.items() if source == origin]
         for origin in ("measured", "calibrated", "analytic")
     }
     for origin, kinds in by_origin.items():
@@ -200,33 +200,33 @@ def plan_view(plan: PlanResult, shown: Sequence[Estimate], heading: str) -> Plan
         title=heading,
         front=None if plan.best is None else _front_view(plan, plan.best),
         times=[
-            (f"{place or 'best'}: {_label(found)}", asdict(found.time))
-            for place, found in enumerate(shown[:MOST_COMPARED])
+            (f"{place or 'best'}: {_label(estimate)}", asdict(estimate.time))
+            for place, estimate in enumerate(shown[:MOST_COMPARED])
         ],
         memory=_memory(shown[0]) if shown else [],
         limit=plan.memory_limit / GIBIBYTE,
     )
 
 
-def _memory(found: Estimate) -> list[tuple[str, dict[str, float]]]:
+def _memory(estimate: Estimate) -> list[tuple[str, dict[str, float]]]:
     return [
         (f"rank {rank}", {name: value / GIBIBYTE for name, value in asdict(held).items()})
-        for rank, held in enumerate(found.memory)
+        for rank, held in enumerate(estimate.memory)
     ]
 
 
 def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
-    front = sorted(plan.front or (best,), key=lambda found: found.peak_bytes)
+    front = sorted(plan.front or (best,), key=lambda estimate: estimate.peak_bytes)
     letters = _letters(len(front))
-    names = ["best" if found.configuration == best.configuration else next(letters) for found in front]
+    names = ["best" if estimate.configuration == best.configuration else next(letters) for estimate in front]
     runners = [(str(place), _in_a_line(runner.estimate)) for place, runner in enumerate(plan.runners_up, start=1)]
     return FrontView(
         title="Step time against memory",
         memory_label="peak memory (GiB)",
         time_label="step time",
-        points=[_place(found) for found in front],
+        points=[_place(estimate) for estimate in front],
         names=names,
-        key=[*((name, _in_a_line(found)) for name, found in zip(names, front, strict=True)), *runners],
+        key=[*((name, _in_a_line(estimate)) for name, estimate in zip(names, front, strict=True)), *runners],
         unit="s",
         bounds=[],
         marks=[(str(place), *_place(runner.estimate)) for place, runner in enumerate(plan.runners_up, start=1)],
@@ -235,15 +235,15 @@ def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
     )
 
 
-def _label(found: Estimate) -> str:
-    chosen = found.configuration
+def _label(estimate: Estimate) -> str:
+    chosen = estimate.configuration
     chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
     schedule = f"\n{chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
     return f"{degrees_in_words(chosen)}{schedule}"
 
 
-def _in_a_line(found: Estimate) -> str:
-    return _label(found).replace("\n", ", ")
+def _in_a_line(estimate: Estimate) -> str:
+    return _label(estimate).replace("\n", ", ")
 
 
 def _letters(count: int) -> Iterator[str]:
@@ -252,5 +252,5 @@ def _letters(count: int) -> Iterator[str]:
     return islice(words, count)
 
 
-def _place(found: Estimate) -> tuple[float, float]:
-    return found.peak_bytes / GIBIBYTE, found.step_time
+def _place(estimate: Estimate) -> tuple[float, float]:
+    return estimate.peak_bytes / GIBIBYTE, estimate.step_time

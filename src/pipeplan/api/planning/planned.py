@@ -121,18 +121,18 @@ def bytes_of(limit: float | str) -> float:
 
 
 def pairs_of(fix: FixLike) -> dict[str, Any]:
-    """What is fixed, by name. Raises InputError for a text without ``=``, and a name that stands twice."""
+    """Return the fixed settings by name. Raises InputError for a text without ``=``, and for a duplicate name."""
     if isinstance(fix, Mapping):
         return dict(fix)
-    given: object = fix
-    if not isinstance(given, Sequence) or not all(isinstance(pair, str) for pair in given):
+    pairs: object = fix
+    if not isinstance(pairs, Sequence) or not all(isinstance(pair, str) for pair in pairs):
         raise InputError(f"what is fixed is NAME=VALUE, such as tp=8, not {shortened(repr(fix), 60)}", field="fix")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for pair in [fix] if isinstance(fix, str) else fix:
         name, equals, value = pair.partition("=")
         if not equals or not name or not value:
             raise InputError(f"what is fixed is NAME=VALUE, such as tp=8, not '{pair}'", field="fix")
-        if name in found:
-            raise InputError(f"{name} is fixed twice: give its values as {name}={found[name]},{value}", field="fix")
-        found[name] = value
-    return found
+        if name in values:
+            raise InputError(f"{name} is fixed twice: give its values as {name}={values[name]},{value}", field="fix")
+        values[name] = value
+    return values

@@ -41,8 +41,8 @@ OWN_ENDINGS = (
     ".pipeplan.sh",
     ".sh",
 )
-"""Of files that hold the order that was searched, the best configuration, or flags: those of one trainer, or of the one that
-was assumed."""
+"""Endings of files that hold the searched order, the best configuration, or the flags of one trainer (``.sh`` alone: of the
+assumed one)."""
 
 
 class PlannedConfiguration(EstimateRecord, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class PlannedConfiguration(EstimateRecord, frozen=True, kw_only=True):
 
 
 class BestConfiguration(PlannedConfiguration, frozen=True, kw_only=True):
-    """What to train with, and the flags that say so, by trainer."""
+    """Best configuration, and its flags by trainer."""
 
     flags: dict[str, FlagsRecord]
 
@@ -70,7 +70,7 @@ class RunnerUpRecord(PlannedConfiguration, frozen=True, kw_only=True):
 
 
 class MissRecord(PlannedConfiguration, frozen=True, kw_only=True):
-    """Where nothing fits, what comes nearest: how far over the memory it is, and what would help."""
+    """Closest configuration if none fits: how far it is over the memory limit, and a remedy."""
 
     over_by_gib: float
     change: str
@@ -142,23 +142,23 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     left_out: tuple[str, ...]
 
     cluster = Evidence[Cluster]()
-    """Where the model is trained."""
+    """Cluster of the plan."""
 
     planned = Evidence[PlanResult]()
     """The planner's answer: ``best``, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, ``counts``."""
 
     calibration = Evidence[Calibration | None]()
-    """Of one's own GPU, where it was given."""
+    """Calibration of the GPU; None without one."""
 
     flags = Evidence[Mapping[str, TrainerSettings]]()
-    """What to paste, by trainer: the best one's flags, the files that they name, and what they cannot say."""
+    """Flags of the best configuration by trainer, the files that they name, and warnings on what they cannot express."""
 
     best_result = Evidence[Result | None]()
     """The schedule of the best one on its times; None where nothing fits."""
 
     @property
     def best(self) -> Estimate | None:
-        """What to train with; None where nothing fits."""
+        """Best configuration; None if nothing fits."""
         return self.planned.best
 
     @property
@@ -208,7 +208,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def own_file(self, name: str) -> TrainerSettings | None:
         """The best configuration as YAML, or a trainer's flags. Raises InfeasibleError where nothing fits."""
-        ending = next((each for each in OWN_ENDINGS if name.lower().endswith(each)), None)
+        ending = next((suffix for suffix in OWN_ENDINGS if name.lower().endswith(suffix)), None)
         if ending is None:
             return None
         if ending == ".searched.csv":
@@ -216,8 +216,8 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         if ending in (".yaml", ".yml"):
             return TrainerSettings(text=self.configuration_yaml())
         trainer = ending.split(".")[1]
-        found = self.flags_for(self.trainer if ending == ".sh" else trainer)
-        return TrainerSettings(text=found.text, files=found.files, warnings=found.warnings)
+        flags = self.flags_for(self.trainer if ending == ".sh" else trainer)
+        return TrainerSettings(text=flags.text, files=flags.files, warnings=flags.warnings)
 
     def _searched_csv(self) -> TrainerSettings:
         searched = self.planned.searched
@@ -238,7 +238,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return text
 
     def plan_view(self) -> PlanView:
-        """What its picture shows: the front, the step's time of the first few, and the memory of the best one's ranks."""
+        """Return the view of its picture: the Pareto front, the first few step times, and memory of the best one's ranks."""
         return plan_view(self.planned, self.shown, self.heading)
 
     @property
@@ -271,9 +271,9 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
             f"at most {percent(planned.optimality_gap)} above the best"
         )
 
-    def cluster_of(self, found: Estimate) -> Cluster:
+    def cluster_of(self, estimate: Estimate) -> Cluster:
         """The part of the cluster that a configuration needs: the objective ``gpus`` leaves some of it alone."""
-        return _part_for(found, self.cluster)
+        return _part_for(estimate, self.cluster)
 
     def table(self) -> Iterator[RenderableType]:
         """Return what ``print()`` shows."""
@@ -287,10 +287,10 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         planned = self.planned
-        found = [] if self.best is None else [("best", self.best, "")]
-        found += [("runner-up", runner.estimate, runner.lost_because) for runner in planned.runners_up]
-        found += [("front", each, "") for each in planned.front]
-        return [{"is": what, "lost_because": why, **_row(each)} for what, each, why in found]
+        rows = [] if self.best is None else [("best", self.best, "")]
+        rows += [("runner-up", runner.estimate, runner.lost_because) for runner in planned.runners_up]
+        rows += [("front", estimate, "") for estimate in planned.front]
+        return [{"is": what, "lost_because": why, **_row(estimate)} for what, estimate, why in rows]
 
     def __repr__(self) -> str:
         if self.best is None:
@@ -319,13 +319,13 @@ def plan_of(
         result = simulated(model, part, best.configuration, calibration)
         flags = flags_of(model, part, best.configuration, result.schedule, versions=versions)
 
-    def fields_of(found: Estimate) -> dict[str, Any]:
-        configuration = found.configuration
-        return figures_of(found) | {
+    def fields_of(estimate: Estimate) -> dict[str, Any]:
+        configuration = estimate.configuration
+        return figures_of(estimate) | {
             "words": in_words(configuration),
             "layout": layout_in_words(configuration),
             "recompute": recompute_in_words(configuration),
-            "document": configuration_document(model, _part_for(found, cluster), configuration),
+            "document": configuration_document(model, _part_for(estimate, cluster), configuration),
         }
 
     shown = closest.estimate if best is None and closest is not None else best
@@ -338,9 +338,9 @@ def plan_of(
         memory_limit_gib=planned.memory_limit / GIBIBYTE,
         best_record=None if best is None else BestConfiguration(**fields_of(best), flags=flags_record(flags)),
         runners_up=tuple(
-            RunnerUpRecord(**fields_of(each.estimate), lost_because=each.lost_because) for each in planned.runners_up
+            RunnerUpRecord(**fields_of(entry.estimate), lost_because=entry.lost_because) for entry in planned.runners_up
         ),
-        front=tuple(PlannedConfiguration(**fields_of(each)) for each in planned.front),
+        front=tuple(PlannedConfiguration(**fields_of(entry)) for entry in planned.front),
         sensitivity=planned.sensitivity,
         closest_miss=None
         if closest is None
@@ -361,9 +361,9 @@ def plan_of(
     ).holding(cluster=cluster, planned=planned, calibration=calibration, flags=flags, best_result=result)
 
 
-def _part_for(found: Estimate, cluster: Cluster) -> Cluster:
-    per_node = min(cluster.per_node, found.configuration.gpus)
-    return part_of(cluster, found.configuration.gpus // per_node, per_node)
+def _part_for(estimate: Estimate, cluster: Cluster) -> Cluster:
+    per_node = min(cluster.per_node, estimate.configuration.gpus)
+    return part_of(cluster, estimate.configuration.gpus // per_node, per_node)
 
 
 def _cluster_record(cluster: Cluster) -> ClusterRecord:
@@ -379,12 +379,12 @@ def _cluster_record(cluster: Cluster) -> ClusterRecord:
     )
 
 
-def _row(found: Estimate) -> dict[str, Any]:
-    chosen = found.configuration
+def _row(estimate: Estimate) -> dict[str, Any]:
+    chosen = estimate.configuration
     figures = {
-        "step_time_s": found.step_time,
-        "peak_memory_gib": found.peak_bytes / GIBIBYTE,
-        "tokens_per_s": found.tokens_per_second,
-        "mfu": found.mfu,
+        "step_time_s": estimate.step_time,
+        "peak_memory_gib": estimate.peak_bytes / GIBIBYTE,
+        "tokens_per_s": estimate.tokens_per_second,
+        "mfu": estimate.mfu,
     }
-    return {"configuration": in_words(chosen), "layout": layout_in_words(chosen), **figures, **asdict(found.time)}
+    return {"configuration": in_words(chosen), "layout": layout_in_words(chosen), **figures, **asdict(estimate.time)}

@@ -53,20 +53,20 @@ class Models(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def table(self) -> Iterator[RenderableType]:
         """Return a row a model."""
         table = columns("model", "layers", "hidden", "heads", "vocabulary", "experts", "trained on", padding=1)
-        for each in self:
-            experts = "" if each.experts is None else f"{each.experts.count}, top {each.experts.top_k}"
-            trained = "" if each.trained_sequence is None else f"{each.trained_sequence:,}"
-            numbers = (f"{value:,}" for value in (each.layers, each.hidden, each.heads, each.vocabulary))
-            table.add_row(each.name, *numbers, experts, trained)
+        for shape in self:
+            experts = "" if shape.experts is None else f"{shape.experts.count}, top {shape.experts.top_k}"
+            trained = "" if shape.trained_sequence is None else f"{shape.trained_sequence:,}"
+            numbers = (f"{value:,}" for value in (shape.layers, shape.hidden, shape.heads, shape.vocabulary))
+            table.add_row(shape.name, *numbers, experts, trained)
         yield table
         yield line()
         yield line("'--model' takes these names, or a model hub's config.json")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [each.to_dict() for each in self.presets]
+        return [preset.to_dict() for preset in self.presets]
 
     def __repr__(self) -> str:
-        return f"<Models: {', '.join(each.name for each in self.presets)}>"
+        return f"<Models: {', '.join(preset.name for preset in self.presets)}>"
 
 
 class PresetGpu(Record, frozen=True, kw_only=True):
@@ -108,8 +108,8 @@ class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
         table = columns(
             "GPU", "TFLOP/s\n16 bits", "8 bits", "memory", "TB/s", "a node", "GB/s\ninside", "between", padding=1
         )
-        for each in self:
-            gpu, node = each.gpu, each.node
+        for preset in self:
+            gpu, node = preset.gpu, preset.node
             peaks = (f"{gpu.peak[kind] / 1e12:,.0f}" if kind in gpu.peak else "" for kind in ("bf16", "fp8"))
             links = (f"{link.bandwidth / 1e9:,.0f}" for link in (node.inside, node.between))
             table.add_row(
@@ -125,10 +125,10 @@ class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
         yield line("'--cluster' takes GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file with your own GPU and links")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [each.to_dict() for each in self.presets]
+        return [preset.to_dict() for preset in self.presets]
 
     def __repr__(self) -> str:
-        return f"<Gpus: {', '.join(each.name for each in self.presets)}>"
+        return f"<Gpus: {', '.join(preset.name for preset in self.presets)}>"
 
 
 def models() -> Models:
@@ -147,16 +147,16 @@ def models() -> Models:
     shapes = tuple(map(model, model_names()))
     presets = (
         PresetModel(
-            name=each.name,
-            layers=each.layers,
-            hidden=each.hidden,
-            heads=each.heads,
-            vocabulary=each.vocabulary,
-            experts=0 if each.experts is None else each.experts.count,
-            trained_sequence=each.trained_sequence,
-            source=each.source,
+            name=shape.name,
+            layers=shape.layers,
+            hidden=shape.hidden,
+            heads=shape.heads,
+            vocabulary=shape.vocabulary,
+            experts=0 if shape.experts is None else shape.experts.count,
+            trained_sequence=shape.trained_sequence,
+            source=shape.source,
         )
-        for each in shapes
+        for shape in shapes
     )
     return Models(presets=tuple(presets)).holding(models=shapes)
 
@@ -174,19 +174,19 @@ def gpus() -> Gpus:
     >>> "h100-sxm" in [each.gpu.name for each in pipeplan.gpus()]
     True
     """
-    known = tuple(PRESETS.values())
+    all_gpus = tuple(PRESETS.values())
     presets = (
         PresetGpu(
-            name=each.gpu.name,
-            peak_flops=dict(each.gpu.peak),
-            memory_bytes=each.gpu.memory_bytes,
-            memory_bandwidth=each.gpu.memory_bandwidth,
-            per_node=each.node.per_node,
-            joined=each.node.domain or each.node.per_node,
-            bandwidth_inside=each.node.inside.bandwidth,
-            bandwidth_between=each.node.between.bandwidth,
-            source=each.gpu.source,
+            name=preset.gpu.name,
+            peak_flops=dict(preset.gpu.peak),
+            memory_bytes=preset.gpu.memory_bytes,
+            memory_bandwidth=preset.gpu.memory_bandwidth,
+            per_node=preset.node.per_node,
+            joined=preset.node.domain or preset.node.per_node,
+            bandwidth_inside=preset.node.inside.bandwidth,
+            bandwidth_between=preset.node.between.bandwidth,
+            source=preset.gpu.source,
         )
-        for each in known
+        for preset in all_gpus
     )
-    return Gpus(presets=tuple(presets)).holding(gpus=known)
+    return Gpus(presets=tuple(presets)).holding(gpus=all_gpus)

@@ -45,7 +45,7 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
 
     @property
     def search(self) -> SearchRecord:
-        """How its schedule was found."""
+        """Figures of the search that found the schedule."""
         assert self.result.search is not None
         return self.result.search
 
@@ -74,7 +74,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     @property
     def in_bytes(self) -> bool:
-        """Whether memory is in bytes; else in activations."""
+        """True if memory is in bytes; else it is in activations."""
         return self.memory == "bytes"
 
     @property
@@ -93,7 +93,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return len(self.points)
 
     def front_view(self) -> FrontView:
-        """What a picture of the front shows; memory in GiB where it is in bytes."""
+        """Return the view of the front; memory in GiB if it is in bytes."""
         from pipeplan.drawing.front import FrontView
 
         scale = 2.0**30 if self.in_bytes else 1.0
@@ -119,9 +119,9 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Under which limit the front gains the most over published schedules, and under how many limits nothing."""
         clauses = []
         if gains := [(point.search.gain, point) for point in self if point.search.gain is not None]:
-            gain, point = max(gains, key=lambda each: each[0])
+            gain, point = max(gains, key=lambda share: share[0])
             if gain > NOTHING:
-                nothing = sum(each <= NOTHING for each, _ in gains)
+                nothing = sum(share <= NOTHING for share, _ in gains)
                 limit = (
                     "without a limit"
                     if point.limit is None
@@ -142,7 +142,8 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the front from little memory to much, and the published schedules that no other beats."""
         first = self.points[0].result
         times = Times.of(
-            (value for each in self for value in (each.value, each.search.minimized.lower_bound)), first.timeline.unit
+            (value for front_point in self for value in (front_point.value, front_point.search.minimized.lower_bound)),
+            first.timeline.unit,
         )
         in_unit = f" ({times.unit})" if times.unit else ""
         several = any(len(point.search.tried) > 1 for point in self)
@@ -177,9 +178,9 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def _memories(self, values: Sequence[float | None]) -> list[str]:
         """Return memory in one unit, and ``none`` where there is no limit."""
-        known = [0.0 if value is None else value for value in values]
-        form = Times.of(known, "")
-        texts = sizes(known) if self.in_bytes else [form.number(value) for value in known]
+        numbers = [0.0 if value is None else value for value in values]
+        form = Times.of(numbers, "")
+        texts = sizes(numbers) if self.in_bytes else [form.number(value) for value in numbers]
         return ["none" if value is None else text for value, text in zip(values, texts, strict=True)]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:

@@ -22,7 +22,7 @@ Names = str | Iterable[str]
 
 @dataclass(frozen=True, kw_only=True)
 class EverySearchOptions(Options):
-    """What searches and steady states have in common."""
+    """Options that searches and steady states share."""
 
     placement: str = option(
         AUTO, kind="text", title="Placement", group="search", longest=200_000,
@@ -64,7 +64,7 @@ class SteadyStateOptions(EverySearchOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSearchOptions(EverySearchOptions):
-    """What searches and fronts have in common."""
+    """Options that searches and fronts share."""
 
     objective: Objective = option(
         "makespan", kind="choice", title="Objective", group="search", choices=get_args(Objective),
@@ -93,7 +93,7 @@ class ScheduleSearchOptions(EverySearchOptions):
 
     @property
     def variation(self) -> Variation | None:
-        """What varies from step to step."""
+        """Variation from step to step; None if nothing varies."""
         return None
 
     @property
@@ -127,16 +127,17 @@ class SearchOptions(ScheduleSearchOptions):
         super().__post_init__()
         if self.jitter is not None and self.slow_rank is not None:
             raise InputError(
-                "a search is for jitter or for a slow rank: give one of them, and judge what it finds by the other",
+                "give jitter or a slow rank, not both: search with one, and judge the schedule by the other",
                 field="slow_rank",
             )
 
     @property
     def variation(self) -> Variation | None:
-        """What varies from step to step."""
-        if self.slow_rank is not None:
-            return SlowRank(self.slow_rank)
-        return None if self.jitter is None else Jitter(self.jitter)
+        """Variation from step to step; None if nothing varies."""
+        deviation, share = self.jitter, self.slow_rank
+        if share is not None:
+            return SlowRank(share)
+        return None if deviation is None else Jitter(deviation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,11 +67,11 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
             continue
         try:
             problem = problem_of(there, options, placement=name)
-            known = {each.placement.rank_of for each in problems}
+            placements = {candidate.placement.rank_of for candidate in problems}
             counted = problem.placement.copies == 1 or _counts_parameters(
                 problem, front=isinstance(options, ParetoOptions)
             )
-            if counted and problem.placement.rank_of not in known:
+            if counted and problem.placement.rank_of not in placements:
                 problems.append(problem)
         except InfeasibleError as error:
             refused.append((_least_limit(there, options, name), error))
@@ -81,7 +81,7 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
         return problems
     if not refused:
         return [problem_of(settings, options)]
-    raise min(refused, key=lambda each: each[0])[1]
+    raise min(refused, key=lambda candidate: candidate[0])[1]
 
 
 def _counts_parameters(problem: Problem, *, front: bool) -> bool:
@@ -111,22 +111,14 @@ def _least_limit(settings: Settings, options: ScheduleSearchOptions, placement: 
     return float(replace(free, limits=unlimited).least_limit.max())
 
 
-def names_of(given: Names) -> list[str]:
+def names_of(names: Names) -> list[str]:
     """Names, given as several or as one text with commas between them."""
-    texts = [given] if isinstance(given, str) else given
+    texts = [names] if isinstance(names, str) else names
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
 def choices_of(decide: Names, leave: Names, *, full_backward: bool = False) -> Choices:
-    """What the search decides.
-
-    Raises
-    ------
-    UnknownNameError
-        For a name that is no choice.
-    InputError
-        For a name in both, and for full backwards where the search is to decide which are split.
-    """
+    """Return the choices of a search. Raises InputError for decisions that exclude each other."""
     decided, left = names_of(decide), names_of(leave)
     if full_backward and "split" in decided:
         raise InputError(

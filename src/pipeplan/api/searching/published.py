@@ -35,12 +35,12 @@ ORDERS_UP_TO = 16_384
 """The same of the others."""
 
 
-def published_here(found: Found) -> PublishedSchedule | None:
+def published_here(solution: Found) -> PublishedSchedule | None:
     """The best published schedule of the placement that was searched, of those tried; None where none fits."""
-    best, problem = found.published, found.problem
+    best, problem = solution.published, solution.problem
     if best is None:
         return None
-    value = best.value if found.published_robustness is None else _small(found.published_robustness, problem)
+    value = best.value if solution.published_robustness is None else _small(solution.published_robustness, problem)
     return PublishedSchedule(name=best.name, placement=problem.placement.name, value=value)
 
 
@@ -102,17 +102,17 @@ def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> 
 
     @cache
     def under(limit: float) -> list[PublishedEntry]:
-        found = [each for each in free if within(each.peak, limit)]
+        fitting = [entry for entry in free if within(entry.peak, limit)]
         if np.isfinite(limit) and _size(problem) <= EVERYTHING_UP_TO:
             limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
-            found += _entries(problem, limited, made_from_costs=True)
-        return found
+            fitting += _entries(problem, limited, made_from_costs=True)
+        return fitting
 
     return under
 
 
 def within(peak: float, limit: float) -> bool:
-    """Whether what the worst rank holds is within a limit, infinite for none."""
+    """Return whether the peak of a rank is within a limit, which is infinite for none."""
     return peak <= limit * (1 + tolerances.MEMORY)
 
 
@@ -128,11 +128,11 @@ def _entries(problem: Problem, settings: Settings, *, made_from_costs: bool = Fa
         if too_large or (made_from_costs and not strategy.looks_at_costs):
             continue
         try:
-            found = _of(strategy, as_taken_by(strategy, alike), problem)
+            own = _of(strategy, as_taken_by(strategy, alike), problem)
         except PipeplanError:
             continue  # It does not take this shape, these costs or this limit.
-        if found is not None:
-            yield found
+        if own is not None:
+            yield own
 
 
 def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEntry | None:

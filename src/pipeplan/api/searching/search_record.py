@@ -1,4 +1,4 @@
-"""How a search came to a schedule, what it decided, what it has proven, and what it gained over the published ones."""
+"""Record of a search: how it found its schedule, decisions, proofs, and the gain over published schedules."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from pipeplan.simulation import Bound, memory_use
 from pipeplan.solver import Found, Jitter, PlacementTried, Problem, SlowRank
 
 Spared: TypeAlias = Literal["recompute", "offload"]
-"""How memory is freed between a forward and its backward."""
+"""Ways to free memory between a forward and its backward."""
 
 _KINDS: dict[Spared, tuple[Kind, ...]] = {"recompute": (Kind.R,), "offload": HOST_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a published schedule needs on its worst rank, in bytes with everything static included, or in activations."""
+    """Peak memory of a published schedule, in bytes including static memory, or in activations."""
 
     name: str
     memory: float
@@ -41,7 +41,7 @@ class Need:
 
 
 class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
-    """How a search came to a schedule, what it has proven, and what it gained: :class:`~pipeplan.formats.SearchFigures`."""
+    """Figures of a search (:class:`~pipeplan.formats.SearchFigures`) with the bound and placement behind them."""
 
     placement = Evidence[str]()
     """Name of the schedule's placement."""
@@ -53,11 +53,11 @@ class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
     """With a slow rank, a lower bound on the objective of the plan, in which none is slow."""
 
     least_need = Evidence[Need | None]()
-    """Where no published schedule of the placement fits: the one that needs the least memory."""
+    """Published schedule that needs the least memory, if none of the placement fits."""
 
     @property
     def objective(self) -> Literal["makespan", "span"]:
-        """What was made small."""
+        """Name of the minimized objective."""
         return self.minimized.name
 
     @property
@@ -94,7 +94,7 @@ class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
 
 
 def record_of(
-    found: Found,
+    solution: Found,
     here: PublishedSchedule | None,
     everywhere: Iterable[PublishedSchedule],
     tried: Iterable[PlacementTried],
@@ -111,31 +111,34 @@ def record_of(
     need
         The published schedule that needs the least memory, where none of the placement fits.
     """
-    problem = found.problem
+    problem = solution.problem
     anywhere = min(everywhere, key=attrgetter("value"), default=None)
     return SearchRecord(
-        found_by=found.found_by,
-        optimal=found.optimal,
-        evaluations=found.evaluations,
-        seconds=found.seconds,
-        interrupted=found.interrupted,
-        compiled_after=found.compiled_after,
+        found_by=solution.found_by,
+        optimal=solution.optimal,
+        evaluations=solution.evaluations,
+        seconds=solution.seconds,
+        interrupted=solution.interrupted,
+        compiled_after=solution.compiled_after,
         tried=tuple(
             PlacementRecord(
-                placement=each.placement.name, chunks=each.placement.chunks, lower_bound=each.bound, value=each.value
+                placement=entry.placement.name,
+                chunks=entry.placement.chunks,
+                lower_bound=entry.bound,
+                value=entry.value,
             )
-            for each in tried
+            for entry in tried
         ),
-        **_judged(found),
+        **_judged(solution),
         communication=problem.communication,
-        decided=decided_in(found.schedule, problem),
+        decided=decided_in(solution.schedule, problem),
         best_published=here,
-        gain=_gain(here, found.judged),
+        gain=_gain(here, solution.judged),
         best_published_anywhere=anywhere,
-        gain_anywhere=_gain(anywhere, found.judged),
+        gain_anywhere=_gain(anywhere, solution.judged),
     ).holding(
         placement=problem.placement.name,
-        bound=found.bound,
+        bound=solution.bound,
         nominal=problem.bound if isinstance(problem.variation, SlowRank) else None,
         least_need=need,
     )
@@ -148,14 +151,14 @@ def _gain(published: PublishedSchedule | None, value: float) -> float | None:
     return 0.0 if abs(share) <= tolerances.ROUNDING else share
 
 
-def _judged(found: Found) -> dict[str, Any]:
+def _judged(solution: Found) -> dict[str, Any]:
     """Return what was made small, and how the schedule does in the runs that it is judged by."""
-    problem, ours, theirs = found.problem, found.robustness, found.published_robustness
+    problem, ours, theirs = solution.problem, solution.robustness, solution.published_robustness
     of: Literal["plan", "p95", "worst"] = "plan"
-    jitter = slow_rank = None
+    robust: dict[str, Any] = {"under_jitter": None, "with_slow_rank": None}
     if isinstance(problem.variation, Jitter) and ours is not None:
         of = "p95"
-        jitter = JitterRecord(
+        robust["under_jitter"] = JitterRecord(
             deviation=problem.variation.deviation,
             mean=ours.mean,
             p95=ours.p95,
@@ -163,7 +166,7 @@ def _judged(found: Found) -> dict[str, Any]:
         )
     elif isinstance(problem.variation, SlowRank) and ours is not None:
         of = "worst"
-        slow_rank = SlowRankRecord(
+        robust["with_slow_rank"] = SlowRankRecord(
             share=problem.variation.share,
             mean=ours.mean,
             worst=ours.worst,
@@ -172,16 +175,16 @@ def _judged(found: Found) -> dict[str, Any]:
     minimized = ObjectiveRecord(
         name=problem.objective,
         of=of,
-        value=found.judged,
-        lower_bound=found.bound.value,
-        bound_reason=found.bound.reason,
-        gap=found.bound.gap_of(found.judged),
+        value=solution.judged,
+        lower_bound=solution.bound.value,
+        bound_reason=solution.bound.reason,
+        gap=solution.bound.gap_of(solution.judged),
     )
-    return {"minimized": minimized, "under_jitter": jitter, "with_slow_rank": slow_rank}
+    return {"minimized": minimized, **robust}
 
 
 def decided_in(schedule: Schedule, problem: Problem) -> Decided:
-    """What a schedule of a problem decided."""
+    """Return the decisions in a schedule of a problem."""
     return Decided(
         choices=problem.choices.names,
         microbatches=schedule.microbatches,
@@ -209,8 +212,8 @@ def _by_stage(schedule: Schedule, kind: Kind) -> tuple[int, ...]:
 
 def _price(schedule: Schedule, problem: Problem, kinds: tuple[Kind, ...]) -> Price:
     kept = schedule.keep(~among(schedule.columns.kind, kinds))
-    values = [problem.value(problem.simulated(each).timeline) for each in (schedule, kept)]
-    peaks, in_bytes = zip(*(_peaks(memory_use(each, problem.costs)) for each in (schedule, kept)), strict=True)
+    values = [problem.value(problem.simulated(order).timeline) for order in (schedule, kept)]
+    peaks, in_bytes = zip(*(_peaks(memory_use(order, problem.costs)) for order in (schedule, kept)), strict=True)
     saved = peaks[1] - peaks[0]
     rank = int(np.argmax(saved))
     time = values[0] / values[1] - 1

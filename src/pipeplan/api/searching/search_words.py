@@ -1,4 +1,4 @@
-"""What a search says for people: its gain, its decisions, what it ran on, and its part of a result's table."""
+"""Sentences on a search: its gain, its decisions, its costs, and its part of a result's table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING = 5e-4
 """A share below which nothing is gained or lost: it is rounded away."""
 
 LONGER_SECONDS = 60
-"""What is proposed where a search has gained nothing."""
+"""Advice if a search has gained nothing."""
 
 
 def gain_of(record: SearchRecord, unit: str) -> tuple[str, ...]:
@@ -54,20 +54,22 @@ def slow_start(record: SearchRecord) -> Iterator[str]:
 
 def placements_in_words(record: SearchRecord, times: Times) -> str:
     """Name the placement of the answer, what was found on the others, and which of them cannot be shorter."""
-    others = [each for each in record.tried if each.placement != record.placement]
-    searched = [f"{each.placement} {times.text(each.value)}" for each in others if each.value is not None]
-    beaten = [each.placement for each in others if each.value is None]
-    said = [record.placement]
+    others = [other for other in record.tried if other.placement != record.placement]
+    searched = [f"{other.placement} {times.text(other.value)}" for other in others if other.value is not None]
+    beaten = [other.placement for other in others if other.value is None]
+    words = [record.placement]
     if searched:
-        said.append(f"best of others: {', '.join(searched)}")
+        words.append(f"best of others: {', '.join(searched)}")
     if beaten:
-        said.append(f"not searched, as their bounds are no shorter: {', '.join(beaten)}")
-    return "; ".join(said)
+        words.append(f"not searched, as their bounds are no shorter: {', '.join(beaten)}")
+    return "; ".join(words)
 
 
 def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
     here, anywhere = record.best_published, record.best_published_anywhere
-    times = Times.of((record.value, *(each.value for each in (here, anywhere) if each is not None)), unit)
+    times = Times.of(
+        (record.value, *(published.value for published in (here, anywhere) if published is not None)), unit
+    )
     yield _gain_here(record, here, times)
     if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
         yield _gain_anywhere(anywhere, record.gain_anywhere, times)
@@ -76,25 +78,27 @@ def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
 def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
     if here is None or record.gain is None:
         need = record.least_need
-        said = "No published schedule of this placement fits"
+        sentence = "No published schedule of this placement fits"
         if need is None:
-            return f"{said}."
-        return f"{said}; {need.name}, which needs the least, takes {size_in_words(need.memory, need.in_activations)}."
+            return f"{sentence}."
+        return (
+            f"{sentence}; {need.name}, which needs the least, takes {size_in_words(need.memory, need.in_activations)}."
+        )
     what = {"plan": "", "p95": "A p95 of ", "worst": "A worst case of "}[record.of]
     kind = "any" if here == record.best_published_anywhere else "this"
-    known = f"{here.name} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
+    best = f"{here.name} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
     if record.gain > NOTHING:
-        return f"{what}{times.text(record.value)} is {percent(record.gain)} shorter than {known}."
+        return f"{what}{times.text(record.value)} is {percent(record.gain)} shorter than {best}."
     if record.gain < -NOTHING:
         on = "" if record.jitter is None else ", on runs that neither was made for"
-        return f"{what}{times.text(record.value)} is {percent(-record.gain)} longer than {known}{on}."
+        return f"{what}{times.text(record.value)} is {percent(-record.gain)} longer than {best}{on}."
     if record.optimal:
         when = "" if record.objective == "makespan" else " with ops that start as soon as they can"
-        return f"Nothing is gained over {known}: it is proven that none of this placement is shorter{when}."
+        return f"Nothing is gained over {best}: it is proven that none of this placement is shorter{when}."
     least = 1 - record.minimized.lower_bound / record.value
     longer = max(LONGER_SECONDS, 10 * round(record.seconds))
     return (
-        f"Nothing is gained over {known}. A shorter one would save at most {percent(least)}; a search of {longer} seconds "
+        f"Nothing is gained over {best}. A shorter one would save at most {percent(least)}; a search of {longer} seconds "
         "may find it."
     )
 
@@ -104,19 +108,19 @@ def _gain_anywhere(anywhere: PublishedSchedule, gain: float, times: Times) -> st
     if gain > NOTHING:
         return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."
     if gain < -NOTHING:
-        said = f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this"
+        sentence = f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this"
         if not anywhere.placement.startswith("bidirectional"):
-            return f"{said}."
-        return f"{said}, but holds the model twice: placement {anywhere.placement} searches such schedules."
+            return f"{sentence}."
+        return f"{sentence}, but holds the model twice: placement {anywhere.placement} searches such schedules."
     return f"Of all placements the best published one is {named}, as short as this."
 
 
 def costs_in_words(costs: Costs, placement: Placement) -> str:
     """The times of one microbatch on all the stages of a rank, from the shortest to the longest rank; and a transfer."""
     kinds = (costs.forward, costs.backward, costs.backward_input, costs.backward_weight)
-    loads = [_of_ranks(each, placement) for each in kinds]
+    loads = [_of_ranks(value, placement) for value in kinds]
     transfer = costs.transfer.time()
-    times = Times.of((transfer, *(float(each) for load in loads for each in load)), costs.time_unit)
+    times = Times.of((transfer, *(float(value) for load in loads for value in load)), costs.time_unit)
     forward, backward, inputs, weights = (_range(load, times) for load in loads)
     return (
         f"forward {forward}, backward {backward} ({inputs} for inputs, {weights} for weights) of a rank; "
@@ -136,10 +140,10 @@ def limit_in_words(limits: Limits | None) -> str:
 
 def _of_ranks(times: Floats, placement: Placement) -> Floats:
     """Return the time of one microbatch in one direction on each rank, shape (ranks,)."""
-    found = np.zeros(placement.ranks)
+    totals = np.zeros(placement.ranks)
     for ranks in placement.table:
-        np.maximum(found, np.bincount(ranks, weights=times, minlength=placement.ranks), out=found)
-    return found
+        np.maximum(totals, np.bincount(ranks, weights=times, minlength=placement.ranks), out=totals)
+    return totals
 
 
 def _range(load: Floats, times: Times) -> str:
@@ -168,7 +172,7 @@ _NOTHING_SPARED: dict[tuple[str, ...], str] = {
 
 
 def decided_in_words(decided: Decided) -> tuple[str, ...]:
-    """What was decided, a clause each: ``recomputes 3 of 24 microbatches on stage 2: costs 1.2% of the time, ...``."""
+    """Return the decisions, a clause each: ``recomputes 3 of 24 microbatches on stage 2: costs 1.2% of the time, ...``."""
     return tuple(_clauses(decided))
 
 
@@ -197,18 +201,18 @@ def _which(counts: Sequence[int], microbatches: int) -> str:
     """Return ``all 24 microbatches on stages 0-3, 3 of 24 on stage 5``: neighbours of equal counts together."""
     groups = [
         (count, [stage for stage, _ in group])
-        for count, group in groupby(enumerate(counts), key=lambda each: each[1])
+        for count, group in groupby(enumerate(counts), key=lambda pair: pair[1])
         if count
     ]
     if len(groups) > MOST_GROUPS:
         some = [count for count, _ in groups]
         stages = [stage for _, group in groups for stage in group]
         return f"{min(some)} to {max(some)} of {microbatches} microbatches on {_stages(stages)}"
-    said: list[str] = []
+    ranges: list[str] = []
     for count, stages in groups:
         many = f"all {microbatches}" if count == microbatches else f"{count} of {microbatches}"
-        said.append(f"{many}{'' if said else ' microbatches'} on {_stages(stages)}")
-    return ", ".join(said)
+        ranges.append(f"{many}{'' if ranges else ' microbatches'} on {_stages(stages)}")
+    return ", ".join(ranges)
 
 
 def _stages(stages: list[int]) -> str:
@@ -223,7 +227,7 @@ def _stages(stages: list[int]) -> str:
 
 
 def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:
-    """How the schedule does when the run differs from the plan: what is asked, and the answer; None where nothing varies."""
+    """Return the robustness question and its answer, for a run that differs from the plan; None if nothing varies."""
     if record.with_slow_rank is not None:
         runs = record.with_slow_rank
         figures = "worst", runs.mean, runs.worst, runs.published_worst

@@ -46,7 +46,7 @@ from pipeplan.solver import (
 from pipeplan.solver import pareto as front_of
 
 SEARCHES_ON_A_CLUSTER = 8
-"""Independent searches, where nobody says how many."""
+"""Default number of independent searches on a Dask cluster."""
 
 
 @takes(SearchOptions, ConfiguredSettings)
@@ -68,7 +68,7 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
     ------
     InputError
         For a placement, cost, limit, start or budget that cannot be; decisions that exclude each other, or whose costs
-        nobody gave; a measured timeline to start from; a store or scheduler that cannot be used.
+        are missing; a measured timeline to start from; a store or scheduler that cannot be used.
     InfeasibleError
         For a limit below the least feasible one, which the message names.
 
@@ -110,8 +110,8 @@ def searched(
                 progress=progress,
             )
 
-        chosen, known = problem_of_best_starts(problems, schedules)
-        best = best_placement([chosen], effort, seeds, published=competing, start=schedules, known=known)
+        chosen, published = problem_of_best_starts(problems, schedules)
+        best = best_placement([chosen], effort, seeds, published=competing, start=schedules, known=published)
     return result_found(best.found, settings, everywhere, best.tried)
 
 
@@ -145,9 +145,9 @@ def front_found(
     schedules = _starts(options, settings, problems)
     if options.dask is not None:
         problems = [problem_of_best_starts(problems, schedules)[0]]
-    given = replace(settings, memory_limit=None)
-    everywhere = published_under(problems[0], given, in_bytes=problems[0].costs.memory.in_bytes)
-    found = front_of(
+    unlimited = replace(settings, memory_limit=None)
+    everywhere = published_under(problems[0], unlimited, in_bytes=problems[0].costs.memory.in_bytes)
+    points = front_of(
         problems,
         points=options.points,
         seconds=options.seconds,
@@ -159,33 +159,33 @@ def front_found(
         store=options.kept_in,
         start=schedules,
         published_at=(
-            (lambda limit: _competing(everywhere(limit), given, problems))
+            (lambda limit: _competing(everywhere(limit), unlimited, problems))
             if options.placement == AUTO and options.dask is None
             else None
         ),
     )
     return ParetoFront(
-        memory="bytes" if found.in_bytes else "activations",
+        memory="bytes" if points.in_bytes else "activations",
         points=tuple(
             FrontPoint(
                 limit=None if point.limit == float("inf") else point.limit,
                 peak=point.peak,
                 value=point.value,
-                result=result_found(point.result, given, everywhere(point.limit), point.tried),
+                result=result_found(point.result, unlimited, everywhere(point.limit), point.tried),
             )
-            for point in found.points
+            for point in points.points
         ),
-        published=tuple(FrontMark(name=mark.name, peak=mark.peak, value=mark.value) for mark in found.marks),
+        published=tuple(FrontMark(name=mark.name, peak=mark.peak, value=mark.value) for mark in points.marks),
     )
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def result_found(
-    found: Found,
+    solution: Found,
     settings: Settings,
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),
@@ -194,19 +194,19 @@ def result_found(
 
     ``published`` are the published schedules of all placements, ``tried`` what is known of each placement.
     """
-    simulation, problem = found.simulation, found.problem
-    here = published_here(found)
-    others = [each.published for each in published if not each.is_of(problem)]
-    timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
-    everywhere = [each for each in (here, *others) if each is not None and looks_everywhere(problem)]
-    record = record_of(found, here, everywhere, tried, need=least_need(problem) if here is None else None)
-    said = assumed_times(settings, found.schedule)
+    simulation, problem = solution.simulation, solution.problem
+    here = published_here(solution)
+    others = [entry.published for entry in published if not entry.is_of(problem)]
+    timeline = replace(simulation.timeline, schedule=solution.schedule.renamed("search"))
+    everywhere = [entry for entry in (here, *others) if entry is not None and looks_everywhere(problem)]
+    record = record_of(solution, here, everywhere, tried, need=least_need(problem) if here is None else None)
+    assumed = assumed_times(settings, solution.schedule)
     return result_of(
         replace(simulation, timeline=timeline),
         limits=problem.limits,
         search=record,
-        warnings=(*said["warnings"], *slow_start(record)),
-        notes=said["notes"],
+        warnings=(*assumed["warnings"], *slow_start(record)),
+        notes=assumed["notes"],
     )
 
 
@@ -219,9 +219,9 @@ def _competing(published: Iterable[PublishedEntry], settings: Settings, problems
     copies = max(problem.placement.copies for problem in problems)
     slices = settings.slices
     return [
-        each.entry
-        for each in published
-        if each.entry.schedule.placement.copies <= copies and slices in (None, each.entry.schedule.slices)
+        entry.entry
+        for entry in published
+        if entry.entry.schedule.placement.copies <= copies and slices in (None, entry.entry.schedule.slices)
     ]
 
 
@@ -237,7 +237,7 @@ def _starts(options: ScheduleSearchOptions, settings: Settings, problems: list[P
     schedules = [resolve(source, settings) for source in sources]
     for source, schedule in zip(sources, schedules, strict=True):
         there = schedule.placement
-        own = next((each for each in problems if each.placement.rank_of == there.rank_of), None)
+        own = next((problem for problem in problems if problem.placement.rank_of == there.rank_of), None)
         if own is None and options.placement == AUTO and schedule.ranks == problems[0].placement.ranks:
             own = replace(problems[0], placement=there, costs=settings.costs(there), limits=settings.limits(there))
             problems.append(own)

@@ -1,4 +1,4 @@
-"""What each further microbatch costs under a memory limit. Importing this loads the solver."""
+"""Marginal cost of a microbatch under a memory limit. Importing this loads the solver."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SteadyPattern(Record, frozen=True, kw_only=True):
 
 
 class SteadyPeriod(Record, frozen=True, kw_only=True):
-    """What is known of patterns in which so many microbatches pass; ``per_microbatch`` is None where none was found."""
+    """Best pattern with a number of microbatches; ``per_microbatch`` is None if none was found."""
 
     microbatches: int
     per_microbatch: float | None
@@ -41,7 +41,7 @@ class SteadyPeriod(Record, frozen=True, kw_only=True):
 
 @final
 class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
-    """What each further microbatch costs in the long run, and the best pattern found; times are in ``unit``.
+    """Marginal cost of a microbatch in the long run, and the best pattern found; times are in ``unit``.
 
     ``to_frame()`` has a row for each number of microbatches that pass in a period.
     """
@@ -61,7 +61,7 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def table(self) -> Iterable[RenderableType]:
         """Return the best pattern and its bound, what is known of each number of microbatches a period, and its rows."""
         problem, pattern = self.found.problem, self.pattern
-        values = [self.bound, *(each.per_microbatch for each in self.periods if each.per_microbatch is not None)]
+        values = [self.bound, *(period.per_microbatch for period in self.periods if period.per_microbatch is not None)]
         times = Times.of(values, self.unit)
         rows = [
             ("each further microbatch", "no pattern found" if pattern is None else times.text(pattern.per_microbatch)),
@@ -71,14 +71,14 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
         ]
         in_unit = f" ({times.unit})" if times.unit else ""
         table = columns("microbatches a period", f"time for each{in_unit}", f"at least{in_unit}", padding=1)
-        for each in self.periods:
-            value = "none found" if each.per_microbatch is None else times.number(each.per_microbatch)
-            table.add_row(str(each.microbatches), value, times.number(each.bound))
+        for period in self.periods:
+            value = "none found" if period.per_microbatch is None else times.number(period.per_microbatch)
+            table.add_row(str(period.microbatches), value, times.number(period.bound))
         ops = [f"rank {rank}: {' '.join(row)}" for rank, row in enumerate(() if pattern is None else pattern.rows)]
         return line("the steady state", "bold"), facts(rows, above=1, below=1), table, line(), *map(line, ops)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [each.to_dict() for each in self.periods]
+        return [period.to_dict() for period in self.periods]
 
     def __repr__(self) -> str:
         if self.per_microbatch is None:
@@ -118,19 +118,19 @@ def steady_state(**options: Unpack[SteadyStateKeywords]) -> SteadyStates:
 def steady_state_found(options: SteadyStateOptions, settings: Settings) -> SteadyStates:
     """See :func:`steady_state`."""
     problem = problem_of(settings, options)
-    found = steady_state_of(
+    solution = steady_state_of(
         problem,
         seconds=10.0 if options.seconds is None else options.seconds,
         most=options.most,
         seed=options.seed,
         workers=options.workers or 1,
     )
-    best, copies = found.best, problem.placement.copies
+    best, copies = solution.best, problem.placement.copies
     return SteadyStates(
         unit=problem.costs.time_unit,
         per_microbatch=None if best is None else best.per_microbatch,
-        bound=found.bound,
-        gap=found.gap,
+        bound=solution.bound,
+        gap=solution.gap,
         pattern=None
         if best is None
         else SteadyPattern(
@@ -141,10 +141,10 @@ def steady_state_found(options: SteadyStateOptions, settings: Settings) -> Stead
         ),
         periods=tuple(
             SteadyPeriod(
-                microbatches=known.microbatches * copies,
-                per_microbatch=None if known.pattern is None else known.pattern.per_microbatch,
-                bound=known.bound,
+                microbatches=period.microbatches * copies,
+                per_microbatch=None if period.pattern is None else period.pattern.per_microbatch,
+                bound=period.bound,
             )
-            for known in found.periods
+            for period in solution.periods
         ),
-    ).holding(found=found)
+    ).holding(found=solution)

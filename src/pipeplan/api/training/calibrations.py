@@ -39,7 +39,7 @@ FilePath = str | os.PathLike[str]
 
 @final
 class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
-    """What a machine takes over what it should, by kind of work.
+    """Calibration of a machine: measured over expected time, by kind of work.
 
     ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row a kind.
     """
@@ -61,14 +61,14 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
 
     def table(self) -> Iterator[RenderableType]:
         """Return a row a kind of work: its factor, and what it is made of."""
-        found = self.calibration
-        on = f", measured on {found.measured_on}" if found.measured_on else ""
-        yield line(f"{found.gpu}{on}", "bold")
+        calibration = self.calibration
+        on = f", measured on {calibration.measured_on}" if calibration.measured_on else ""
+        yield line(f"{calibration.gpu}{on}", "bold")
         yield line()
         table = columns("work", "factor", "measured (ms)", "analytic (ms)", "of", padding=1, text_last=True)
-        for each in found.corrections:
-            times = (f"{seconds * 1e3:,.4g}" for seconds in (each.measured, each.analytic))
-            table.add_row(each.kind.replace("_", " "), f"{each.factor:.3f}", *times, each.source)
+        for correction in calibration.corrections:
+            times = (f"{seconds * 1e3:,.4g}" for seconds in (correction.measured, correction.analytic))
+            table.add_row(correction.kind.replace("_", " "), f"{correction.factor:.3f}", *times, correction.source)
         yield table
         yield line()
         yield line("'--calibration' of a plan and of estimates takes this, saved as .yaml or .json")
@@ -76,17 +76,17 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
             {
-                "kind": each.kind,
-                "factor": each.factor,
-                "measured": each.measured,
-                "analytic": each.analytic,
-                "source": each.source,
+                "kind": correction.kind,
+                "factor": correction.factor,
+                "measured": correction.measured,
+                "analytic": correction.analytic,
+                "source": correction.source,
             }
-            for each in self.calibration.corrections
+            for correction in self.calibration.corrections
         ]
 
     def __repr__(self) -> str:
-        factors = ", ".join(f"{each.kind} {each.factor:.3g}" for each in self.calibration.corrections)
+        factors = ", ".join(f"{correction.kind} {correction.factor:.3g}" for correction in self.calibration.corrections)
         return f"<CalibrationProfile of {self.calibration.gpu}: {factors}>"
 
 
@@ -126,7 +126,7 @@ def calibrate_gpu(
     InputError
         For a GPU that is not there or another one, a device with too little memory, and sizes below 1.
     PipeplanError
-        For a model or a GPU that nobody knows.
+        For an unknown model or GPU.
     """
     shape = model_of(model)
     sheet, preset = _sheet(gpu_name)
@@ -139,7 +139,7 @@ def calibrate_gpu(
     timer = kernel_timer(
         device, precision=precision, threads=threads, name=sheet.name if preset else "", samples=samples
     )
-    found = calibrated(
+    factors = calibrated(
         shape,
         sheet,
         timer,
@@ -151,13 +151,13 @@ def calibrate_gpu(
         measured_on=timer.described,
         progress=progress,
     )
-    return CalibrationProfile.of(found)
+    return CalibrationProfile.of(factors)
 
 
 def calibrate_on_run(
     configuration: FilePath, source: FilePath, *, calibration: FilePath | None = None
 ) -> CalibrationProfile:
-    """What whole stages of a run took over what they should, on top of a calibration of their kernels.
+    """Correct a calibration by the measured stage times of a run.
 
     Parameters
     ----------
@@ -180,10 +180,10 @@ def calibrate_on_run(
     if not isinstance(document, dict):
         raise FormatError(f"the configuration {path} holds no keys: write 'model: llama3-70b' and so on")
     shape, machines, ran = read_configuration(document, path.parent)
-    known = None if calibration is None else read_calibration(Path(calibration))
+    before = None if calibration is None else read_calibration(Path(calibration))
     run = read_run_costs(source)
     seconds = [_microbatch(run, stage) for stage in range(len(run.stages))]
-    return CalibrationProfile.of(updated_by_run(known, shape, machines, ran, seconds, source=run.source))
+    return CalibrationProfile.of(updated_by_run(before, shape, machines, ran, seconds, source=run.source))
 
 
 def _microbatch(run: RunCosts, stage: int) -> float:
@@ -195,9 +195,9 @@ def _microbatch(run: RunCosts, stage: int) -> float:
     return units_in("ms", "s") * (times.get("F", 0.0) + times.get("R", 0.0) + backward)
 
 
-def _sheet(said: FilePath | Gpu) -> tuple[Gpu, bool]:
-    if isinstance(said, Gpu):
-        return said, False
-    if Path(said).suffix.lower() in ENDINGS:
-        return cluster(Path(said)).gpu, False
-    return gpu(str(said)), True
+def _sheet(name: FilePath | Gpu) -> tuple[Gpu, bool]:
+    if isinstance(name, Gpu):
+        return name, False
+    if Path(name).suffix.lower() in ENDINGS:
+        return cluster(Path(name)).gpu, False
+    return gpu(str(name)), True

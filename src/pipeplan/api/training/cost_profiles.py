@@ -1,4 +1,4 @@
-"""What a model's stages cost on a machine, measured on a model or taken from the traces of a run.
+"""Stage costs, measured on a model or read from the traces of a run.
 
 Measuring a model needs PyTorch; taking costs from traces does not.
 """
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
-"""What is measured of a stage."""
+"""Measured quantities of a stage."""
 
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ else:
         "SettingsRecord",
         [
             # A setting without a value is left out.
-            (each.name, kind | UnsetType, UNSET) if each.default is None else (each.name, kind)
-            for each, kind in zip(fields(SettingsTable), get_type_hints(SettingsTable).values(), strict=True)
+            (setting.name, kind | UnsetType, UNSET) if setting.default is None else (setting.name, kind)
+            for setting, kind in zip(fields(SettingsTable), get_type_hints(SettingsTable).values(), strict=True)
         ],
         bases=(AnswerRecord,),
         frozen=True,
@@ -96,7 +96,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
         return Settings(**{name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET})
 
     def checks(self) -> Sequence[str]:
-        """What a run's own steps say about its costs, and whether the machine was noisy, a sentence each."""
+        """Return notes on the costs: whether a run's own steps agree with them, and whether the machine was noisy."""
         if isinstance(self.measured, RunCosts):
             noise = noise_of_steps(self.measured.measured_steps, "ms")
             return [self.measured.check(), *self.measured.doubts(), *([] if noise is None else [noise])]
@@ -207,12 +207,12 @@ def profile(
     if calibrate is not None:
         chosen = options_of(CalibrationOptions, options)
         return calibrated(calibrate, chosen, gpu=gpu, source=source, calibration=calibration, progress=progress)
-    own, given = apart(ProfileOptions, options)
+    own, keywords = apart(ProfileOptions, options)
     profiled_as = options_of(ProfileOptions, own)
-    meant, settings = asked(UNSET if schedule is None else schedule, given)
+    measured_order, settings = asked(UNSET if schedule is None else schedule, keywords)
     if source is not None:
         return costs_of_run(source, schedule, settings, profiled_as)
-    return profiled(meant, settings, profiled_as, progress=progress)
+    return profiled(measured_order, settings, profiled_as, progress=progress)
 
 
 def profiled(
@@ -273,7 +273,7 @@ def _run_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
     for number_, times in enumerate(costs.stages):
         spreads = [str(times[kind]) if kind in times else "" for kind in kinds]
         # Quartiles stand below their median where three columns of both would leave no room for the first one.
-        table.add_row(str(number_), *(each.replace(" (", "\n(") if len(kinds) > 2 else each for each in spreads))
+        table.add_row(str(number_), *(text.replace(" (", "\n(") if len(kinds) > 2 else text for text in spreads))
     rows = [(words, f"{spread} ms") for words, spread in costs.between() if spread is not None]
     steps, predicted = costs.measured_steps, costs.predicted_step
     form = Times.of((steps.median, predicted), "ms")
@@ -302,12 +302,12 @@ def _profile_parts(measured: Profile, checks: Sequence[str]) -> tuple[Renderable
     for number_, (spreads, *bytes_) in enumerate(zip(forms, *held, strict=True)):
         table.add_row(str(number_), *(times.number(spread.median) for spread in spreads), *bytes_)
     transfer = "not measured" if measured.p2p_time is None else time_text(measured.p2p_time, "ms")
-    said = [("transfer between ranks", transfer)]
-    said += [] if measured.op_gap is None else [("gap before every op", time_text(measured.op_gap.median, "ms"))]
-    said += (
+    rows = [("transfer between ranks", transfer)]
+    rows += [] if measured.op_gap is None else [("gap before every op", time_text(measured.op_gap.median, "ms"))]
+    rows += (
         []
         if measured.message_time is None
         else [("a message takes from a rank", time_text(measured.message_time.median, "ms"))]
     )
-    said += [("noise", text) for text in checks]
-    return *map(line, measured.provenance()[:2]), facts(said, above=1, below=1), table
+    rows += [("noise", text) for text in checks]
+    return *map(line, measured.provenance()[:2]), facts(rows, above=1, below=1), table

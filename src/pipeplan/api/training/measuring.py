@@ -1,4 +1,4 @@
-"""How a model is measured: on what, how far the work is, and whether the machine was quiet enough to tell.
+"""Measurements of a model: progress, and noise of the machine.
 
 Half of them lie between the quartiles. What lies between those, as a share of the median, is how far a median that was
 measured again may be off; a single slow step does not change it.
@@ -25,15 +25,17 @@ RuntimeReport: TypeAlias = "Callable[[RunProgress], None]"
 """Takes what the runtime tells."""
 
 
-def part(progress: TrainingReport | None, begin: float = 0.0, end: float = 1.0, said: str = "") -> RuntimeReport | None:
-    """What the runtime tells, told as the part from ``begin`` to ``end`` of the whole; ``said`` stands before it."""
+def part(
+    progress: TrainingReport | None, begin: float = 0.0, end: float = 1.0, prefix: str = ""
+) -> RuntimeReport | None:
+    """Return a report of the runtime's progress as the part from ``begin`` to ``end`` of the whole, behind a ``prefix``."""
     if progress is None:
         return None
 
     def report(news: RunProgress) -> None:
         left = news.seconds_left
         rest = "" if left is None else f", {time_text(max(round(left), 1), 's')} left"
-        progress(f"{said}{news}{rest}", begin + (end - begin) * news.share)
+        progress(f"{prefix}{news}{rest}", begin + (end - begin) * news.share)
 
     return report
 
@@ -50,7 +52,7 @@ NOISY = 0.1
 
 
 def noise_of_steps(steps: Spread, unit: str) -> str | None:
-    """What the spread of steps says, in a sentence; None where the machine was quiet, and of a single step."""
+    """Return a sentence on the spread of step times; None for a quiet machine, and for a single step."""
     if steps.count < 2 or steps.relative < NOISY:
         return None
     times = Times.of((steps.low, steps.high), unit)
@@ -61,7 +63,7 @@ def noise_of_steps(steps: Spread, unit: str) -> str | None:
 
 
 def noise_of_ops(ops: Iterable[tuple[str, Spread]]) -> str | None:
-    """What the op that spreads the most says, in a sentence; None where all are quiet.
+    """Return a sentence on the op whose times spread the most; None if all are quiet.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def noise_of_ops(ops: Iterable[tuple[str, Spread]]) -> str | None:
     noisy = [(spread.relative, name, spread) for name, spread in ops if spread.count > 1 and spread.relative >= NOISY]
     if not noisy:
         return None
-    relative, name, spread = max(noisy, key=lambda each: each[0])
+    relative, name, spread = max(noisy, key=lambda entry: entry[0])
     times = Times.of((spread.low, spread.high), "ms")
     return (
         f"times spread by up to {percent(relative)} ({name}: half of them {times.number(spread.low)} to "

@@ -45,27 +45,27 @@ _NOISE = 0.01
 """Largest negative time attributed to noise, as a share of the step."""
 
 PAIR = "F+B"
-"""What an overlapped forward and backward are called together."""
+"""Name of an overlapped forward and backward."""
 
 COPY = "copy"
-"""What copies to the host and back are called together."""
+"""Name of copies to the host and back."""
 
 Times = Mapping[str, Spread]
-"""What was measured of a stage, by the name of the kind, or ``PAIR``."""
+"""Measured times of a stage, by the name of the kind, or ``PAIR``."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunGaps:
-    """What lay between ops, each None where no op tells it.
+    """Time between ops, each part None if no op reveals it.
 
     Attributes
     ----------
     transfer
-        From the end of an op to when another rank has its result, as far as nobody's rank is taken.
+        Time from the end of an op until another rank has its result, without the time that either rank is occupied.
     op
-        What every op takes from its rank before it starts.
+        Overhead of a rank before each op.
     message
-        What a message takes from the rank at either end.
+        Overhead of a message, paid by both ranks.
     """
 
     transfer: Spread | None
@@ -75,7 +75,7 @@ class RunGaps:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunCosts:
-    """What the ops of a run took, in milliseconds.
+    """Measured op times of a run, in milliseconds.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class RunCosts:
 
     @property
     def predicted_step(self) -> float:
-        """What the run's own schedule takes on these costs, in milliseconds: beside the measured steps, a check of them."""
+        """Step time of the run's schedule simulated on these costs, in milliseconds; compared with measured steps."""
         return _length(simulate(self.schedule, self.settings().costs(self.schedule.placement)).timeline)
 
     def doubts(self) -> list[str]:
@@ -145,7 +145,7 @@ class RunCosts:
         return reasons
 
     def provenance(self) -> list[str]:
-        """Where the numbers come from, in lines."""
+        """Return the origin of the numbers, in lines."""
         schedule = self.schedule
         shape = f"{schedule.ranks} ranks, {schedule.stages} stages, {schedule.microbatches} microbatches"
         return [
@@ -183,7 +183,7 @@ class RunCosts:
         ]
 
     def between(self) -> Iterator[tuple[str, Spread | None]]:
-        """What was measured besides op times, each with words for it."""
+        """Yield the measured times besides op times, each with its name."""
         yield "transfer between ranks", self.gaps.transfer
         yield "gap before every op", self.gaps.op
         yield "a message takes from a rank", self.gaps.message
@@ -244,10 +244,6 @@ def _length(timeline: Timeline) -> float:
 
 
 def _stages(timelines: Sequence[Timeline]) -> tuple[Times, ...]:
-    """What was measured of each stage.
-
-    An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage.
-    """
     schedule = timelines[0].schedule
     columns, second = schedule.columns, schedule.joined
     first = np.append(second[1:], False)
@@ -273,17 +269,17 @@ def _stages(timelines: Sequence[Timeline]) -> tuple[Times, ...]:
 def _times(stages: Sequence[Times]) -> dict[str, Any]:
     """Return the settings of the kinds whose time is known, or follows from others, on every stage."""
     medians = [_with_halves({kind: spread.median for kind, spread in times.items()}) for times in stages]
-    found: dict[str, Any] = {
+    by_setting: dict[str, Any] = {
         name: tuple(times[kind.name] for times in medians)
         for kind, name in _TIMED.items()
         if all(kind.name in times for times in medians) and any(kind.name in times for times in stages)
     }
     if all(PAIR in times for times in medians):
         # A pair takes at least as long as its longer half.
-        found["overlap_times"] = tuple(max(times[PAIR], times["F"], times.get("B", 0.0)) for times in medians)
+        by_setting["overlap_times"] = tuple(max(times[PAIR], times["F"], times.get("B", 0.0)) for times in medians)
     if copies := [times[COPY] for times in medians if COPY in times]:
-        found["offload_times"] = tuple(times.get(COPY, max(copies)) for times in medians)
-    return found
+        by_setting["offload_times"] = tuple(times.get(COPY, max(copies)) for times in medians)
+    return by_setting
 
 
 def _with_halves(times: dict[str, float]) -> dict[str, float]:
@@ -297,7 +293,7 @@ def _with_halves(times: dict[str, float]) -> dict[str, float]:
 
 
 def gaps_of(timelines: Sequence[Timeline]) -> RunGaps:
-    """What lay between the ops of timelines of compute ops."""
+    """Return the time between the ops of timelines of compute ops."""
     cells = [_cells(timeline) for timeline in timelines]
     table = np.concatenate(cells) if cells else np.empty((0, 5))
     gap, waited, ready, before, after = table.T
@@ -311,8 +307,8 @@ def gaps_of(timelines: Sequence[Timeline]) -> RunGaps:
     busy = free & (messages > 0)
     # What ranks do in a gap may pass while they would wait: both ends together take no more than a wait shows.
     message = _spread(np.minimum((gap[busy] - own) / messages[busy], max(pace - own, 0.0) / 2))
-    each = 0.0 if message is None else max(message.median, 0.0)
-    return RunGaps(_spread(waited[waits] - own - each * (1 + after[waits])), op, message)
+    per_message = 0.0 if message is None else max(message.median, 0.0)
+    return RunGaps(_spread(waited[waits] - own - per_message * (1 + after[waits])), op, message)
 
 
 def _spread(times: Floats) -> Spread | None:
@@ -334,13 +330,13 @@ def _cells(timeline: Timeline) -> NDArray[np.float64]:
     sent, received = np.zeros(count), np.zeros(count)
     np.add.at(sent, cell[arrival[crossing]], 1)
     np.add.at(received, cell[crossing], 1)
-    told = np.full(count, -np.inf)
-    np.maximum.at(told, cell[crossing], timeline.end[arrival[crossing]])
+    sender_end = np.full(count, -np.inf)
+    np.maximum.at(sender_end, cell[crossing], timeline.end[arrival[crossing]])
     first = np.flatnonzero(~schedule.joined)
     start, end, rank = timeline.start[first], timeline.end[first], schedule.rank[first]
     begins = np.append(True, rank[1:] != rank[:-1])[:count]
     before = np.where(begins, -np.inf, np.append(-np.inf, end[:-1])[:count])
     sends = np.where(begins, 0, np.append(0, sent[:-1])[:count])
     with np.errstate(invalid="ignore"):
-        ready = before - told
-    return np.column_stack([start - before, start - told, ready, sends, received])
+        ready = before - sender_end
+    return np.column_stack([start - before, start - sender_end, ready, sends, received])

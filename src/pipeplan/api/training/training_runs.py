@@ -93,7 +93,7 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     @property
     def change(self) -> float:
-        """How much longer the median step took than predicted, as a share of the prediction; below 0 where shorter."""
+        """Measured over predicted step time, less 1."""
         return self.run.median_step_seconds / self.predicted_seconds - 1
 
     def views(self) -> Sequence[View]:
@@ -233,7 +233,7 @@ def trained(
 
 
 def model_files(model: str) -> tuple[Path, ...]:
-    """What a model is read from, where it is a function of the user's own in this folder: ``module:function``."""
+    """Return the files that may hold a model that is the user's own function: ``module:function``."""
     module, colon, _ = model.partition(":")
     parts = module.split(".")
     if not colon or not all(part.isidentifier() for part in parts):
@@ -244,8 +244,8 @@ def model_files(model: str) -> tuple[Path, ...]:
 
 def _until_measured(settings: Settings) -> Settings:
     """Return the settings with free copies to the host where all costs are yet to be measured."""
-    said = settings.forward_times, settings.offload_times, settings.offload_bandwidth
-    return replace(settings, offload_times=0.0) if said == (None, None, None) else settings
+    copies = settings.forward_times, settings.offload_times, settings.offload_bandwidth
+    return replace(settings, offload_times=0.0) if copies == (None, None, None) else settings
 
 
 def _costs(
