@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeplan.errors import PipeplanError
 from pipeplan.model import Placement
 from pipeplan.runtime import profile
-from pipeplan.runtime.transformers import LLAMA_3_8B
+from pipeplan.runtime.models import LLAMA_3_8B
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from pipeplan.costs import ModelOptions
 from pipeplan.runtime import clocks
 from pipeplan.runtime.progress import Places, RankPlace
 from pipeplan.runtime.results import RunResult
-from pipeplan.runtime.run_task import RunTask
+from pipeplan.runtime.running import RunTask
 
 ON_CPU = ModelOptions(device="cpu", timeout=60.0)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeplan.runtime import Model
-from pipeplan.runtime.transformers import GPT
+from pipeplan.runtime.models import GPT
 
 TINY = GPT(blocks=6, width=32, heads=2, length=16, vocabulary=32, microbatch=2)
 WIDE = GPT(blocks=8, width=96, heads=4, length=48, vocabulary=64, microbatch=3)

@@ -16,7 +16,7 @@ from pipeplan.runtime.group import process_group
 from pipeplan.runtime.offloading import Offloading, StreamLink
 from pipeplan.runtime.progress import Places
 from pipeplan.runtime.results import RunResult
-from pipeplan.runtime.run_task import RunTask
+from pipeplan.runtime.running import RunTask
 from pipeplan.runtime.saved_tensors import Staying
 from pipeplan.runtime.stage_measurement import Stage, measure
 from tests.runtime.models import WIDE

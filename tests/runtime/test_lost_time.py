@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 from pipeplan.costs import Settings, Spread
 from pipeplan.model import PASS_KINDS, RECEIVE_KINDS, Floats, Schedule, Timeline, among, dependencies, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.runtime.profile_task import lost_time
+from pipeplan.runtime.profiling import lost_time
 from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 

@@ -9,7 +9,7 @@ import torch
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.runtime import BUILT_IN, load_model
 from pipeplan.runtime.model import cut
-from pipeplan.runtime.transformers import Llama
+from pipeplan.runtime.models import Llama
 from tests.runtime import models
 
 CPU = torch.device("cpu")
@@ -21,7 +21,7 @@ def test_built_in_models_load_without_building(name: str) -> None:
 
 
 def test_llama_has_8_billion_parameters() -> None:
-    from pipeplan.runtime.transformers import LLAMA_3_8B
+    from pipeplan.runtime.models import LLAMA_3_8B
 
     model = load_model("llama-3-8b")
     with torch.device("meta"):

@@ -8,9 +8,9 @@ pytest.importorskip("torch", reason="PyTorch is not installed: runs are not test
 
 from pipeplan.costs import ProfileOptions, RunOptions
 from pipeplan.model import Placement, parse_schedule
-from pipeplan.runtime.profile_task import ProfileTask
+from pipeplan.runtime.profiling import ProfileTask
 from pipeplan.runtime.progress import HowFar, Phase, RankPlace, RunProgress, Watcher
-from pipeplan.runtime.run_task import RunTask
+from pipeplan.runtime.running import RunTask
 
 PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1")
 RUN = RunTask(schedule=PLAN, options=RunOptions(steps=3))

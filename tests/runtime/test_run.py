@@ -17,7 +17,7 @@ from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import Model, from_torch, run, torch_internals
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.results import RunResult
-from pipeplan.runtime.run_task import RunTask
+from pipeplan.runtime.running import RunTask
 from pipeplan.solver.choices import Choices
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Problem

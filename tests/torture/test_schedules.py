@@ -92,7 +92,7 @@ def test_memory_that_is_counted_where_it_is_not(tmp_path, monkeypatch):
         levels[schedule.where(Kind.R)] += 1e-6
         return levels
 
-    monkeypatch.setattr("pipeplan.simulation.memory.memory_levels", one_more)
+    monkeypatch.setattr("pipeplan.simulation.simulator.memory_levels", one_more)
     finds(SIMULATOR, tmp_path, 60, "what is held in")
 
 

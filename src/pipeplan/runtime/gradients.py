@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -14,6 +16,8 @@ from torch.amp.grad_scaler import GradScaler
 from torch.distributed.tensor import DTensor
 
 from pipeplan.errors import InputError
+from pipeplan.model import Kind, Schedule
+from pipeplan.runtime.torch_internals import Loss
 
 Reduction = Literal["mean", "sum"]
 
@@ -107,3 +111,109 @@ def _alike(stages: Iterable[nn.Module]) -> list[list[nn.Parameter]]:
             spread = parameter.grad.device_mesh if isinstance(parameter.grad, DTensor) else None
             groups.setdefault(spread, []).append(parameter)
     return list(groups.values())
+
+
+Gradients = list[Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The largest absolute difference of a gradient, of a loss, and the largest gradient, for scale."""
+
+    gradient: float = 0.0
+    loss: float = 0.0
+    scale: float = 0.0
+
+    def __or__(self, other: Difference) -> Difference:
+        """The larger of each value."""
+        return Difference(max(self.gradient, other.gradient), max(self.loss, other.loss), max(self.scale, other.scale))
+
+
+class Reference:
+    """All stages in one process, without a pipeline.
+
+    Floating-point sums depend on their order, so each parameter's gradient is summed over the microbatches in the order of
+    the schedule's Bs or Ws on its rank. The sums then equal the pipeline's to the last bit wherever the same kernels
+    compute the terms. Each stage's backward is computed by itself: a parameter that stages share has a term of each.
+
+    Parameters
+    ----------
+    stages
+        Fresh modules of all stages, with the weights that the pipeline starts from.
+    schedule
+        For the order of the weight gradients.
+    loss
+        Of one microbatch. Gradients are of the mean over the microbatches.
+    """
+
+    def __init__(self, stages: Sequence[nn.Module], schedule: Schedule, loss: Loss) -> None:
+        self.stages = stages
+        self._loss = loss
+        rows = [schedule.row(rank) for rank in range(schedule.ranks)]
+        weights = [row[np.isin(row.kind, (Kind.B, Kind.W))] for row in rows]
+        self._order = [list(zip(row.stage.tolist(), row.microbatch.tolist(), strict=True)) for row in weights]
+
+    def step(self, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> list[float]:
+        """The loss of every microbatch; the gradients are left in the parameters' ``grad``."""
+        due = [deque(order) for order in self._order]
+        pending: dict[tuple[int, int], Gradients] = {}
+        losses = []
+        for microbatch, (x, target) in enumerate(zip(inputs, targets, strict=True)):
+            passed, loss = self._forward(x, target)
+            losses.append(float(loss.detach()))
+            for stage, gradients in self._backward(passed, loss / len(inputs)):
+                pending[stage, microbatch] = gradients
+            for row in due:
+                while row and row[0] in pending:
+                    stage, _ = row[0]
+                    _accumulate(self.stages[stage], pending.pop(row.popleft()))
+        return losses
+
+    def _forward(self, x: Tensor, target: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+        """The input and output of every stage, cut off from the stage before, and the loss."""
+        passed: list[tuple[Tensor, Tensor]] = []
+        for stage in self.stages:
+            detached = x.detach().requires_grad_() if passed else x
+            x = stage(detached)
+            passed.append((detached, x))
+        return passed, self._loss(x, target)
+
+    def _backward(self, passed: list[tuple[Tensor, Tensor]], loss: Tensor) -> Iterator[tuple[int, Gradients]]:
+        """The gradients of every stage's parameters, from the last stage to the first."""
+        output, gradient = loss, torch.ones_like(loss)
+        for number in reversed(range(len(self.stages))):
+            parameters = list(self.stages[number].parameters())
+            wanted = [*parameters, passed[number][0]] if number else parameters
+            gradients = (
+                list(torch.autograd.grad(output, wanted, gradient, materialize_grads=True))
+                if wanted and output.requires_grad
+                else [torch.zeros_like(tensor) for tensor in wanted]
+            )
+            yield number, gradients[: len(parameters)]
+            if number:
+                output, gradient = passed[number - 1][1], gradients[-1]
+
+    def compare(self, mine: dict[int, nn.Module]) -> Difference:
+        """How far the gradients of some of the pipeline's stages are from those here."""
+        difference = Difference()
+        for stage, module in mine.items():
+            for ours, theirs in zip(self.stages[stage].parameters(), module.parameters(), strict=True):
+                difference |= _difference(ours.grad, theirs.grad)
+        return difference
+
+
+def _accumulate(stage: nn.Module, gradients: Gradients) -> None:
+    for parameter, gradient in zip(stage.parameters(), gradients, strict=True):
+        if parameter.grad is None:
+            parameter.grad = gradient
+        else:
+            parameter.grad += gradient
+
+
+def _difference(ours: Tensor | None, theirs: Tensor | None) -> Difference:
+    """No gradient counts as zero; one that is not a number differs infinitely."""
+    if ours is None:
+        return Difference()
+    other = torch.zeros_like(ours) if theirs is None else theirs
+    apart = (ours.double() - other.double()).abs().nan_to_num(nan=torch.inf)
+    return Difference(gradient=float(apart.max()), scale=float(ours.abs().max()))

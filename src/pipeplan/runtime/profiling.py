@@ -1,25 +1,304 @@
-"""Measures a model's stages, so that schedules can be simulated on real costs."""
+"""What processes do that measure a model's stages together, or one process alone, and what ranks lose between ops."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Unpack
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from statistics import median
+from typing import Any, Unpack
 
+import numpy as np
 import torch
+import torch.distributed as dist
 
-from pipeplan.costs import ProfileOptions, ProfileOptionsKeywords, RunOptions, options_of, require_settings, table_of
+from pipeplan.costs import (
+    ModelOptions,
+    ProfileOptions,
+    ProfileOptionsKeywords,
+    RunOptions,
+    Spread,
+    options_of,
+    require_settings,
+    table_of,
+)
 from pipeplan.errors import InputError
-from pipeplan.model import Placement, Schedule
+from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Floats, Placement, Schedule, Timeline, among, dependencies
 from pipeplan.passes import lower_for_torch
-from pipeplan.runtime.group import choose_device, in_job
+from pipeplan.runtime.agreement import on_first_rank
+from pipeplan.runtime.clocks import clock_for
+from pipeplan.runtime.group import choose_device, in_job, ready_for_backward
 from pipeplan.runtime.launch import launch
-from pipeplan.runtime.model import Model, cut
+from pipeplan.runtime.model import Model, cut, require_ties_on_one_rank
 from pipeplan.runtime.models import model_for
-from pipeplan.runtime.profile_task import ProfileTask
-from pipeplan.runtime.progress import ProgressListener, Watcher
+from pipeplan.runtime.progress import HowFar, Phase, Places, ProgressListener, RankPlace, Watcher, starting
 from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 from pipeplan.runtime.results import Profile
+from pipeplan.runtime.running import RunTask
+from pipeplan.runtime.stage_measurement import Stage, StageProfile, measure
 from pipeplan.strategies import strategy
+
+
+@dataclass(frozen=True, slots=True)
+class LostTime:
+    """Time that ranks lose between ops, in milliseconds.
+
+    Attributes
+    ----------
+    op_gap
+        From the end of an op to the start of the next, where nothing is sent, received or waited for in between.
+    message_time
+        What each message in between adds to that; None where there was none.
+    """
+
+    op_gap: Spread
+    message_time: Spread | None
+
+
+def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
+    """Return what was lost between the ops of a measured step; None where every two ops have a message between them.
+
+    Waiting for what another rank has not sent yet is idle time, and not lost: it is left out. What remains of the time
+    between two ops is a gap and, for each message that is sent or received there, what that took.
+
+    Parameters
+    ----------
+    timeline
+        In milliseconds, of a schedule with its communication and without overlapped pairs.
+    wait
+        How long the rank waited at each op, shape (ops,).
+    """
+    schedule = timeline.schedule
+    op = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
+    neighbours = schedule.rank[op[1:]] == schedule.rank[op[:-1]]
+    before, after = op[:-1][neighbours], op[1:][neighbours]
+    messages = after - before - 1
+    alone = messages == 0
+    if not alone.any():
+        return None
+    needs = dependencies(schedule).arrival[after]
+    received = (needs >= 0) & among(schedule.columns.kind[needs], RECEIVE_KINDS)
+    # What turning to an op takes is in the wait of each, and all there is of it where no message is waited for.
+    turning = float(np.median(wait[after][~received])) if not received.all() else 0.0
+    lost = timeline.start[after] - timeline.end[before] - np.where(received, wait[after] - turning, 0.0)
+    gap = Spread.of(lost[alone])
+    per_message = (lost[~alone] - gap.median) / messages[~alone]
+    return LostTime(gap, Spread.of(np.maximum(per_message, 0.0)) if per_message.size else None)
+
+
+PING_PONGS = 50
+"""Messages there and back; their median counts."""
+
+STEPS = 3
+"""Steps that are run to see what ranks lose between ops; the one of median length counts."""
+
+_MEASURING_STAGES = -1
+"""What the ranks tell as their step before there is any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileTask:
+    """The measurement that every process does; see :func:`~pipeplan.runtime.profile`.
+
+    Attributes
+    ----------
+    trial
+        A schedule with its communication on the same ranks, a stage each, that is run to see what they lose between ops.
+    options
+        Of the profile; its device is ``cpu`` or ``cuda``.
+    warmup
+        Rounds before the measured ones that do not count.
+    """
+
+    placement: Placement
+    trial: Schedule
+    options: ProfileOptions
+    warmup: int = 3
+
+    @property
+    def ranks(self) -> int:
+        """The number of processes that it needs."""
+        return self.placement.ranks
+
+    def describe(self, rank: int, place: RankPlace) -> str:
+        """Return where a rank is, for messages."""
+        if place.phase != Phase.STARTING and place.step != _MEASURING_STAGES:
+            return f"{place.describe(self.trial, rank)}, while measuring what is lost between ops"
+        stage = place.position // (self.options.repeats + self.warmup)
+        doing = "starting up" if place.phase == Phase.STARTING else f"measuring its stage number {stage}"
+        return f"rank {rank}, {doing}"
+
+    @property
+    def _rounds(self) -> int:
+        """Of all the stages of a rank; a rank with fewer stages than others waits for them."""
+        return self.placement.chunks * (self.options.repeats + self.warmup)
+
+    def how_far(self, places: Sequence[RankPlace]) -> HowFar:
+        """How many rounds, and steps of the trial behind them, were done, from the places of all ranks."""
+        trial = self._trial()
+        steps = trial.options.warmup + trial.options.steps
+        work = self._rounds + steps
+        if starting(places):
+            return HowFar("starting up", 1, 1, 0.0, work)
+        if any(place.step == _MEASURING_STAGES for place in places):
+            done = min(place.position for place in places if place.step == _MEASURING_STAGES)
+            return HowFar("round", done + 1, self._rounds, done, work)
+        far = trial.how_far(places)
+        return HowFar("trial step", min(int(far.done), steps - 1) + 1, steps, self._rounds + far.done, work)
+
+    def work_alone(self, report: ProgressListener | None = None) -> Profile:
+        """Measure all stages one after the other, in this process."""
+        rounds = self.placement.stages * (self.options.repeats + self.warmup)
+        done = 0
+
+        def measuring(_: Sequence[RankPlace]) -> HowFar:
+            return HowFar("round", min(done + 1, rounds), rounds, done, rounds)
+
+        watcher = None if report is None else Watcher(report, measuring)
+
+        def meet() -> None:
+            nonlocal done
+            if watcher is not None:
+                watcher([])
+            done += 1
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.options.threads)
+        try:
+            device = torch.device(self.options.device)
+            ready_for_backward(device)
+            model = model_for(self.options)
+            ranges = cut(model, self.placement.stages, self.options.layout)
+            require_ties_on_one_rank(model, ranges, self.placement, seed=self.options.seed, device=device)
+            stages = measure_stages(model, ranges, device, self.options.seed, self._measure(meet))
+        finally:
+            torch.set_num_threads(threads)
+        return self._profile(stages, device, together=False)
+
+    def work(self, rank: int, device: torch.device, places: Places) -> Profile:
+        """Measure this rank's stages while the other ranks measure theirs; then a transfer, and whole steps."""
+        model = model_for(self.options)
+        ranges = cut(model, self.placement.stages, self.options.layout)
+        on_first_rank(
+            lambda: require_ties_on_one_rank(model, ranges, self.placement, seed=self.options.seed, device=device)
+        )
+        mine = self.placement.stages_on(rank)
+        rounds = self._rounds
+
+        def meet() -> None:
+            nonlocal rounds
+            rounds -= 1
+            places.tell(rank, _MEASURING_STAGES, self._rounds - 1 - rounds, Phase.COMPUTING)
+            dist.barrier()
+
+        profiles = measure_stages(
+            model, [ranges[stage] for stage in mine], device, self.options.seed, self._measure(meet)
+        )
+        while rounds > 0:
+            meet()
+        by_rank: list[Any] = [None] * self.ranks
+        dist.all_gather_object(by_rank, dict(zip(mine, profiles, strict=True)))
+        stages = {stage: one for part in by_rank for stage, one in part.items()}
+        ordered = tuple(stages[stage] for stage in sorted(stages))
+        transfer = self._transfer(ordered, rank, device)
+        return self._profile(ordered, device, together=True, transfer=transfer, lost=self._lost(rank, device, places))
+
+    def _measure(self, meet: Callable[[], None]) -> Callable[[Stage], StageProfile]:
+        return partial(measure, repeats=self.options.repeats, warmup=self.warmup, meet=meet)
+
+    def _transfer(self, stages: tuple[StageProfile, ...], rank: int, device: torch.device) -> float | None:
+        """Milliseconds one way between the first two ranks, for the largest tensor sent; None with one rank."""
+        if self.ranks < 2:
+            return None
+        size = max(stage.input_bytes for stage in stages[1:]) if len(stages) > 1 else 1
+        payload = torch.zeros(size, dtype=torch.uint8, device=device)
+        clock = clock_for(device)
+        trips = [_ping_pong(payload, rank, clock) for _ in range(PING_PONGS)] if rank < 2 else [0.0]
+        by_rank: list[Any] = [None] * self.ranks
+        dist.all_gather_object(by_rank, median(trips))
+        return float(by_rank[0])
+
+    def _lost(self, rank: int, device: torch.device, places: Places) -> LostTime | None:
+        """What ranks lose between ops in the runtime's own steps; None with one rank."""
+        if self.ranks < 2:
+            return None
+        run = self._trial().train(device, places)
+        return lost_time(run.timeline, run.wait)
+
+    def _trial(self) -> RunTask:
+        how = {each.name: getattr(self.options, each.name) for each in fields(ModelOptions)}
+        return RunTask(schedule=self.trial, options=RunOptions(**{**how, "layout": None, "steps": STEPS}))
+
+    def _profile(
+        self,
+        stages: tuple[StageProfile, ...],
+        device: torch.device,
+        *,
+        together: bool,
+        transfer: float | None = None,
+        lost: LostTime | None = None,
+    ) -> Profile:
+        model = model_for(self.options)
+        return Profile(
+            stages=stages,
+            placement=self.placement,
+            p2p_time=transfer,
+            op_gap=None if lost is None else lost.op_gap,
+            message_time=None if lost is None else lost.message_time,
+            model=model.name,
+            device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+            dtype=model.dtype,
+            threads=self.options.threads,
+            torch_version=str(torch.__version__),
+            repeats=self.options.repeats,
+            together=together,
+        )
+
+
+def _ping_pong(payload: torch.Tensor, rank: int, clock: Any) -> float:
+    """Half the time there and back, in milliseconds."""
+    clock.restart()
+    start = clock.mark()
+    for sender in (0, 1):
+        if rank == sender:
+            dist.send(payload, dst=1 - rank)
+        else:
+            dist.recv(payload, src=1 - rank)
+    first, last = clock.times([start, clock.mark()]).tolist()
+    return float(last - first) / 2e6
+
+
+def measure_stages(
+    model: Model,
+    ranges: Any,
+    device: torch.device,
+    seed: int,
+    measure_one: Callable[[Stage], StageProfile],
+) -> tuple[StageProfile, ...]:
+    """Measure some stages of a model, each given by its first layer and one past its last, in the model's order."""
+    data, targets = (part.to(device) for part in model.microbatch(0, 0, seed=seed))
+    profiles: list[StageProfile] = []
+    reached = 0
+    for first, stop in ranges:
+        data = _passed(model, range(reached, first), data, seed)
+        reached = first
+        last = stop == len(model.layers)
+        loss = partial(_loss_on, model, targets) if last else None
+        module = model.build(first, stop, seed=seed, device=device)
+        profiles.append(measure_one(Stage(module, (first, stop), data, loss, first == 0)))
+    return tuple(profiles)
+
+
+def _passed(model: Model, layers: range, data: torch.Tensor, seed: int) -> torch.Tensor:
+    """The output of some layers, built one at a time."""
+    with torch.no_grad():
+        for layer in layers:
+            data = model.build(layer, layer + 1, seed=seed, device=data.device)(data)
+    return data
+
+
+def _loss_on(model: Model, targets: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    return model.loss(output, targets)
 
 
 def profile(

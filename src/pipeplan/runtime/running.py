@@ -1,24 +1,227 @@
-"""Trains a model with a schedule of ours in PyTorch's pipeline runtime, and measures it."""
+"""One rank of a training run: what every process does."""
 
 from __future__ import annotations
 
+import copy
+import gc
 import os
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
 
 from pipeplan.costs import RunOptions, RunOptionsKeywords, options_of
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.model import Schedule
 from pipeplan.passes import lower_for_torch
+from pipeplan.runtime.agreement import on_first_rank
+from pipeplan.runtime.gradients import Difference, Reference
 from pipeplan.runtime.group import choose_device, in_job, local_device, process_group
 from pipeplan.runtime.launch import RankFailure, launch, watchdog
-from pipeplan.runtime.model import Model, cut
+from pipeplan.runtime.model import Model, cut, require_ties_on_one_rank
 from pipeplan.runtime.models import model_for
-from pipeplan.runtime.progress import Phase, Places, ProgressListener, Watcher
+from pipeplan.runtime.pipeline import Pipeline
+from pipeplan.runtime.progress import HowFar, Phase, Places, ProgressListener, RankPlace, Watcher, starting
+from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.results import RunResult
-from pipeplan.runtime.run_task import RunTask
+
+RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
+"""Of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, whose mantissa has 8 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTask:
+    """The training that every process does.
+
+    Attributes
+    ----------
+    schedule
+        As PyTorch's runtime executes it: with communication.
+    options
+        Of the run; its device is ``cpu`` or ``cuda``.
+    learning_rate
+        Of AdamW.
+    kineto
+        A folder for PyTorch's own profile of one more step, a file a rank; None for none.
+    """
+
+    schedule: Schedule
+    options: RunOptions
+    learning_rate: float = 1e-3
+    kineto: Path | None = None
+
+    @property
+    def ranks(self) -> int:
+        """The number of processes that it needs."""
+        return self.schedule.ranks
+
+    def describe(self, rank: int, place: RankPlace) -> str:
+        """Return where a rank is, for messages."""
+        return place.describe(self.schedule, rank)
+
+    def how_far(self, places: Sequence[RankPlace]) -> HowFar:
+        """How many steps were done, from the places of all ranks, or of the first one."""
+        total = self.options.warmup + self.options.steps
+        if starting(places):
+            return HowFar("starting up", 1, 1, 0.0, total)
+        lengths = np.diff(self.schedule.offsets)
+        ends = [
+            float(total) if place.phase == Phase.DONE else _steps_done(place, int(lengths[rank]))
+            for rank, place in enumerate(places)
+        ]
+        done = float(np.mean(ends))
+        step = min(int(done), total - 1)
+        if step < self.options.warmup:
+            return HowFar("warm-up", step + 1, self.options.warmup, done, total)
+        return HowFar("step", step - self.options.warmup + 1, self.options.steps, done, total)
+
+    def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
+        """Train, in a process group of all ranks; every rank returns the same result."""
+        model, placement = model_for(self.options), self.schedule.placement
+        ranges = cut(model, placement.stages, self.options.layout)
+        on_first_rank(lambda: require_ties_on_one_rank(model, ranges, placement, seed=self.options.seed, device=device))
+        return self.train(device, places)
+
+    def train(self, device: torch.device, places: Places) -> RunResult:
+        """Train whatever the model's layers share: for measuring times alone, the weights do not matter."""
+        return _Trainer(self, device, places).run()
+
+
+def _steps_done(place: RankPlace, ops: int) -> float:
+    """How many steps a rank has done, by the share of its ops; it does not matter that a pair of ops is one cell."""
+    if place.phase == Phase.BETWEEN_STEPS:
+        return place.step + 1.0
+    return place.step + min(place.position / max(ops, 1), 1.0)
+
+
+class _Trainer:
+    """One rank's stages in a pipeline, their optimizers, and a single process to compare with."""
+
+    def __init__(self, task: RunTask, device: torch.device, places: Places) -> None:
+        torch.set_num_threads(task.options.threads)
+        self.task, self.device = task, device
+        self.model = model_for(task.options)
+        self.ranges = cut(self.model, task.schedule.stages, task.options.layout)
+        modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(dist.get_rank())}
+        # A schedule that is wrong is run all the same: what comes of it is for the verification to find.
+        self.pipeline = Pipeline(task.schedule, modules, self.model.loss, device=device, checked=False, places=places)
+        self.optimizers = _optimizers(modules.values(), task.learning_rate)
+        self.difference = Difference()
+        self.reference: Reference | None = None
+        if task.options.verify:
+            # Copied together: a model may give the layers that share a parameter as modules that it has built before.
+            stages = copy.deepcopy([self._build(stage) for stage in range(task.schedule.stages)])
+            self.reference = Reference(stages, task.schedule, self.model.loss)
+            self.reference_optimizers = _optimizers(stages, task.learning_rate)
+
+    def _build(self, stage: int) -> nn.Module:
+        return self.model.build(*self.ranges[stage], seed=self.task.options.seed, device=self.device)
+
+    def run(self) -> RunResult:
+        losses = [self._step(number) for number in range(self.task.options.warmup)]
+        with self.pipeline.record() as recording:
+            losses += [
+                self._step(number)
+                for number in range(self.task.options.warmup, self.task.options.warmup + self.task.options.steps)
+            ]
+        if self.task.kineto is not None:
+            self._profiled_step(len(losses), self.task.kineto)
+        return self._result(recording, losses)
+
+    def _step(self, number: int) -> list[float]:
+        inputs, targets = self._batch(number)
+        gc.collect()
+        gc.disable()
+        dist.barrier()
+        losses = self.pipeline.step(inputs, targets)
+        gc.enable()
+        shared: list[float] = self.pipeline.broadcast(losses).tolist()
+        if self.reference is not None:
+            self._compare(self.reference, inputs, targets, shared)
+        _apply(self.optimizers)
+        return shared
+
+    def _batch(self, step: int) -> tuple[list[Tensor], list[Tensor]]:
+        made = [
+            self.model.microbatch(step, number, seed=self.task.options.seed)
+            for number in range(self.task.schedule.microbatches)
+        ]
+        sizes = {part.shape[:1] for pair in made for part in pair}
+        if len(sizes) > 1 or () in sizes:
+            raise InputError(f"all microbatches of model {self.model.name} need the same size, not {sorted(sizes)}")
+        inputs, targets = zip(*made, strict=True)
+        return [part.to(self.device) for part in inputs], [part.to(self.device) for part in targets]
+
+    def _compare(self, reference: Reference, inputs: list[Tensor], targets: list[Tensor], losses: list[float]) -> None:
+        expected = reference.step(inputs, targets)
+        apart = max(abs(ours - theirs) for ours, theirs in zip(losses, expected, strict=True))
+        self.difference |= reference.compare(self.pipeline.stages) | Difference(loss=apart)
+        _apply(self.reference_optimizers)
+
+    def _profiled_step(self, number: int, folder: Path) -> None:
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        if self.device.type == "cuda":
+            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        with torch.profiler.profile(activities=activities) as profile:
+            self._step(number)
+        profile.export_chrome_trace(str(folder / f"rank{self.pipeline.rank}.json"))
+
+    def _result(self, recording: Recording, losses: list[list[float]]) -> RunResult:
+        difference, peaks = self._agreed()
+        relative = RELATIVE_TOLERANCE.get((self.device.type, self.model.dtype), 0.02)
+        return RunResult(
+            timeline=recording.timeline,
+            wait=recording.wait,
+            step_seconds=recording.step_seconds,
+            losses=tuple(sum(step) / len(step) for step in losses),
+            max_gradient_difference=difference.gradient if self.task.options.verify else None,
+            max_loss_difference=difference.loss if self.task.options.verify else None,
+            tolerance=relative * difference.scale,
+            peak_bytes=peaks,
+            model=self.model.name,
+            device=self.device.type,
+            dtype=self.model.dtype,
+            threads=self.task.options.threads,
+            torch_version=str(torch.__version__),
+        )
+
+    def _agreed(self) -> tuple[Difference, tuple[int, ...] | None]:
+        """The largest difference on any rank, and every rank's peak."""
+        on_gpu = self.device.type == "cuda"
+        peak = torch.cuda.max_memory_allocated(self.device) if on_gpu else 0
+        by_rank: list[Any] = [None] * self.task.ranks
+        dist.all_gather_object(by_rank, (self.difference, peak))
+        largest = Difference()
+        for difference, _ in by_rank:
+            largest |= difference
+        return largest, tuple(peak for _, peak in by_rank) if on_gpu else None
+
+
+Optimizers = Sequence[torch.optim.Optimizer]
+
+
+def _optimizers(modules: Any, learning_rate: float) -> Optimizers:
+    """One per stage, so that a parameter's update does not depend on which stages share its rank; each parameter in one."""
+    owned: set[nn.Parameter] = set()
+    optimizers = []
+    for module in modules:
+        parameters = [parameter for parameter in module.parameters() if parameter not in owned]
+        owned.update(parameters)
+        if parameters:
+            optimizers.append(torch.optim.AdamW(parameters, lr=learning_rate))
+    return optimizers
+
+
+def _apply(optimizers: Optimizers) -> None:
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
 
 
 def run(

@@ -18,8 +18,7 @@ from pipeplan.costs import Spread
 from pipeplan.files import temporary_folder
 from pipeplan.runtime.clocks import Clock, clock_for
 from pipeplan.runtime.offloading import Offloading, host_link
-from pipeplan.runtime.recomputation import Recomputation
-from pipeplan.runtime.saved_tensors import Staying
+from pipeplan.runtime.saved_tensors import Recomputation, Staying
 from pipeplan.runtime.torch_internals import Backward
 
 _KEY = (0, 0)

@@ -1,4 +1,4 @@
-"""A schedule and costs give a timeline, memory, a bound, and the reasons why ranks idle."""
+"""Simulation: from a schedule and costs to a timeline, its memory, lower bounds, and the reasons why ranks idle."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
-    from pipeplan.simulation.cause import Cause, cause_of_delay
     from pipeplan.simulation.chain import compute_only, timed_only
-    from pipeplan.simulation.critical import CriticalPath, critical_path
+    from pipeplan.simulation.critical import Cause, CriticalPath, cause_of_delay, critical_path
     from pipeplan.simulation.idle import IdleTimes, idle_times
     from pipeplan.simulation.idle_gaps import WAITS
-    from pipeplan.simulation.memory import memory_use
-    from pipeplan.simulation.reason import Reason
-    from pipeplan.simulation.simulator import Communication, Simulation, message_partners, recomputed_stages, simulate
-    from pipeplan.simulation.step import step_time
+    from pipeplan.simulation.idle_pieces import Reason
+    from pipeplan.simulation.simulator import (
+        Communication,
+        Simulation,
+        memory_use,
+        message_partners,
+        recomputed_stages,
+        simulate,
+        step_time,
+    )
     from pipeplan.simulation.what_if import WhatIf, what_ifs
-    from pipeplan.simulation.window_places import LocatedWindow, located_windows
-    from pipeplan.simulation.windows import RoundTrips, Window
+    from pipeplan.simulation.windows import LocatedWindow, RoundTrips, Window, located_windows
 
 __all__ = [
     "WAITS",
@@ -56,17 +60,21 @@ if not TYPE_CHECKING:
         __name__,
         {
             "bounds": {"Bound", "earliest_starts", "lower_bound", "span_bound"},
-            "cause": {"Cause", "cause_of_delay"},
             "chain": {"compute_only", "timed_only"},
-            "critical": {"CriticalPath", "critical_path"},
+            "critical": {"Cause", "CriticalPath", "cause_of_delay", "critical_path"},
             "idle": {"IdleTimes", "idle_times"},
             "idle_gaps": {"WAITS"},
-            "memory": {"memory_use"},
-            "reason": {"Reason"},
-            "simulator": {"Communication", "Simulation", "message_partners", "recomputed_stages", "simulate"},
-            "step": {"longest_span", "step_time"},
+            "idle_pieces": {"Reason"},
+            "simulator": {
+                "Communication",
+                "Simulation",
+                "memory_use",
+                "message_partners",
+                "recomputed_stages",
+                "simulate",
+                "step_time",
+            },
             "what_if": {"WhatIf", "what_ifs"},
-            "window_places": {"LocatedWindow", "located_windows"},
-            "windows": {"RoundTrips", "Window"},
+            "windows": {"LocatedWindow", "RoundTrips", "Window", "located_windows"},
         },
     )

@@ -27,10 +27,8 @@ from pipeplan.errors import ShapeError
 from pipeplan.model import Floats, Ints, Kind, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, timed_only
 from pipeplan.simulation.idle_branches import Branches, Spent
-from pipeplan.simulation.idle_gaps import WAITS, GapWalker
-from pipeplan.simulation.idle_pieces import Piece, Pieces, pieces_of
-from pipeplan.simulation.idle_walk import Walk
-from pipeplan.simulation.reason import Reason
+from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Walk
+from pipeplan.simulation.idle_pieces import Piece, Pieces, Reason, pieces_of
 
 MOST_PIECES = 10_000_000
 """Pieces that are listed one by one: about 0.3 GB."""

@@ -1,15 +1,45 @@
-"""Pieces of idle time in columns."""
+"""The reasons why a rank idles."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.model import Floats, Ints
+
+
+class Reason(IntEnum):
+    """Why a rank idles; the names with ``-`` for ``_`` are the keys in reports."""
+
+    START_UP = 0
+    """nothing could have arrived yet"""
+    COMPUTE = 1
+    """waits for an op on another rank"""
+    TRANSFER = 2
+    """waits for a message that is under way"""
+    IMBALANCE = 3
+    """waits because an op of a slower stage takes longer than the mean"""
+    MEMORY = 4
+    """had a forward to do that did not fit under the memory limit"""
+    DRAIN = 5
+    """has done all its work"""
+    OVERHEAD = 6
+    """is between ops: the gap before one, or what a message takes from its rank"""
+    OFFLOAD = 7
+    """waits for a copy to the host, which frees its memory"""
+    RELOAD = 8
+    """waits for a copy back from the host"""
+
+    @property
+    def key(self) -> str:
+        """Its name in reports: ``start-up``."""
+        return self.name.lower().replace("_", "-")
+
 
 Piece = tuple[int, float, float, int, int]
 """Rank, start, end, the code of the reason, and the cause."""
@@ -24,7 +54,7 @@ class Pieces:
     rank, start, end
         Where and when.
     reason
-        Codes of :class:`~pipeplan.simulation.reason.Reason`; in the stretches of a gap also -1, for whatever the chain
+        Codes of :class:`~pipeplan.simulation.idle_pieces.Reason`; in the stretches of a gap also -1, for whatever the chain
         behind an op spent the time on.
     cause
         The op that was running elsewhere or whose result was under way, or the copy, as a position in the timeline's

@@ -1,26 +1,53 @@
-"""What a memory limit forces: lower bounds on how long a rank is under way, from its first start to its last end.
-
-Idle ends
-    Before a rank's first backward it can only run forwards, and no more than fit under its limit; the first microbatch's way
-    to the last stage and back takes as long as it takes. After its last input backward it can only run weight backwards, and
-    no more than fit under the limit while they waited. All other work lies between.
-
-Held activations
-    Every activation is held for at least its microbatch's round trip. Level times time is an area, and under the limit
-    there is only so much of it: limit times the time under way, less what is lost while the level rises and falls, which
-    it does no faster than forwards, and backwards, can follow each other.
-"""
+"""The most work on things that fit into a space together: a fractional knapsack."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Placement
-from pipeplan.simulation.fitting import by_worth, filled, most_work, unit_of
+from pipeplan.model import Floats, Placement, tolerances
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses
+
+Thing = tuple[float, float, float]
+"""Something that can be held: its size, the work on it, how many of it there are at most."""
+
+
+def by_worth(things: Iterable[Thing]) -> tuple[Thing, ...]:
+    """Those with work on them, the most work for its size first."""
+    kept = [thing for thing in things if thing[1] * thing[2] > 0]
+    return tuple(sorted(kept, key=_worth, reverse=True))
+
+
+def _worth(thing: Thing) -> float:
+    size, work, _ = thing
+    return work / size if size > 0 else inf
+
+
+def most_work(things: Sequence[Thing], space: float) -> float:
+    """The most work on things, sorted by worth, which fit into a space together; parts of them included."""
+    total = 0.0
+    for size, work, count in things:
+        if size * count > space:
+            return total + max(space, 0.0) / size * work
+        total += work * count
+        space -= size * count
+    return total
+
+
+def unit_of(*sizes: float) -> float:
+    """The one size of all that is not empty; 0 where there are several, or none."""
+    filled = {size for size in sizes if size > 0}
+    return filled.pop() if len(filled) == 1 else 0.0
+
+
+def filled(space: float, unit: float) -> float:
+    """The part of a space that things of this size can fill; all of it where they are of several sizes."""
+    space *= 1 + tolerances.MEMORY
+    return int(space / unit) * unit if unit > 0 and space < inf else space
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +133,55 @@ def _fastest(changes: Floats, times: Floats) -> float:
     """The most that ops which change the level by so much and take so long can change it in a unit of time."""
     rates = np.divide(changes, times, out=np.where(changes > 0, np.inf, 0.0), where=(changes > 0) & (times > 0))
     return float(rates.max())
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWork:
+    """What a rank can hold, by the work that it is for.
+
+    Attributes
+    ----------
+    forwards, backwards, owed
+        Things held by forwards that are done; of which backwards are to come; of which only weight backwards are. Each is
+        sorted by work for its size, most first.
+    unit
+        The size of each activation where all that is held is of one size, so that only whole ones count; else 0.
+    """
+
+    forwards: tuple[Thing, ...]
+    backwards: tuple[Thing, ...]
+    owed: tuple[Thing, ...]
+    unit: float
+
+    def forward(self, space: float) -> float:
+        """The most work of forwards that are all still held, in this space."""
+        return most_work(self.forwards, filled(space, self.unit))
+
+    def backward(self, space: float) -> float:
+        """The most work of I and W on what is held in this space."""
+        return most_work(self.backwards, filled(space, self.unit))
+
+    def weights(self, space: float) -> float:
+        """The most work of W alone on what is held in this space."""
+        return most_work(self.owed, filled(space, self.unit))
+
+
+def held_work(rank: RankClasses, memory: RankMemory, *, weight_share: float = 1.0) -> HeldWork:
+    """What a rank can hold; of the work of W only a share may count."""
+    forwards: list[Thing] = []
+    backwards: list[Thing] = []
+    owed: list[Thing] = []
+    activation, freed, counts = memory.activation.tolist(), memory.freed_by_weight.tolist(), rank.count.tolist()
+    work = rank.work.tolist()
+    for here in rank.by_copy():
+        size = forward = backward = 0.0
+        for column in here:
+            count = counts[column]
+            weight = weight_share * work[WEIGHT][column] / count
+            size += activation[column]
+            forward += work[FORWARD][column] / count
+            backward += work[INPUT][column] / count + weight
+            forwards.append((size, forward, count))
+            backwards.append((size, backward, count))
+            owed.append((freed[column], weight, count))
+    return HeldWork(by_worth(forwards), by_worth(backwards + owed), by_worth(owed), unit_of(*activation, *freed))

@@ -36,8 +36,7 @@ from operator import attrgetter
 import numpy as np
 
 from pipeplan.model import Floats, tolerances
-from pipeplan.simulation.held_work import HeldWork, held_work
-from pipeplan.simulation.memory_bounds import RankMemory, most_that_fits
+from pipeplan.simulation.memory_bounds import HeldWork, RankMemory, held_work, most_that_fits
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses
 from pipeplan.simulation.windows import RoundTrips, Window, WindowKind
 

@@ -52,10 +52,12 @@ from pipeplan.model import (
     among,
     crosses_ranks,
     dependencies,
+    held_throughout,
+    in_activations,
+    memory_levels,
     require_order,
 )
 from pipeplan.simulation.bounds import Bound, lower_bound
-from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.timing_kernel import FROM_HOST, TO_HOST, time_ops, time_ops_blocking
 
 Communication = Literal["edge", "blocking", "contended"]
@@ -345,3 +347,28 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
         raise _deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)
     return replace(timeline, start=start + gap, occupied=timeline.spans) if costs.overhead.op_gap else timeline
+
+
+def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
+    """What each rank holds after each op, in activations, and in bytes where the costs give them."""
+    memory, placement = costs.memory, schedule.placement
+    sizes = memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded
+    return MemoryUse(
+        schedule,
+        memory_levels(schedule, *in_activations(placement, *sizes)),
+        memory_levels(schedule, *sizes) if memory.in_bytes else None,
+        held_throughout(placement, memory.static),
+    )
+
+
+def step_time(timeline: Timeline, costs: Costs, *, barrier: bool = True) -> float:
+    """How long a step takes, in the unit of the costs.
+
+    Parameters
+    ----------
+    barrier
+        Whether ranks wait for each other at its end, as where gradients are clipped by the norm of all of them. Without it
+        (post-validation: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism, ICLR 2024, section 4) a rank goes on to the
+        next step as soon as it is done, and the longest span counts.
+    """
+    return (timeline.makespan if barrier else timeline.longest_span) + costs.overhead.step_time

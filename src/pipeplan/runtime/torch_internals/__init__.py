@@ -43,11 +43,12 @@ Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torc
 has checked. The tests run against the installed one.
 """
 
-from pipeplan.runtime.torch_internals.actions import actions_of, ops_of
 from pipeplan.runtime.torch_internals.orders import (
     SCHEDULE_CLASSES,
     Rows,
+    actions_of,
     instantiate,
+    ops_of,
     rows_of,
     schedule_class,
     stand_in,

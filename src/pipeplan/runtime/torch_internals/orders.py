@@ -1,16 +1,103 @@
-"""What PyTorch's own schedules run."""
+"""Ops as the actions of PyTorch's runtime, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
-from torch.distributed.pipelining.schedules import PipelineScheduleMulti, PipelineScheduleSingle, get_schedule_class
+from torch.distributed.pipelining.schedules import (
+    PipelineScheduleMulti,
+    PipelineScheduleSingle,
+    _Action,
+    _ComputationType,
+    get_schedule_class,
+)
 
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
-from pipeplan.model import Kind, Op
-from pipeplan.runtime.torch_internals.actions import ops_of
+from pipeplan.model import NO_MICROBATCH, WAIT_KINDS, Kind, Op, Schedule
+from pipeplan.passes import add_waits
+
+HAS_WAITS = Kind.WAIT_SEND_F.name in _ComputationType.__members__
+"""Whether the installed runtime requires actions that wait for sends and for reduced gradients."""
+
+
+class Added(StrEnum):
+    """Types of actions that PyTorch's runtime does not have and takes functions for; named as its own are."""
+
+    R = "R"
+    OFFLOAD = "OFFLOAD"
+    RELOAD = "RELOAD"
+
+
+def actions_of(row: Iterable[Op]) -> list[Any]:
+    """One rank's ops as the runtime's actions; an overlapped pair is one action of two."""
+    return [_action_of(cell) for cell in _cells(row)]
+
+
+def _cells(row: Iterable[Op]) -> Iterator[tuple[Op, ...]]:
+    """Yield each op alone, and the two of an overlapped pair together."""
+    pair: tuple[Op, ...] = ()
+    for op in row:
+        if op.group < 0:
+            yield (op,)
+            continue
+        pair = (*pair, op)
+        if len(pair) == 2:
+            yield pair
+            pair = ()
+
+
+def _action_of(cell: tuple[Op, ...]) -> Any:
+    actions = [
+        _Action(op.stage, _type_of(op.kind), None if op.microbatch == NO_MICROBATCH else op.microbatch) for op in cell
+    ]
+    return actions[0] if len(cell) == 1 else _Action(-1, _ComputationType.OVERLAP_F_B, None, tuple(actions))
+
+
+def _type_of(kind: Kind) -> Any:
+    return Added(kind.name) if kind.name in Added.__members__ else _ComputationType(kind.name)
+
+
+class RowEntry(NamedTuple):
+    """One turn of a rank: the number of a cell of its row, an action of the runtime, or both."""
+
+    cell: int | None
+    action: Any
+
+
+def entries_of(schedule: Schedule, rank: int) -> list[RowEntry]:
+    """Return a rank's row as the installed runtime runs it.
+
+    A runtime that requires waits for sends and reductions gets those that the schedule lacks; they belong to no cell.
+    One without such actions passes over the schedule's own. Behind the last cell stands the row's end, which has no action;
+    only waits that were added can follow it.
+    """
+    added = [kind for kind in WAIT_KINDS if not schedule.has(kind)]
+    entries: list[RowEntry] = []
+    cells = 0
+    for op_or_pair in _cells(add_waits(schedule)[rank] if HAS_WAITS else schedule[rank]):
+        own = op_or_pair[0].kind not in added
+        passed_over = op_or_pair[0].kind in WAIT_KINDS and not HAS_WAITS
+        entries.append(RowEntry(cells if own else None, None if passed_over else _action_of(op_or_pair)))
+        cells += own
+    end = 1 + max((number for number, entry in enumerate(entries) if entry.cell is not None), default=-1)
+    return [*entries[:end], RowEntry(cells, None), *entries[end:]]
+
+
+def ops_of(actions: Iterable[Any]) -> list[Op]:
+    """The ops of one rank's actions; empty steps are passed over."""
+    row: list[Op] = []
+    for number, action in enumerate(actions):
+        if action is None:
+            continue
+        parts, group = ((action,), -1) if action.sub_actions is None else (action.sub_actions, number)
+        for part in parts:
+            microbatch = NO_MICROBATCH if part.microbatch_index is None else part.microbatch_index
+            row.append(Op(Kind[part.computation_type.value], part.stage_index, microbatch, group=group))
+    return row
+
 
 SCHEDULE_CLASSES = (
     "GPipe",

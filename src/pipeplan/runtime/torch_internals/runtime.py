@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind, Schedule
 from pipeplan.runtime.offloading import Offloading
-from pipeplan.runtime.torch_internals.actions import Added, RowEntry, entries_of
+from pipeplan.runtime.torch_internals.orders import Added, RowEntry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
 
 Loss = Callable[[Any, Any], Tensor]

@@ -22,8 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind
 from pipeplan.runtime.offloading import Copy, Offloading
-from pipeplan.runtime.recomputation import Recomputation, forgetting
-from pipeplan.runtime.saved_tensors import Staying, vacate
+from pipeplan.runtime.saved_tensors import Recomputation, Staying, forgetting, vacate
 from pipeplan.runtime.stage_modules import StageSavings
 
 BUFFERS_STAY = not hasattr(_RecvInfo, "take_buffer")
