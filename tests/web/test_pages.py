@@ -49,4 +49,4 @@ def test_the_catalogue(client):
 
     found = client.get("/api/schedules").json()
     assert [each["name"] for each in found] == [entry.name for entry in schedules()]
-    assert {each["name"]: each["takes_chunks"] for each in found}["interleaved-1f1b"]
+    assert {each["name"]: each["chunks"] for each in found}["interleaved-1f1b"] is None

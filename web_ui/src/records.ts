@@ -37,7 +37,7 @@ export const REASON_TITLES: Readonly<Record<string, string>> = {
   "reload": "waits for a copy back"
 };
 
-/** What to train with, and the flags that say so, by trainer. */
+/** Best configuration, and its flags by trainer. */
 export type BestConfiguration = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
@@ -63,6 +63,13 @@ export type BubbleRecord = {
   readonly idle_over_total: number;
   readonly over_ideal: number;
   readonly span: number;
+};
+
+/** Costs that come with pipeplan. */
+export type BundledCosts = {
+  readonly name: string;
+  readonly origin: "measured" | "planned";
+  readonly about: string;
 };
 
 /** One configuration of one's own, and its flags by trainer. */
@@ -155,7 +162,7 @@ export type CostsOfPlan = {
   readonly schedule: string;
 };
 
-/** How many configurations there were. */
+/** Numbers of configurations that the planner considered. */
 export type Counts = {
   readonly legal: number;
   readonly over_memory: number;
@@ -305,7 +312,7 @@ export type FieldOut = {
   readonly suggestions: readonly string[];
 };
 
-/** What to paste for one trainer, the files that it names, and what it cannot say. */
+/** Flags of one trainer, the files that they name, and warnings on what they cannot express. */
 export type FlagsRecord = {
   readonly text: string;
   readonly files: Readonly<Record<string, string>>;
@@ -424,7 +431,7 @@ export type Link = {
   readonly peer_bandwidth: number | null;
 };
 
-/** Where a rank's memory goes, in GiB: what adds up to its peak. */
+/** Parts of a rank's peak memory, in GiB, which add up to it. */
 export type MemoryBreakdown = {
   readonly weights: number;
   readonly gradients: number;
@@ -434,7 +441,7 @@ export type MemoryBreakdown = {
   readonly buffers: number;
 };
 
-/** Where nothing fits, what comes nearest: how far over the memory it is, and what would help. */
+/** Closest configuration if none fits: how far it is over the memory limit, and a remedy. */
 export type MissRecord = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
@@ -591,13 +598,6 @@ export type PlannedConfiguration = {
   readonly document: Readonly<Record<string, unknown>>;
 };
 
-/** Costs that come with pipeplan, and who measured or published them. */
-export type Preset = {
-  readonly name: string;
-  readonly origin: "measured" | "planned";
-  readonly about: string;
-};
-
 /** By which share recomputing or offloading makes the step longer, and what it saves on the rank that saves the most. */
 export type Price = {
   readonly time: number;
@@ -619,7 +619,7 @@ export type PublishedValue = {
   readonly value: number;
 };
 
-/** Why ranks idle, and how long each: a list by rank for each reason. Then what would help, in figures and in words. */
+/** Idle time by reason, a list by rank for each reason; then remedies, in figures and in words. */
 export type Reasons = {
   readonly reasons: Readonly<Record<string, readonly number[]>>;
   readonly longest_waits: readonly (Wait | null)[];
@@ -718,20 +718,6 @@ export type RunnerUpRecord = {
   readonly lost_because: string;
 };
 
-/** A schedule that can be asked for; `chunks` is its default, and `takes_chunks` whether it can have others. */
-export type ScheduleEntry = {
-  readonly name: string;
-  readonly title: string;
-  readonly placement: string;
-  readonly chunks: number;
-  readonly takes_chunks: boolean;
-  readonly accepts: string;
-  readonly bubble: string;
-  readonly memory: string;
-  readonly paper: string;
-  readonly variants: readonly string[];
-};
-
 /** One line of a search: `progress`, the `best` schedule so far as pipeplan's JSON, the result, or `errors`. */
 export type SearchLine = {
   readonly progress?: SearchStatus;
@@ -820,13 +806,23 @@ export type SearchedRecord = {
   readonly optimality_gap: number;
 };
 
-/** What becomes of the choice where an input is not as assumed. */
+/** Effect of one changed input on the chosen plan. */
 export type Sensitivity = {
   readonly input: string;
   readonly factor: number;
   readonly step_time: number;
   readonly changes: boolean;
   readonly instead: string;
+};
+
+/** A schedule on one shape where a forward takes 1, each half of a backward too, and transfers nothing. */
+export type ShapeTiming = {
+  readonly ranks: number;
+  readonly microbatches: number;
+  readonly makespan: number | null;
+  readonly idle: number | null;
+  readonly peak: number | null;
+  readonly refused: string | null;
 };
 
 /** A part of a bar. */
@@ -847,7 +843,7 @@ export type SlowRankRecord = {
   readonly published_worst: number | null;
 };
 
-/** Where a step's time goes, in seconds: what adds up to it. */
+/** Parts of a step's time, in seconds, which add up to it. */
 export type StepBreakdown = {
   readonly compute_s: number;
   readonly recompute_s: number;
@@ -874,6 +870,22 @@ export type StoppedRun = {
   readonly waiting: readonly Waiting[];
 };
 
+/** Description of a strategy: shapes, published bubble and memory, paper; timings only for a single strategy. */
+export type StrategyRecord = {
+  readonly name: string;
+  readonly title: string;
+  readonly placement: string;
+  readonly chunks: number | null;
+  readonly default_chunks: number;
+  readonly accepts: string;
+  readonly bubble: string;
+  readonly memory: string;
+  readonly paper: string;
+  readonly aliases: readonly string[];
+  readonly variants: readonly string[];
+  readonly timings?: readonly ShapeTiming[];
+};
+
 /** Whether a trainer runs a text, in which format, and the reason if it does not. */
 export type TrainerReply = {
   readonly trainer: string;
@@ -891,7 +903,7 @@ export type Wait = {
   readonly from_rank: number | null;
 };
 
-/** Where a rank stops: its first op that never runs, the words of that op, and in a sentence what it waits for. */
+/** Place where a rank stops: its first op that never runs, that op's words, and a sentence on what it waits for. */
 export type Waiting = {
   readonly rank: number;
   readonly position: number;

@@ -9,7 +9,7 @@ from pipeplan.lazy import lazy_names
 if TYPE_CHECKING:
     from pipeplan.api.answers import contents_of, save
     from pipeplan.api.arguments import ScheduleLike
-    from pipeplan.api.catalogue import fixed_chunks, schedules
+    from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, schedules
     from pipeplan.api.checks import CheckOptions, Verdict, check, checked
     from pipeplan.api.comparing.compare import (
         CompareOptions,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeplan.api.comparing.comparison import ColumnOptions, Comparison, LeastBound, comparison_of_results
     from pipeplan.api.config_files import load_config
     from pipeplan.api.conversions import ConvertOptions, convert, converted
-    from pipeplan.api.costs_by_name import Shipped, shipped, shipped_costs
+    from pipeplan.api.costs_by_name import BundledCosts, shipped, shipped_costs
     from pipeplan.api.differing.diff import diff, differences
     from pipeplan.api.differing.difference import Diff
     from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from pipeplan.api.training.training_runs import TrainingRun, model_files, run, trained
 
 __all__ = [
+    "BundledCosts",
     "CalibrationProfile",
     "CheckOptions",
     "ChosenConfiguration",
@@ -86,8 +87,8 @@ __all__ = [
     "Result",
     "ScheduleLike",
     "SearchRecord",
-    "Shipped",
     "StoppedRun",
+    "StrategyRecord",
     "TrainingReport",
     "TrainingRun",
     "Verdict",
@@ -156,7 +157,7 @@ if not TYPE_CHECKING:
         {
             "answers": {"contents_of", "save"},
             "arguments": {"ScheduleLike"},
-            "catalogue": {"fixed_chunks", "schedules"},
+            "catalogue": {"StrategyRecord", "fixed_chunks", "schedules"},
             "checks": {"CheckOptions", "Verdict", "check", "checked"},
             "comparing.compare": {
                 "CompareOptions",
@@ -169,7 +170,7 @@ if not TYPE_CHECKING:
             "comparing.comparison": {"ColumnOptions", "Comparison", "LeastBound", "comparison_of_results"},
             "config_files": {"load_config"},
             "conversions": {"ConvertOptions", "convert", "converted"},
-            "costs_by_name": {"Shipped", "shipped", "shipped_costs"},
+            "costs_by_name": {"BundledCosts", "shipped", "shipped_costs"},
             "differing.diff": {"diff", "differences"},
             "differing.difference": {"Diff"},
             "editing.edit_texts": {"EditedShape", "Flaw", "Place"},

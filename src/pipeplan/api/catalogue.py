@@ -71,6 +71,7 @@ class StrategyRecord(Record, frozen=True, kw_only=True):
     title: str
     placement: str
     chunks: int | None
+    default_chunks: int
     accepts: str
     bubble: str
     memory: str
@@ -142,6 +143,7 @@ def _record(entry: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSE
         title=entry.title,
         placement=entry.placement,
         chunks=fixed_chunks(entry),
+        default_chunks=entry.chunks,
         accepts=entry.shapes,
         bubble=entry.bubble.text,
         memory=entry.memory.text,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +9,7 @@ from pipeplan.costs import Config
 from pipeplan.costs import load_config as load_settings
 from pipeplan.documents import read_document
 from pipeplan.errors import UnknownNameError
+from pipeplan.records import Record
 
 Origin = Literal["measured", "planned"]
 
@@ -18,18 +18,17 @@ _ENDING = ".yaml"
 _HERE = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
-    """Costs with a name.
+class BundledCosts(Record, frozen=True, kw_only=True):
+    """Costs that come with pipeplan.
 
     Attributes
     ----------
     name
-        What they are asked for by: ``gpt-6.2b-24``.
+        Name of the costs, such as ``gpt-6.2b-24``.
     origin
         ``measured`` on GPUs, or ``planned``: predicted from the model's shape and the GPUs' data sheet.
     about
-        What was measured or is planned, and who published it, in a sentence or two.
+        Model, machine and source, in a sentence or two.
     """
 
     name: str
@@ -37,7 +36,7 @@ class Shipped:
     about: str
 
 
-def shipped() -> tuple[Shipped, ...]:
+def shipped() -> tuple[BundledCosts, ...]:
     """Return all costs that come with pipeplan by name, the measured ones first.
 
     Raises
@@ -46,7 +45,11 @@ def shipped() -> tuple[Shipped, ...]:
         Never: every file of the package is right.
     """
     return tuple(
-        Shipped(file.name.removesuffix(_ENDING), origin, _comment(file.read_text(encoding="utf-8")))
+        BundledCosts(
+            name=file.name.removesuffix(_ENDING),
+            origin=origin,
+            about=_comment(file.read_text(encoding="utf-8")),
+        )
         for origin in _FOLDERS
         for file in _files(origin)
     )

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
-from pipeplan.api import Explanation, fixed_chunks, schedules, shipped
+from pipeplan.api import BundledCosts, Explanation, StrategyRecord, schedules, shipped
 from pipeplan.errors import PipeplanError
 from pipeplan.records import Record
 from pipeplan.web import plans, replies, searches
@@ -36,8 +36,6 @@ from pipeplan.web.records import (
     FormatEntry,
     FrontLine,
     PlanLine,
-    Preset,
-    ScheduleEntry,
     SearchLine,
     describe_records,
     replied,
@@ -137,10 +135,10 @@ def _add_handlers(app: FastAPI) -> None:
 
 
 def _add_questions(app: FastAPI, workers: Workers) -> None:
-    @app.get("/api/schedules", responses={200: replied(ScheduleEntry, several=True)}, summary="All schedules")
+    @app.get("/api/schedules", responses={200: replied(StrategyRecord, several=True)}, summary="All schedules")
     async def list_schedules() -> Response:
         """Every schedule that can be asked for, in the order of the documentation."""
-        return _listed(_catalogue())
+        return _listed(schedules().schedules)
 
     @app.get("/api/formats", responses={200: replied(FormatEntry, several=True)}, summary="All formats")
     async def list_formats() -> Response:
@@ -152,10 +150,10 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
         """Every setting that a form has a field for, in its group."""
         return form()
 
-    @app.get("/api/presets", responses={200: replied(Preset, several=True)}, summary="All presets")
+    @app.get("/api/presets", responses={200: replied(BundledCosts, several=True)}, summary="All presets")
     async def list_presets() -> Response:
         """Costs that come with pipeplan, by name: measured profiles, and configurations whose costs are predicted."""
-        return _listed([Preset(name=each.name, origin=each.origin, about=each.about) for each in shipped()])
+        return _listed(shipped())
 
     @app.get("/api/presets/{name}", responses={200: replied(ConfigReply), **_REFUSALS}, summary="The costs of a preset")
     async def preset(name: Annotated[str, Path(max_length=80)]) -> Response:
@@ -258,21 +256,3 @@ def _response(reply: Reply) -> Response:
 
 def _listed(records: Sequence[Record]) -> Response:
     return Response(as_json(records), media_type="application/json")
-
-
-def _catalogue() -> list[ScheduleEntry]:
-    return [
-        ScheduleEntry(
-            name=found.name,
-            title=found.title,
-            placement=found.placement,
-            chunks=found.chunks,
-            takes_chunks=fixed_chunks(found) is None,
-            accepts=found.shapes,
-            bubble=found.bubble.text,
-            memory=found.memory.text,
-            paper=found.paper,
-            variants=tuple(found.variants),
-        )
-        for found in schedules()
-    ]

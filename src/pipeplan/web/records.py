@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from msgspec import UNSET, Meta, UnsetType
 
 from pipeplan.api import (
+    BundledCosts,
     ChosenConfiguration,
     Edit,
     EditedShape,
@@ -17,6 +18,7 @@ from pipeplan.api import (
     LeastBound,
     Plan,
     Result,
+    StrategyRecord,
 )
 from pipeplan.formats import ResultRecord
 from pipeplan.records import Record
@@ -45,21 +47,6 @@ class Faults(Record, frozen=True, kw_only=True):
     errors: tuple[Fault, ...]
 
 
-class ScheduleEntry(Record, frozen=True, kw_only=True):
-    """A schedule that can be asked for; ``chunks`` is its default, and ``takes_chunks`` whether it can have others."""
-
-    name: str
-    title: str
-    placement: str
-    chunks: int
-    takes_chunks: bool
-    accepts: str
-    bubble: str
-    memory: str
-    paper: str
-    variants: tuple[str, ...]
-
-
 class FormatEntry(Record, frozen=True, kw_only=True):
     """A file format: whether it is ``written`` and ``read``, and whether a file of it holds ``several`` schedules."""
 
@@ -69,14 +56,6 @@ class FormatEntry(Record, frozen=True, kw_only=True):
     written: bool
     read: bool
     several: bool
-
-
-class Preset(Record, frozen=True, kw_only=True):
-    """Costs that come with pipeplan, and who measured or published them."""
-
-    name: str
-    origin: Literal["measured", "planned"]
-    about: str
 
 
 class ConfigReply(Record, frozen=True, kw_only=True):
@@ -243,8 +222,8 @@ REPLIES = (
     FormatEntry,
     FrontLine,
     PlanLine,
-    Preset,
-    ScheduleEntry,
+    BundledCosts,
+    StrategyRecord,
     SearchLine,
 )
 

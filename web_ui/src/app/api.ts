@@ -1,28 +1,28 @@
 /** What the page asks the server, and what it gets. */
 
 import type {
+  BundledCosts,
   CompareReply,
   ConfigReply,
   Explanation,
   Fault,
   FormatEntry,
-  Preset,
-  ScheduleEntry,
   Settings,
+  StrategyRecord,
 } from "../records.js";
 import type { FormFields } from "./fields.js";
 
 export type {
+  BundledCosts as Preset,
   CompareReply as Comparison,
   ConfigReply as Config,
   Explanation,
   Fault,
   FormatEntry as Format,
-  Preset,
   Remedy as Change,
   Result,
-  ScheduleEntry as Schedule,
   Settings,
+  StrategyRecord as Schedule,
   Value,
 } from "../records.js";
 
@@ -49,16 +49,16 @@ export async function settings(): Promise<FormFields> {
   return (await answered("/api/settings", {})).json() as Promise<FormFields>;
 }
 
-export async function schedules(): Promise<readonly ScheduleEntry[]> {
-  return (await answered("/api/schedules", {})).json() as Promise<readonly ScheduleEntry[]>;
+export async function schedules(): Promise<readonly StrategyRecord[]> {
+  return (await answered("/api/schedules", {})).json() as Promise<readonly StrategyRecord[]>;
 }
 
 export async function formats(): Promise<readonly FormatEntry[]> {
   return (await answered("/api/formats", {})).json() as Promise<readonly FormatEntry[]>;
 }
 
-export async function presets(): Promise<readonly Preset[]> {
-  return (await answered("/api/presets", {})).json() as Promise<readonly Preset[]>;
+export async function presets(): Promise<readonly BundledCosts[]> {
+  return (await answered("/api/presets", {})).json() as Promise<readonly BundledCosts[]>;
 }
 
 export async function preset(name: string): Promise<ConfigReply> {

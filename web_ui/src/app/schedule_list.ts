@@ -74,9 +74,10 @@ export class ScheduleList {
     box.addEventListener("change", this.changed);
     this.boxes.set(schedule.name, box);
     const about = `${schedule.title}. Accepts: ${schedule.accepts}. Bubble: ${schedule.bubble}. ${schedule.paper}`;
-    const chunks = schedule.takes_chunks
-      ? `${schedule.chunks}+ chunks`
-      : `${schedule.chunks} chunk${schedule.chunks > 1 ? "s" : ""}`;
+    const chunks =
+      schedule.chunks === null
+        ? `${schedule.default_chunks}+ chunks`
+        : `${schedule.chunks} chunk${schedule.chunks > 1 ? "s" : ""}`;
     const text = make("span", { class: "name" }, schedule.name);
     return make(
       "label",
