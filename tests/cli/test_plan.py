@@ -86,13 +86,13 @@ def test_from_a_config_json_to_flags_in_one_command(run):
 def test_where_nothing_fits_the_answer_is_no(run):
     code, out, _ = run(f"{ASKED} --seconds 2 --memory-limit 2GiB")
     assert code == 1
-    assert "nothing fits into 2.0 GiB a GPU" in " ".join(out.split())
+    assert "no configuration fits in 2.0 GiB per GPU" in " ".join(out.split())
     code, out, err = run(f"{ASKED} --seconds 2 --memory-limit 2GiB --json -o best.yaml")
     assert code == 1
     record = json.loads(out)
     assert record["best"] is None
     assert record["closest_miss"]["change"]
-    assert "nothing fits" in err
+    assert "no configuration fits" in err
     assert not Path("best.yaml").exists()
 
 
@@ -128,7 +128,7 @@ def test_models_and_gpus_are_listed(run):
         (ASKED.replace("h100-sxm:8x1", "h100-sxm"), "has no size"),
         (ASKED.replace("--global-batch 16", "--global-batch 0"), "global batch must be at least 1, not 0"),
         (ASKED.replace("--global-batch 16", "--global-batch many"), "'many' is no whole number"),
-        (f"{ASKED} --fix tp=3", "tp divides the 32 attention heads"),
+        (f"{ASKED} --fix tp=3", "tp must divide the 32 attention heads"),
         (f"{ASKED} --fix tp", "NAME=VALUE"),
         (f"{ASKED} --fix tp=2 tp=4", "tp is fixed twice"),
         (f"{ASKED} --fix tpp=2", "did you mean 'tp'"),

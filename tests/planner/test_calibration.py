@@ -153,7 +153,7 @@ def test_a_run_corrects_what_its_stages_should_take():
 def test_a_run_of_another_job_is_refused():
     with pytest.raises(InputError, match="the run has 3 stages but the configuration has 4"):
         updated_by_run(None, LLAMA, NODE, RUN, [1.0, 1.0, 1.0])
-    with pytest.raises(CostError, match="invalid measured seconds 0.0 of compute"):
+    with pytest.raises(CostError, match=r"invalid measured seconds 0\.0 of compute"):
         updated_by_run(None, LLAMA, NODE, RUN, [0.0] * 4)
     with pytest.raises(InputError, match="for h100-sxm, but the cluster has a100-sxm-80gb"):
         updated_by_run(factors(gemm=2), LLAMA, cluster("a100:8x1"), RUN, [1.0] * 4)

@@ -93,7 +93,7 @@ def test_where_nothing_fits_the_nearest_is_told(client):
     settings = ASKED | {"seconds": 2.0, "memory_limit": "2GiB"}
     plan = plan_of(client.post("/api/plan", json={"settings": settings}))
     assert plan["best"] is None
-    assert "nothing fits into 2.0 GiB" in plan["miss"]
+    assert "no configuration fits in 2.0 GiB" in plan["miss"]
     assert plan["closest_miss"]["document"]["model"] == "llama3-8b"
 
 

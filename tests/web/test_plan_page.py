@@ -85,7 +85,7 @@ def test_a_click_on_the_front_or_a_row_chooses(watched):
     assert page.text_content(".facts dd") == rows(watched)[count - 1][0]
     assert page.locator(".bars").first.locator("tbody tr").count() == 2
     # The plan has the error bar of the best alone; that of another comes with its flags.
-    page.wait_for_function("() => document.querySelector('.facts').textContent.includes('likely')")
+    page.wait_for_function("() => document.querySelector('.facts').textContent.includes('interval')")
     page.click('[data-key="row 0"]')
     assert page.get_attribute('[data-point="0"]', "aria-pressed") == "true"
 
@@ -168,7 +168,7 @@ def test_what_is_wrong_stands_at_its_field(watched, field, typed, words):
 def test_where_nothing_fits_the_nearest_shows(watched):
     planned(watched, f"{QUICK}&memory_limit=2GiB")
     page = watched.page
-    assert "nothing fits into 2.0 GiB" in (page.text_content(".answer .note") or "")
+    assert "no configuration fits in 2.0 GiB" in (page.text_content(".answer .note") or "")
     assert rows(watched)[0][1] == "closest"
     assert page.is_hidden(".front")
     assert "limit, 2.0 GiB" in (page.text_content(".bars >> nth=1") or "")

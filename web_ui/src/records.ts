@@ -212,12 +212,13 @@ export type EditedShape = {
   readonly slices: number;
 };
 
-/** Measured over predicted in published runs like it, from the least to the most; the step times, and the runs. */
+/** Range of measured over predicted time in similar published runs, as factors and step times. */
 export type ErrorBarRecord = {
   readonly low: number;
   readonly high: number;
   readonly step_time_s: readonly [number, number];
   readonly runs: readonly string[];
+  readonly coverage: number;
 };
 
 /** A mixture of experts. */

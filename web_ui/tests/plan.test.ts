@@ -118,7 +118,7 @@ test("of many ranks those at either end are shown, with a gap between", () => {
 
 test("how it was found is said in a sentence", () => {
   expect(counted(PLAN)).toBe(
-    "1,234 legal configurations: 1 over memory, 2 too slow by their bounds or not reached within the budget; 3 estimates in 1.3 s.",
+    "1,234 valid configurations: 1 exceed memory, 2 ruled out by bounds or not reached within the budget; 3 estimates in 1.3 s.",
   );
 });
 
@@ -126,9 +126,9 @@ test("a searched order is told where there is one", () => {
   expect(searched(PLAN)).toBe("");
   const found = { words: "tp2 pp4", step_time_s: 1.23456, instead_of_s: 1.25, found_by: "annealing" };
   expect(searched({ ...PLAN, searched: found } as Plan)).toContain(
-    "For tp2 pp4 a search found an order of ops that takes 1.235 s in place of 1.250 s, still longer than the choice takes",
+    "For tp2 pp4 a search found an order of ops that takes 1.235 s instead of 1.250 s, still slower than the plan",
   );
-  expect(searched({ ...PLAN, best: candidate(2), searched: found } as Plan)).not.toContain("still longer");
+  expect(searched({ ...PLAN, best: candidate(2), searched: found } as Plan)).not.toContain("still slower");
 });
 
 test("what is fixed is sent as pairs, a size with its unit as text", () => {

@@ -88,11 +88,14 @@ class ErrorBar:
         Factors on the prediction: most of the nearest runs were measured between them.
     runs
         Ids of these runs, the nearest first.
+    coverage
+        Fraction of all published runs that lie within such a bar of other sources' runs; 0: unknown.
     """
 
     low: float
     high: float
     runs: tuple[str, ...] = ()
+    coverage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ measured over its predicted step time without calibration. An error bar is the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from math import log2
@@ -171,7 +172,8 @@ def error_bar(
         Id of a run to leave out: the run that is being predicted.
     """
     runs = (run for run in table().runs if run.id != without)
-    return bar(nearest(features_of(model, cluster, configuration), runs))
+    interval = bar(nearest(features_of(model, cluster, configuration), runs))
+    return None if interval is None else replace(interval, coverage=table().coverage)
 
 
 def coverage(runs: Sequence[Compared]) -> float:

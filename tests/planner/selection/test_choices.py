@@ -50,16 +50,16 @@ def test_what_is_written_is_read_back():
 @pytest.mark.parametrize(
     ("fix", "rule"),
     [
-        ({"tp": 0}, "tp is a whole number from 1 on, not 0"),
-        ({"tp": "eight"}, "tp is a whole number from 1 on, not 'eight'"),
-        ({"micro": -3}, "micro is a whole number"),
-        ({"zero": 4}, "zero is 0, 1, 2 or 3"),
-        ({"offload": 2}, "offload is a share from 0 to 1"),
-        ({"offload": "nan"}, "offload is a share from 0 to 1"),
-        ({"layers": "a+b"}, "layers are the layers of each stage joined by +"),
-        ({"sp": "maybe"}, "sp is on or off"),
+        ({"tp": 0}, "invalid tp 0: expected an integer >= 1"),
+        ({"tp": "eight"}, "invalid tp 'eight': expected an integer"),
+        ({"micro": -3}, "invalid micro -3"),
+        ({"zero": 4}, "invalid zero 4: expected 0, 1, 2 or 3"),
+        ({"offload": 2}, "invalid offload 2: expected a fraction from 0 to 1"),
+        ({"offload": "nan"}, "invalid offload 'nan'"),
+        ({"layers": "a+b"}, "invalid layers 'a+b': expected the layers of each stage joined by +"),
+        ({"sp": "maybe"}, "invalid sp 'maybe': expected on or off"),
         ({"tp": 8, "tensor": 4}, "tp is fixed twice"),
-        ({"tp": []}, "tp is fixed to no value"),
+        ({"tp": []}, "tp is fixed to an empty list"),
     ],
 )
 def test_values_that_cannot_be(fix, rule):

@@ -97,18 +97,24 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
 @pytest.mark.parametrize(
     ("fix", "words"),
     [
-        ({"tp": 3}, ("tp=3", "64 attention heads", "legal with tp 1, 2, 4, 8")),
-        ({"tp": 8, "dp": 16}, ("tp=8 dp=16", "multiply to the 64 GPUs")),
+        ({"tp": 3}, ("tp=3", "64 attention heads", "valid values of tp: 1, 2, 4, 8")),
+        ({"tp": 8, "dp": 16}, ("tp=8 dp=16", "must equal the 64 GPUs")),
         ({"ep": 2}, ("a dense model has no experts",)),
         ({"pp": 1, "vp": 2}, ("one chunk",)),
-        ({"schedule": "zbv", "vp": 3}, ("a schedule takes its own numbers of ranks, chunks and microbatches",)),
-        ({"trainer": "megatron", "schedule": "zbv"}, ("the trainer runs the schedule", "legal with schedule 1f1b")),
-        ({"recompute": "moe_act"}, ("only modules that the model has",)),
-        ({"precision": "nvfp4"}, ("h100-sxm multiplies in bf16 and fp8 only", "legal with precision bf16")),
-        ({"layers": "40+41"}, ("a layout has pp times vp stages and 80 layers",)),
-        ({"layers": "40,40", "pp": 2}, ("stages are joined by +",)),
+        ({"schedule": "zbv", "vp": 3}, ("the schedule does not support this shape",)),
+        (
+            {"trainer": "megatron", "schedule": "zbv"},
+            ("the trainer must support the schedule", "valid values of schedule: 1f1b"),
+        ),
+        ({"recompute": "moe_act"}, ("the model must have the modules",)),
+        ({"precision": "nvfp4"}, ("h100-sxm supports only bf16 and fp8 products", "valid values of precision: bf16")),
+        ({"layers": "40+41"}, ("a layout must have pp x vp stages and 80 layers",)),
+        ({"layers": "40,40", "pp": 2}, ("joined by +",)),
         ({"in-flight": 4}, ("only zb-auto and zbv-heuristic",)),
-        ({"group": 4, "schedule": "zb-h1"}, ("only schedules in groups", "legal with schedule interleaved-1f1b")),
+        (
+            {"group": 4, "schedule": "zb-h1"},
+            ("only interleaved schedules have a group size", "valid values of schedule: interleaved-1f1b"),
+        ),
     ],
 )
 def test_what_stands_in_the_way_is_named(fix, words):
@@ -121,7 +127,7 @@ def test_what_stands_in_the_way_is_named(fix, words):
 def test_a_batch_that_does_not_divide_comes_with_the_nearest_that_do():
     error = refusal(request("llama3.2-1b", "h100-sxm:8x4", global_batch=13, fix={"pp": 1, "tp": 1, "cp": 1}))
     assert error is not None
-    assert "divides the global batch of 13; the nearest that can be shared so: 32" in str(error)
+    assert "must divide the global batch 13; nearest valid batch: 32" in str(error)
     assert error.field == "global_batch"
 
 

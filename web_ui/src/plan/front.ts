@@ -45,7 +45,7 @@ export class FrontPicture {
     const legend = make(
       "figcaption",
       {},
-      `Step time against peak memory. Filled: no other is better in both. Ringed: shown here and below.${limited}`,
+      `Step time against peak memory. Filled: Pareto front. Ringed: shown here and below.${limited}`,
     );
     this.element.replaceChildren(picture, legend);
     if (focused !== "") this.element.querySelector<SVGElement>(`[data-point="${focused}"]`)?.focus();

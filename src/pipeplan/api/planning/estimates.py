@@ -49,12 +49,16 @@ class MemoryBreakdown(Record, frozen=True, kw_only=True):
 
 
 class ErrorBarRecord(Record, frozen=True, kw_only=True):
-    """Measured over predicted in published runs like it, from the least to the most; the step times, and the runs."""
+    """Range of measured over predicted time in similar published runs, as factors and step times.
+
+    ``coverage`` is the fraction of all published runs that lie within such a range of other sources' runs.
+    """
 
     low: float
     high: float
     step_time_s: tuple[float, float]
     runs: tuple[str, ...]
+    coverage: float = 0.0
 
 
 ConfigurationRecord: Any = msgspec.defstruct(
@@ -107,6 +111,7 @@ def figures_of(estimate: Estimate) -> dict[str, Any]:
             high=bar.high,
             step_time_s=(estimate.step_time * bar.low, estimate.step_time * bar.high),
             runs=bar.runs,
+            coverage=bar.coverage,
         ),
         "costs_from": dict(estimate.costs_from),
         "assumed": estimate.assumed,
@@ -313,7 +318,7 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
     yield line(f"{row.id}: {in_words(estimate.configuration)}", "bold")
     rows = [
         ("step", step_in_words(estimate)),
-        ("tokens a second", f"{estimate.tokens_per_second:,.0f}"),
+        ("tokens/s", f"{estimate.tokens_per_second:,.0f}"),
         ("MFU", percent(estimate.mfu)),
         ("peak memory", f"{estimate.peak_bytes / GIBIBYTE:.1f} GiB"),
     ]
@@ -330,14 +335,13 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
 
 
 def step_in_words(estimate: Estimate) -> str:
-    """The step's time, with the error bar where there is one."""
+    """Return the step time with its error bar, if there is one."""
     bar = estimate.error_bar
-    between = (
-        ""
-        if bar is None
-        else f" ({figure(estimate.step_time * bar.low)} to {figure(estimate.step_time * bar.high)} s likely)"
-    )
-    return f"{figure(estimate.step_time)} s{between}"
+    if bar is None:
+        return f"{figure(estimate.step_time)} s"
+    share = f"{bar.coverage:.0%} " if bar.coverage else ""
+    low, high = figure(estimate.step_time * bar.low), figure(estimate.step_time * bar.high)
+    return f"{figure(estimate.step_time)} s ({share}interval {low}-{high} s)"
 
 
 def estimate_parts(estimate: Estimate, limit: float | None = None) -> Iterator[RenderableType]:

@@ -44,11 +44,11 @@ def miss_of(planned: PlanResult) -> str:
     if planned.best is not None:
         return ""
     if closest is None:
-        return "nothing fits"
+        return "no configuration fits"
     return (
-        f"nothing fits into {planned.memory_limit / GIBIBYTE:.1f} GiB a GPU: the nearest "
+        f"no configuration fits in {planned.memory_limit / GIBIBYTE:.1f} GiB per GPU: the closest "
         f"({in_words(closest.estimate.configuration)}) needs {closest.estimate.peak_bytes / GIBIBYTE:.1f} GiB, "
-        f"{closest.over_by / GIBIBYTE:.1f} too many; {closest.change}"
+        f"{closest.over_by / GIBIBYTE:.1f} GiB too much; {closest.change}"
     )
 
 
@@ -65,7 +65,7 @@ def choice_parts(plan: PlanResult, best: Estimate, unfinished: str) -> Iterator[
     yield from _sensitivity(plan)
     yield from _trust(best)
     if plan.left_out:
-        yield line(f"tried only where fixed (--fix): {'; '.join(plan.left_out)}")
+        yield line(f"tried only if fixed (--fix): {'; '.join(plan.left_out)}")
 
 
 def miss_parts(plan: PlanResult, miss: str) -> Iterator[RenderableType]:
@@ -84,28 +84,39 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
         ("schedule", ", ".join(_schedule(chosen))),
         ("microbatch", counted(chosen.microbatch_size, "sequence")),
         ("layers on each stage", layout_in_words(chosen)),
-        ("recomputed or moved", recompute_in_words(chosen)),
+        ("recomputation, offload", recompute_in_words(chosen)),
         ("step", step_in_words(best)),
-        ("tokens a second", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} a GPU)"),
-        ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention half, recomputation not counted)"),
-        ("peak memory", f"{best.peak_bytes / GIBIBYTE:.1f} GiB of {limit:.1f} GiB that may be used"),
+        ("tokens/s", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} per GPU)"),
+        ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention counted half, recomputation not)"),
+        ("peak memory", f"{best.peak_bytes / GIBIBYTE:.1f} GiB of {limit:.1f} GiB usable"),
         ("chosen for", f"{plan.objective}; {_counted(plan)}"),
     ]
 
 
 def _schedule(chosen: Configuration) -> Iterator[str]:
-    yield chosen.schedule
+    if chosen.pipeline == 1:
+        yield _without_pipeline(chosen)
+    else:
+        yield chosen.schedule
     if chosen.chunks > 1:
-        yield f"{counted(chosen.chunks, 'chunk')} a rank"
+        yield f"{counted(chosen.chunks, 'chunk')} per rank"
     yield counted(chosen.microbatches, "microbatch")
+
+
+def _without_pipeline(chosen: Configuration) -> str:
+    """Return that there is no pipeline, and the kinds of parallelism in its place: ``no pipeline (FSDP only)``."""
+    data = "FSDP" if chosen.zero >= 3 else "DP"
+    degrees = {data: chosen.data, "TP": chosen.tensor, "CP": chosen.context, "EP": chosen.expert}
+    kinds = [name for name, degree in degrees.items() if degree > 1]
+    return f"no pipeline ({' + '.join(kinds)}{' only' if len(kinds) == 1 else ''})" if kinds else "no pipeline"
 
 
 def _counted(plan: PlanResult) -> str:
     counts = plan.counts
     rest = "" if plan.complete else " or not reached"
     return (
-        f"{counted(counts.legal, 'legal configuration')}: {counts.over_memory:,} over memory, {counts.too_slow:,} too slow "
-        f"by their bounds{rest}; {counted(counts.estimated, 'estimate')} in {plan.seconds:.1f} s"
+        f"{counted(counts.legal, 'valid configuration')}: {counts.over_memory:,} exceed memory, {counts.too_slow:,} ruled "
+        f"out by bounds{rest}; {counted(counts.estimated, 'estimate')} in {plan.seconds:.1f} s"
     )
 
 
@@ -124,14 +135,14 @@ def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:
 def _front(plan: PlanResult) -> Iterator[RenderableType]:
     if len(plan.front) < 2:
         return
-    table = columns("front: no other is better in both", "step (s)", "peak (GiB)", "MFU", padding=1)
+    table = columns("Pareto front", "step (s)", "peak (GiB)", "MFU", padding=1)
     shown = _thinned(plan.front)
     for estimate in shown:
         figures = figure(estimate.step_time), f"{estimate.peak_bytes / GIBIBYTE:.1f}", percent(estimate.mfu)
         table.add_row(one_line(in_words(estimate.configuration)), *figures)
     yield table
     if len(shown) < len(plan.front):
-        yield line(f"{len(plan.front) - len(shown)} between these are in the JSON and in the picture")
+        yield line(f"{len(plan.front) - len(shown)} more points are in the JSON and in the picture")
     yield line()
 
 
@@ -148,11 +159,11 @@ def _searched(plan: PlanResult) -> Iterator[RenderableType]:
         return
     best = plan.best
     behind = best is not None and searched.estimate.step_time > best.step_time
-    beside = ", and still longer than the choice takes" if behind else ""
+    beside = ", still slower than the plan" if behind else ""
     yield line(
-        f"a searched order: {figure(searched.estimate.step_time)} s in place of {figure(searched.instead_of)} s for "
-        f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; at most "
-        f"{percent(searched.optimality_gap)} above the best order){beside}; no flags say it: -o NAME.searched.csv writes "
+        f"searched order: {figure(searched.estimate.step_time)} s instead of {figure(searched.instead_of)} s for "
+        f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; optimality gap "
+        f"{percent(searched.optimality_gap)}){beside}. No trainer flag can express this order: -o NAME.searched.csv writes "
         "it for PyTorch's runtime"
     )
     yield line()
@@ -161,10 +172,10 @@ def _searched(plan: PlanResult) -> Iterator[RenderableType]:
 def _sensitivity(plan: PlanResult) -> Iterator[RenderableType]:
     if not plan.sensitivity:
         return
-    table = columns("if it were", "step (s)", "the choice", padding=1, text_last=True)
-    for factor in plan.sensitivity:
-        choice = f"changes to {factor.instead}" if factor.changes else "stays"
-        table.add_row(factor.what, figure(factor.step_time), one_line(choice))
+    table = columns("changed input", "step (s)", "best plan", padding=1, text_last=True)
+    for effect in plan.sensitivity:
+        choice = effect.instead if effect.changes else "unchanged"
+        table.add_row(effect.what, figure(effect.step_time), one_line(choice))
     yield table
     yield line()
 
@@ -173,12 +184,10 @@ def _trust(best: Estimate) -> Iterator[RenderableType]:
     """Return how sure the choice is: the nearest runs, the origin of times, the assumptions."""
     bar = best.error_bar
     if bar is None:
-        yield line("error: no published run is near enough to say")
+        yield line("error: no published run is similar enough")
     else:
         runs = ", ".join(bar.runs[:4]) + (" and more" if len(bar.runs) > 4 else "")
-        yield line(
-            f"error: the nearest published runs took {bar.low:.2f} to {bar.high:.2f} times the prediction ({runs})"
-        )
+        yield line(f"error: the nearest published runs took {bar.low:.2f}-{bar.high:.2f} times the prediction ({runs})")
     by_origin = {
         origin: [kind for kind, source in best.costs_from.items() if source == origin]
         for origin in ("measured", "calibrated", "analytic")
@@ -230,7 +239,7 @@ def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
         unit="s",
         bounds=[],
         marks=[(str(place), *_place(runner.estimate)) for place, runner in enumerate(plan.runners_up, start=1)],
-        ours="no other is better in both",
+        ours="Pareto front",
         others="runners-up",
     )
 

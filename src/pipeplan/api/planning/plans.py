@@ -267,8 +267,8 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
             ("it was interrupted", "") if planned.interrupted else ("the budget ended", ": --seconds extends it")
         )
         return (
-            f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the choice is "
-            f"at most {percent(planned.optimality_gap)} above the best"
+            f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the plan is "
+            f"within {percent(planned.optimality_gap)} of the best"
         )
 
     def cluster_of(self, estimate: Estimate) -> Cluster:
@@ -294,7 +294,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def __repr__(self) -> str:
         if self.best is None:
-            return f"<Plan for {self.heading}: nothing fits>"
+            return f"<Plan for {self.heading}: no configuration fits>"
         return (
             f"<Plan for {self.heading}: {in_words(self.best.configuration)}; step {self.best.step_time:.4g} s, "
             f"peak {self.best.peak_bytes / GIBIBYTE:.1f} GiB>"

@@ -1,4 +1,4 @@
-"""Which layers go on which stage, and what each stage computes again or moves away."""
+"""Layout search: which layers each stage has, and what it recomputes or offloads."""
 
 from pipeplan.planner.layout.best import best_layout, layout_peaks
 from pipeplan.planner.layout.stages import BestLayout, LaidLayer, LayerOption, StageOption

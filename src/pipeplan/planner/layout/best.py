@@ -1,4 +1,8 @@
-"""Search for the best layout of a model's layers on the stages of a schedule, from its starting points on."""
+"""Search for the best layout of a model's layers on the stages of a schedule.
+
+It starts from even splits, balanced stages and splits by chunks, descends from each to a local optimum, and alternates
+between branch and bound and walks until the layout is proven or time is up.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +34,10 @@ from pipeplan.strategies import Shape, Strategy, strategy
 
 
 def even_splits(layers: int, stages: int, *, bare_first: bool, bare_last: bool) -> Iterator[tuple[int, ...]]:
-    """Layers of each stage, each split once, the plainest first.
+    """Yield even splits of layers over stages, each once, the plainest first.
 
-    Where they do not come out even, the earlier stages have one more, or the later ones, or those in the middle. Megatron's
-    switches that account for embedding and loss take one layer off the first stage, the last, or both.
+    A remainder goes to the earlier stages, the later ones, or those in the middle. As Megatron's switches that account for
+    embedding and loss do, the first stage, the last, or both may have one layer less.
 
     Parameters
     ----------
@@ -55,34 +59,34 @@ def even_splits(layers: int, stages: int, *, bare_first: bool, bare_last: bool) 
 
 
 def chunkwise_splits(layers: int, placement: Placement) -> Iterator[tuple[int, ...]]:
-    """Splits whose stages of one chunk have the same number of layers but on some ranks of one chunk, each once.
+    """Yield splits with equal stages within a chunk, except for one chunk in which only some ranks have one more layer.
 
-    Which chunks have one more matters where ranks alternate between a forward of one chunk and a backward of another.
+    Which chunks have one more layer matters if ranks alternate between forwards of one chunk and backwards of another.
     """
-    each, more = divmod(layers, placement.stages)
+    base, more = divmod(layers, placement.stages)
     chunks, chunk_of = placement.chunks, placement.chunk_of[0]
     full, some = divmod(more, placement.ranks)
     for larger in combinations(range(chunks), full):
         for partly in (chunk for chunk in range(chunks) if chunk not in larger):
             stages = [stage for stage, chunk in enumerate(chunk_of) if chunk == partly]
             for taking in {tuple(stages[:some]), tuple(stages[len(stages) - some :])}:
-                yield tuple(each + (chunk in larger or stage in taking) for stage, chunk in enumerate(chunk_of))
+                yield tuple(base + (chunk in larger or stage in taking) for stage, chunk in enumerate(chunk_of))
 
 
 def _spread(layers: int, stages: int) -> Iterator[tuple[int, ...]]:
-    each, more = divmod(layers, stages)
+    base, more = divmod(layers, stages)
     for start in (0, stages - more, (stages - more) // 2):
-        yield tuple(each + (start <= stage < start + more) for stage in range(stages))
+        yield tuple(base + (start <= stage < start + more) for stage in range(stages))
 
 
 def balanced(problem: LayoutProblem) -> Laid | None:
-    """The layout, or None where some stage can hold nothing that is left for it.
+    """Return the layout with the fastest slowest stage; None if some stage has no possible run of layers.
 
-    Where that leaves a choice, the squares of the stages' times add up to the least. What chunks of one rank hold together
-    is not looked at.
+    Ties are broken by the smallest sum of squared stage times. Memory that chunks of one rank share is not considered.
     """
     stages = [possible(problem, stage, np.inf) for stage in range(problem.stages)]
     times = [stage.features[:, TIMES].sum(axis=1) for stage in stages]
+    # First minimize the slowest stage, then the sum of squares among the layouts that attain it: two dynamic programs.
     slowest = float(_to_end(problem, stages, times, np.maximum)[0, 0])
     if slowest == np.inf:
         return None
@@ -102,21 +106,24 @@ def balanced(problem: LayoutProblem) -> Laid | None:
 
 
 def _to_end(problem: LayoutProblem, stages: list[StageArcs], values: list[Floats], together: np.ufunc) -> Floats:
-    """Return the least value of each stage with all later ones, by the first layer; shape (stages + 1, layers + 1)."""
-    found = np.full((problem.stages + 1, problem.layers + 1), np.inf)
-    found[-1, -1] = 0.0
+    """Return the minimum over all ways to give the layers from a first one on to the stages from a first one on.
+
+    Shape (stages + 1, layers + 1); ``together`` combines the values of stages.
+    """
+    least = np.full((problem.stages + 1, problem.layers + 1), np.inf)
+    least[-1, -1] = 0.0
     for number in reversed(range(problem.stages)):
         stage = stages[number]
-        least_by(stage.first, together(values[number], found[number + 1][stage.stop]), found[number])
-    return found
+        least_by(stage.first, together(values[number], least[number + 1][stage.stop]), least[number])
+    return least
 
 
 DESCENT = 0.3
-"""Share of the time that is left, for the descent from each start."""
+"""Fraction of the remaining time for the descent from each start."""
 
 
 def start_of(problem: LayoutProblem, even: Laid | None, deadline: Deadline) -> Laid:
-    """Return the start of branching: the best of descents from an even split, balanced stages, and splits by chunks."""
+    """Return the start of branch and bound: the best local optimum from even, balanced and chunkwise layouts."""
     starts = best_evens(problem) or [_thriftiest_even(problem)]
     if (level := balanced(problem)) is not None:
         starts.append(level)
@@ -124,25 +131,25 @@ def start_of(problem: LayoutProblem, even: Laid | None, deadline: Deadline) -> L
         starts.append(_best_chunkwise(problem, even, deadline.part(DESCENT)))
     starts = sorted((_eased(problem, start) for start in starts), key=lambda laid: _rank(problem, laid))
     tried = starts[: 2 if problem.order.schedule.placement.chunks > 1 else 1]
-    found = [descend(problem, start, deadline.part(DESCENT)) for start in tried]
-    fitting = [laid for laid in (*found, *([even] if even else [])) if problem.fits(laid)]
-    return min(fitting or found, key=problem.makespan)
+    descended = [descend(problem, start, deadline.part(DESCENT)) for start in tried]
+    fitting = [laid for laid in (*descended, *([even] if even else [])) if problem.fits(laid)]
+    return min(fitting or descended, key=problem.makespan)
 
 
 def best_evens(problem: LayoutProblem) -> list[Laid]:
-    """The best of the even splits that fit with one choice everywhere, two of different layers at most, the better first."""
+    """Return at most two even splits, of different layers, that fit with one choice on all stages; the better first."""
     fitting = sorted((laid for laid in _evens(problem) if problem.fits(laid)), key=problem.makespan)
     different = {laid.counts: laid for laid in reversed(fitting)}
     return sorted(different.values(), key=problem.makespan)[:2]
 
 
 def _rank(problem: LayoutProblem, laid: Laid) -> tuple[float, float]:
-    """Return the sort key: bytes over the limits, then time."""
+    """Return the sort key of a layout: bytes over the limits, then makespan."""
     return float(problem.peaks.over(problem.of(laid))), problem.makespan(laid)
 
 
 def _eased(problem: LayoutProblem, laid: Laid) -> Laid:
-    """Return a layout that fits with the fastest choice on each stage with which it still fits, one after the other."""
+    """Return a layout that fits with the fastest choice on each stage that still fits, one stage after the other."""
     if not problem.fits(laid):
         return laid
     for stage in range(problem.stages):
@@ -153,7 +160,9 @@ def _eased(problem: LayoutProblem, laid: Laid) -> Laid:
             takes = float(problem.of(other)[stage, TIMES].sum())
             if takes < now:
                 others.append((takes, choice, other))
-        laid = next((other for _, _, other in sorted(others, key=lambda each: each[:2]) if problem.fits(other)), laid)
+        laid = next(
+            (other for _, _, other in sorted(others, key=lambda candidate: candidate[:2]) if problem.fits(other)), laid
+        )
     return laid
 
 
@@ -165,7 +174,7 @@ def _evens(problem: LayoutProblem) -> list[Laid]:
 
 
 def _best_chunkwise(problem: LayoutProblem, even: Laid, deadline: Deadline) -> Laid:
-    """Return the best split by chunks that fits with the even split's choices, as far as time goes."""
+    """Return the best split by chunks that fits with the even split's choices, as far as time allows."""
     best = even
     for split in chunkwise_splits(problem.layers, problem.order.schedule.placement):
         if deadline.passed():
@@ -181,14 +190,14 @@ def _thriftiest_even(problem: LayoutProblem) -> Laid:
 
 
 TURN = 0.4
-"""Share of the time that is left, for branching and then for a walk."""
+"""Fraction of the remaining time for branch and bound, and then for a walk."""
 
 
 ALONE = 0.8
-"""The same where ranks have one stage each: branching soon comes to its end there."""
+"""The same fraction if ranks have one stage each: branch and bound is then soon complete."""
 
 ANY = 1e6
-"""Times a layout's makespan: no layout takes longer, since no way to run a layer takes a million times as long."""
+"""Multiple of a makespan that no layout exceeds, because no option of a layer takes a million times as long as another."""
 
 
 def best_layout(
@@ -204,36 +213,37 @@ def best_layout(
     seconds: float = 1.0,
     clock: Clock = monotonic,
 ) -> BestLayout:
-    """Return the layers and the option of each stage with which a step is as short as possible within the limits.
+    """Return the layers and the option of each stage that minimize the makespan of a step within memory limits.
 
     Parameters
     ----------
     layers
-        Of the model, in order.
+        Layers of the model, in order.
     schedule
-        A schedule, or a strategy (or its name) that makes it from ``shape``.
+        Schedule, or a strategy (or its name) that generates it from ``shape``.
     transfer
-        Of one microbatch's message between ranks; seconds.
+        Seconds of one microbatch's message between ranks.
     overhead
-        What ranks lose between ops.
+        Overhead between ops.
     limits
-        Bytes that each rank may hold, everything included; one number: every rank; None: any.
+        Maximum bytes per rank, everything included; one number: the same for every rank; None: unlimited.
     host_bandwidth
-        Each way; bytes/s. What moving a stage's bytes takes beyond its F is added to F, and beyond its I to I.
+        Bandwidth to and from the host, bytes/s each way. The time of a stage's offload beyond its F is added to F, beyond
+        its I to I.
     some_layers
-        Names of options that also some of a stage's layers can have, the first ones (Megatron's
-        ``--recompute-method block``, but by stage); others are chosen for all layers of a stage.
+        Names of options that may also apply to only the first layers of a stage (Megatron's ``--recompute-method block``, by
+        stage); other options apply to all layers of a stage.
     seconds
-        To search; the best even split and the descent's first steps are looked at in any case.
+        Time budget; the best even split and the first steps of the descent are evaluated in any case.
 
     Raises
     ------
     InfeasibleError
         If no layout stays within the limits, or none was found in the time.
     InputError
-        For a model without transformer layers, or too few of them for the stages.
+        If the model has no transformer layers, or too few of them for the stages.
     CostError
-        For limits that are not one a rank.
+        If there is not one limit per rank.
     """
     made = _schedule(schedule, shape)
     parts = parts_of(layers)
@@ -248,17 +258,18 @@ def best_layout(
 def layout_peaks(
     layers: Sequence[LaidLayer], schedule: Schedule, layout: Sequence[int], options: Sequence[StageOption]
 ) -> tuple[float, ...]:
-    """Return the maximum bytes of each rank with a given layout and given options of its stages.
+    """Return the peak bytes of each rank for a layout and the options of its stages.
 
     Raises
     ------
     ShapeError
-        For a layout that is not of these layers and stages.
+        If the layout does not match the layers and stages.
     """
     parts = parts_of(layers)
     if len(layout) != schedule.stages or sum(layout) != len(parts.middle) or len(options) != schedule.stages:
         raise ShapeError(
-            f"a layout gives each of {schedule.stages} stages some of {len(parts.middle)} layers, and an option",
+            f"invalid layout {tuple(layout)}: expected {schedule.stages} stages with {len(parts.middle)} layers in total "
+            "and an option each",
             field="layers",
         )
     choices = tuple(dict.fromkeys(options))
@@ -276,7 +287,7 @@ def _schedule(schedule: Schedule | Strategy | str, shape: Shape | None) -> Sched
     if isinstance(schedule, Schedule):
         return schedule
     if shape is None:
-        raise ShapeError("a strategy makes a schedule of a shape: give ranks, microbatches and chunks", field="ranks")
+        raise ShapeError("a strategy needs a shape: give ranks, microbatches and chunks", field="ranks")
     rule = strategy(schedule) if isinstance(schedule, str) else schedule
     return rule(shape)
 
@@ -285,14 +296,14 @@ def _require_layers(parts: LayerParts, stages: int) -> None:
     needed = stages - bool(parts.start) - bool(parts.end and stages > 1)
     if len(parts.middle) < needed:
         raise ShapeError(
-            f"{len(parts.middle)} transformer layers are too few for {stages} stages: all but those of the embedding and "
-            "the head need one",
+            f"{len(parts.middle)} transformer layers are too few for {stages} stages: every stage without the embedding or "
+            "the head needs one",
             field="layers",
         )
 
 
 def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tuple[StageOption, ...]:
-    """Everything that a stage can do: each name for all of its layers, and those named for some."""
+    """Return all choices of a stage: each option for all layers, and options of ``some_layers`` for the first ones."""
     names = dict.fromkeys(option.name for layer in (*parts.middle, *parts.end) for option in layer.options)
     most = 2 * -(-len(parts.middle) // stages)
     some = [StageOption(name=name, layers=count) for name in some_layers if name in names for count in range(1, most)]
@@ -300,7 +311,7 @@ def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tu
 
 
 def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
-    """The best layout of a problem; see :func:`best_layout`."""
+    """Return the best layout of a problem; see :func:`best_layout`."""
     even = next(iter(best_evens(problem)), None)
     best = start_of(problem, even, deadline)
     if not problem.fits(best):
@@ -324,7 +335,7 @@ def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
 
 
 def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
-    """Return the same layout with earlier choices on stages that take no longer with them, where that fits."""
+    """Return the same layout with earlier choices on stages that take no longer with them, if it still fits."""
     for stage in range(problem.stages):
         for choice in range(best.choices[stage]):
             choices = (*best.choices[:stage], choice, *best.choices[stage + 1 :])
@@ -337,21 +348,21 @@ def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
 
 
 def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
-    """Return any layout that fits, where descent found none. Raises InfeasibleError."""
-    found = LayoutBranching(problem, ANY * problem.makespan(nearest), deadline).run()
-    if found.better is None:
-        which = "no layout" if found.complete else "no layout that was found in the time"
+    """Return any layout that fits, after the descent found none. Raises InfeasibleError."""
+    result = LayoutBranching(problem, ANY * problem.makespan(nearest), deadline).run()
+    if result.better is None:
         over = float(problem.peaks.over(problem.of(nearest))) / GIBIBYTE
         raise InfeasibleError(
-            f"{which} of {problem.layers} layers on {problem.stages} stages stays within the memory limits; the nearest is "
-            f"{over:.3g} GiB over: recompute or offload more, or use more ranks",
+            f"{'no' if result.complete else 'found no'} layout of {problem.layers} layers on {problem.stages} stages "
+            f"{'fits' if result.complete else 'in time that fits'} the memory limits; the nearest is {over:.3g} GiB over: "
+            "recompute or offload more, or use more ranks",
             field="memory_limit",
         )
-    return found.better
+    return result.better
 
 
 def _improved(problem: LayoutProblem, best: Laid, deadline: Deadline) -> tuple[Laid, float]:
-    """Return the best layout found in the time, and a bound on all: by branching, and by walks where that takes long."""
+    """Improve a layout until it is proven or time is up; return it with a lower bound on all layouts."""
     bound, turn = 0.0, TURN if problem.order.schedule.placement.chunks > 1 else ALONE
     while True:
         problem.thin()
@@ -363,5 +374,5 @@ def _improved(problem: LayoutProblem, best: Laid, deadline: Deadline) -> tuple[L
         elif branched.complete or deadline.passed():
             return best, bound
         else:
-            found = walk(problem, best, deadline.part(TURN))
-            best = descend(problem, found, deadline) if found != best else best
+            walked = walk(problem, best, deadline.part(TURN))
+            best = descend(problem, walked, deadline) if walked != best else best

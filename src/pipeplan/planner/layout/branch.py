@@ -1,4 +1,11 @@
-"""Branch and bound over layouts"""
+"""Branch and bound over layouts, stage by stage, on a graph of the runs of layers that each stage can still have.
+
+A layout is a path through a graph with a node for each stage and first layer, and an arc for each run of layers and choice.
+Every cut is a length of the arcs, and so is every peak of a rank. For each of these lengths, a prefix of a layout is bounded
+by its own length and the shortest path from there to the end (dynamic programming). An arc is dropped if all paths over it
+are too long in one of the lengths. The cuts are those of Benders' decomposition (1962), the search is Land and Doig's
+(1960).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +19,12 @@ from pipeplan.planner.layout.problem import Deadline, Laid, LayoutProblem, Numbe
 from pipeplan.planner.layout.stages import BYTES, FEATURES, TIMES, LaidLayer
 
 ROWS_OF_RANK = 4
-"""Of what a rank holds at once; the others are looked at where a layout is whole."""
+"""Maximum number of memory rows of a rank that bound arcs; the other rows are checked when a layout is complete."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageArcs:
-    """The arcs of one stage, by first layer; arrays of shape (arcs,), features of shape (arcs, 7)."""
+    """Arcs of one stage, sorted by first layer; arrays of shape (arcs,), features of shape (arcs, 7)."""
 
     first: Numbers
     stop: Numbers
@@ -25,24 +32,24 @@ class StageArcs:
     features: Floats
 
     def keep(self, chosen: Bools) -> StageArcs:
-        """Only the chosen ones."""
+        """Return only the chosen arcs."""
         return StageArcs(self.first[chosen], self.stop[chosen], self.choice[chosen], self.features[chosen])
 
     def at(self, first: int) -> slice:
-        """Return the arcs that begin at a layer."""
+        """Return the range of the arcs that begin at a layer."""
         begin, end = np.searchsorted(self.first, (first, first + 1)).tolist()
         return slice(begin, end)
 
 
 class LimitRows:
-    """Lengths of arcs that must not be passed: the cuts, and what each rank may hold.
+    """Upper limits on lengths of arcs: the cuts, and the memory of each rank.
 
     Attributes
     ----------
     weights
-        What each feature of a stage counts, shape (rows, stages, 7).
+        Weight of each feature of a stage; shape (rows, stages, 7).
     most
-        What a layout may come to, shape (rows,).
+        Maximum length of a layout; shape (rows,).
     """
 
     def __init__(self, problem: LayoutProblem, below: float) -> None:
@@ -60,7 +67,7 @@ class LimitRows:
 
 
 def _fullest(problem: LayoutProblem) -> Numbers:
-    """Return, of each rank's rows under a limit, those that the last simulated layout makes largest."""
+    """Return the rows of each rank with a limit that are largest in the last simulated layout."""
     peaks = problem.peaks
     held = np.tensordot(peaks.rows, problem.of(list(problem.simulated)[-1])[:, BYTES], axes=((1, 2), (0, 1)))
     order = np.lexsort((-held, peaks.rank))
@@ -70,16 +77,16 @@ def _fullest(problem: LayoutProblem) -> Numbers:
 
 
 class Arcs:
-    """The arcs that are left, and the shortest ways over them.
+    """Remaining arcs and the shortest paths over them.
 
     Parameters
     ----------
     problem
-        With some cuts.
+        Layout problem with its cuts so far.
     below
-        What a layout's makespan must stay below to be of interest.
+        Makespan that a layout must stay below to be of interest.
     deadline
-        After which no more arcs are dropped.
+        Time after which no more arcs are dropped.
     """
 
     def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
@@ -90,17 +97,18 @@ class Arcs:
 
     @property
     def empty(self) -> bool:
-        """Whether no layout is left."""
+        """Whether no layout remains."""
         return any(not len(stage.first) for stage in self.stages)
 
     @property
     def count(self) -> int:
-        """Return the number of arcs that are left."""
+        """Number of remaining arcs."""
         return sum(len(stage.first) for stage in self.stages)
 
     def _eliminate(self, deadline: Deadline) -> None:
-        """Drop arcs without a way for some row: by the last rows first, those of the ranks, then by all."""
+        """Drop arcs on no path within a row's limit: first by the newest rows, those of the ranks, then by all."""
         some = slice(max(len(self.rows) - self.problem.order.schedule.ranks, 0), None)
+        # Dropping arcs lengthens the shortest paths, so each set of rows is used twice.
         for rows in (some, some, slice(None), slice(None)):
             if self.empty or deadline.passed():
                 return
@@ -113,40 +121,40 @@ class Arcs:
                 self.stages[number] = stage.keep((ways <= most).all(axis=1))
 
     def lengths(self, stage: int, weights: Floats) -> Floats:
-        """Return the lengths of a stage's arcs by rows of weights, shape (arcs, rows)."""
-        found: Floats = self.stages[stage].features @ weights[:, stage].T
-        return found
+        """Return the lengths of a stage's arcs by row of weights; shape (arcs, rows)."""
+        lengths: Floats = self.stages[stage].features @ weights[:, stage].T
+        return lengths
 
     def shortest_to_end(self, weights: Floats) -> Floats:
-        """Return the shortest ways by stage, first layer and row of weights, shape (stages + 1, layers + 1, rows)."""
+        """Return the shortest paths by stage, first layer and row of weights; shape (stages + 1, layers + 1, rows)."""
         return self._shortest_to_end([self.lengths(number, weights) for number in range(self.problem.stages)])
 
     def _shortest_to_end(self, lengths: list[Floats]) -> Floats:
-        found = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
-        found[-1, -1] = 0.0
+        shortest = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
+        shortest[-1, -1] = 0.0
         for number in reversed(range(self.problem.stages)):
             stage = self.stages[number]
-            least_by(stage.first, lengths[number] + found[number + 1][stage.stop], found[number])
-        return found
+            least_by(stage.first, lengths[number] + shortest[number + 1][stage.stop], shortest[number])
+        return shortest
 
     def _shortest_from_start(self, lengths: list[Floats]) -> Floats:
-        found = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
-        found[0, 0] = 0.0
+        shortest = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
+        shortest[0, 0] = 0.0
         for number, stage in enumerate(self.stages):
             order = np.argsort(stage.stop, kind="stable")
-            least_by(stage.stop[order], (lengths[number] + found[number][stage.first])[order], found[number + 1])
-        return found
+            least_by(stage.stop[order], (lengths[number] + shortest[number][stage.first])[order], shortest[number + 1])
+        return shortest
 
 
 def least_by(keys: Numbers, values: Floats, into: Floats) -> None:
-    """The least of the values of each key; keys are sorted."""
+    """Write the minimum of the values of each key to ``into``; keys are sorted."""
     if len(keys):
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         into[keys[starts]] = np.minimum.reduceat(values, starts, axis=0)
 
 
 def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
-    """The runs that a stage can have by itself: it runs all microbatches, and its ranks hold it."""
+    """Return the runs of layers that a stage can have by itself: fast enough, and within its ranks' memory."""
     layers, stages = problem.layers, problem.stages
     parts, placement = problem.tables.parts, problem.order.schedule.placement
     at = np.arange(layers + 1)
@@ -154,9 +162,9 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     least_behind = max(stages - 1 - stage - bool(parts.end), 0)
     first = (at >= least_before) & ((at == 0) | (stage > 0))
     stop = (layers - at >= least_behind) & ((at == layers) | (stage < stages - 1))
-    each = problem.order.schedule.microbatches // placement.copies
+    microbatches = problem.order.schedule.microbatches // placement.copies
     allowed = problem.exists(stage) & first[:, None] & stop
-    allowed &= each * (problem.takes(stage) + _beside(problem, stage)) <= below
+    allowed &= microbatches * (problem.takes(stage) + _beside(problem, stage)) <= below
     number, begin, end = np.nonzero(allowed)
     features = problem.of_stage(stage)[number, begin, end]
     fits = _fits_alone(problem, stage, features)
@@ -165,7 +173,7 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
 
 
 def _beside(problem: LayoutProblem, stage: int) -> float:
-    """Return the least time of the other stages of a rank for one microbatch of one copy."""
+    """Return a lower bound on the time of the other stages of a stage's rank for one microbatch."""
     placement, least = problem.order.schedule.placement, min(_shortest(layer) for layer in problem.tables.parts.middle)
     others = [other for other in placement.stages_on(placement.rank_of[0][stage]) if other != stage]
     return least * sum(0 < other < problem.stages - 1 for other in others)
@@ -189,9 +197,9 @@ def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray
 
 
 def _sorted_undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
-    """By first layer, without those that another choice for the same layers equals or beats in everything.
+    """Return the arcs sorted by first layer, without those that another choice for the same layers equals or beats.
 
-    Where a stage is alone on its rank and fits, only its times matter.
+    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes.
     """
     order = np.lexsort((arcs.choice, arcs.stop, arcs.first))
     arcs = arcs.keep(order)  # type: ignore[arg-type]
@@ -207,13 +215,13 @@ def _sorted_undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
 
 
 class Capacity:
-    """What all bounds with the same cuts share.
+    """Bounds on prefixes of layouts by the work that the remaining layers add to each rank.
 
     Attributes
     ----------
     cuts
-        For each rank, the cut that all of its stages make most of; empty where ranks hold several copies of the model, whose
-        stages are then bound to each other.
+        For each rank, the cut that counts its stages most; empty if ranks hold several copies of the model, whose stages are
+        not independent.
     """
 
     def __init__(self, problem: LayoutProblem) -> None:
@@ -225,7 +233,7 @@ class Capacity:
         self.cuts = of_ranks.argmax(axis=1) if one_copy else np.zeros(0, np.intp)
         counts = problem.counts[self.cuts]
         self._constants = problem.constants[self.cuts]
-        # By the first stage that is left: the least that a layer counts on any stage left, and on the rank's own.
+        # By first remaining stage: the least weight of a layer on any remaining stage, and on the rank's own stages.
         self._anywhere = np.minimum.accumulate(counts[:, ::-1], axis=1)[:, ::-1]
         own = np.where(holds[: len(self.cuts), :, None], counts, np.inf)
         self._own = np.minimum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
@@ -234,23 +242,25 @@ class Capacity:
         self._end = counts[:, stages - 1] @ _sum(parts.end)
 
     def bound(self, stage: int, first: int, lengths: Floats) -> float:
-        """Return a lower bound on layouts whose stages before ``stage`` are known and have the layers before ``first``.
+        """Return a lower bound on layouts whose stages before ``stage`` are fixed and hold the layers before ``first``.
 
         Parameters
         ----------
         lengths
-            Of those stages by every cut.
+            Length of the fixed stages by every cut.
         """
         if not len(self.cuts):
             return 0.0
         left = self._layers[first:]
-        known = lengths[self.cuts] if stage else self._start
-        fixed = known + self._constants + self._end + self._anywhere[:, stage] @ left.sum(axis=0)
+        length = lengths[self.cuts] if stage else self._start
+        fixed = length + self._constants + self._end + self._anywhere[:, stage] @ left.sum(axis=0)
         least = float(fixed.max())
         if not len(left):
             return least
         free = np.isfinite(self._own[:, stage, 0])
         more = np.sort((self._own - self._anywhere)[free, stage] @ left.T, axis=1)
+        # Each rank takes its cheapest layers first; its makespan grows with each. The remaining layers need as many of
+        # these places as there are layers, so the bound is the makespan of the last place that they need.
         makespans = (fixed[free, None] + np.cumsum(more, axis=1)).ravel()
         if len(makespans) < len(left):
             return np.inf
@@ -258,7 +268,7 @@ class Capacity:
 
 
 def _least(layer: LaidLayer) -> Floats:
-    """Return the least times of F, I and W of a layer over its options."""
+    """Return the minimum times of F, I and W of a layer over its options."""
     times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
     least: Floats = np.array(times).min(axis=0)
     return least
@@ -271,16 +281,16 @@ def _sum(layers: tuple[LaidLayer, ...]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BranchedLayouts:
-    """The result of branching.
+    """Result of branch and bound.
 
     Attributes
     ----------
     better
-        A layout better than the best one known; None where none was found.
+        Layout that beats the best one so far; None if none was found.
     bound
-        What no layout's makespan is below; the one to beat where all were looked at.
+        Lower bound on the makespan of all layouts; the makespan to beat if the search is complete.
     complete
-        Whether all were looked at, so that none is better than the best one known.
+        Whether all layouts were considered, so that none beats the best one so far.
     """
 
     better: Laid | None
@@ -290,7 +300,7 @@ class BranchedLayouts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Node:
-    """The layers and choices of the first stages, their length by each row known then, and a lower bound."""
+    """Layers and choices of the first stages, their lengths by the rows known at the time, and a lower bound."""
 
     layers: tuple[int, ...]
     choices: tuple[int, ...]
@@ -300,16 +310,16 @@ class _Node:
 
 
 class LayoutBranching:
-    """The tree of layouts that can be better than the best one known.
+    """Search tree of the layouts that can beat the best one so far.
 
     Parameters
     ----------
     problem
-        With some cuts; layouts at leaves are simulated and add theirs.
+        Layout problem with its cuts so far; complete layouts are simulated and add cuts.
     best
-        The makespan to beat.
+        Makespan to beat.
     deadline
-        When to end.
+        Time at which to stop.
     """
 
     def __init__(self, problem: LayoutProblem, best: float, deadline: Deadline) -> None:
@@ -323,7 +333,7 @@ class LayoutBranching:
         self.most = self.arcs.rows.most
 
     def run(self) -> BranchedLayouts:
-        """Look at all, the most promising first, until one is better or time is up."""
+        """Search the most promising nodes first, until a layout is better, none is left, or time is up."""
         if self.arcs.empty:
             return BranchedLayouts(None, self.best, complete=True)
         if self.deadline.passed():
@@ -356,15 +366,15 @@ class LayoutBranching:
         return self.capacity.bound(len(node.layers), node.stop, node.length[self.held :])
 
     def _learn(self) -> None:
-        """Take over the cuts that were found since."""
-        known = len(self.weights) - self.held
-        counts = self.problem.counts[known:]
+        """Add the cuts that were found since the last call."""
+        cuts = len(self.weights) - self.held
+        counts = self.problem.counts[cuts:]
         if not len(counts):
             return
         fresh = np.zeros((len(counts), *self.weights.shape[1:]))
         fresh[:, :, TIMES] = counts
         self.weights = np.concatenate((self.weights, fresh))
-        self.most = np.concatenate((self.most, self.below - self.problem.constants[known:]))
+        self.most = np.concatenate((self.most, self.below - self.problem.constants[cuts:]))
         self.to_end = np.concatenate((self.to_end, self.arcs.shortest_to_end(fresh)), axis=2)
 
     def _children(self, node: _Node) -> list[_Node]:
@@ -379,10 +389,10 @@ class LayoutBranching:
         bounds = self.below - slack[:, self.held :].min(axis=1, initial=np.inf)
         possible = np.flatnonzero((slack >= 0).all(axis=1))
         order = possible[np.argsort(-bounds[possible], kind="stable")]
-        found = []
+        children = []
         for child in order.tolist():
             bound = max(float(bounds[child]), node.bound)
-            found.append(
+            children.append(
                 _Node(
                     (*node.layers, int(stops[child]) - node.stop),
                     (*node.choices, int(choices[child])),
@@ -391,17 +401,17 @@ class LayoutBranching:
                     bound,
                 )
             )
-        return found
+        return children
 
     def _length(self, node: _Node) -> Floats:
-        """Return the length of a node's stages by every row, with the rows learnt since the node was made."""
-        known = len(node.length)
-        if known == len(self.weights):
+        """Return the lengths of a node's stages by every row, including rows added since the node was created."""
+        rows = len(node.length)
+        if rows == len(self.weights):
             return node.length
         bounds = np.array([0, *np.cumsum(node.layers)], np.intp)
         done = len(node.layers)
         padded = np.concatenate((bounds, np.full(self.problem.stages - done, bounds[-1])))
         choices = np.array([*node.choices, *(0,) * (self.problem.stages - done)], np.intp)
         features = self.problem.features(padded, choices)[:done]
-        further = np.tensordot(features, self.weights[known:, :done], axes=((0, 1), (1, 2)))
+        further = np.tensordot(features, self.weights[rows:, :done], axes=((0, 1), (1, 2)))
         return np.concatenate((node.length, further))

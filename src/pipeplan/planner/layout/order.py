@@ -1,8 +1,8 @@
-"""A schedule's order of ops as a graph: its makespan is the longest path, and every path is a bound on all layouts.
+"""Op order of a schedule as a graph: its makespan is the longest path, and every path bounds all layouts from below.
 
-The order fixes what waits for what; a layout only changes how long the ops take. So the makespan is the longest of a fixed
-set of paths, each of which takes a sum of the stages' times. The longest path with one layout bounds the makespan of every
-other from below: a cut, as in the decomposition of Benders (1962).
+The order fixes all dependencies; a layout only changes durations. The makespan is therefore the maximum over a fixed set of
+paths, each of which takes a weighted sum of the stages' times. The longest path of one layout is a lower bound on the
+makespan of every other: a cut, as in Benders' decomposition (1962).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pipeplan.simulation import simulate
 _LONGEST_PATH = Kernel(longest_path, compile_after=500_000)
 
 _PARTS = {Kind.F: (1, 0, 0), Kind.B: (0, 1, 1), Kind.I: (0, 1, 0), Kind.W: (0, 0, 1)}
-"""Parts of a stage's F, I and W that each kind of op takes."""
+"""Shares of a stage's F, I and W in each kind of op."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphPath:
-    """A chain of ops: it takes ``(counts * times).sum() + constant``, times of shape (stages, 3).
+    """Chain of ops, which takes ``(counts * times).sum() + constant`` for stage times of shape (stages, 3).
 
     Attributes
     ----------
     counts
-        How often each stage's F, I and W are on it, shape (stages, 3).
+        Number of each stage's F, I and W on the path; shape (stages, 3).
     constant
-        What its messages take, and what its ops lose.
+        Seconds of its messages and of overhead between its ops.
     """
 
     counts: Floats
@@ -41,16 +41,17 @@ class GraphPath:
 
 
 class OrderGraph:
-    """The ops of a schedule as nodes of a graph, in an order in which each comes behind all that it waits for.
+    """Ops of a schedule as nodes of a graph, in topological order.
 
     Parameters
     ----------
     schedule
-        Of F, B, I and W; sequences may be sliced, pairs overlap. A pair takes what its two ops take together.
+        Schedule of F, B, I and W; sequences may be sliced, and pairs of ops may overlap. A pair takes the sum of its two
+        ops.
     transfer
-        What a message between ranks takes; seconds.
+        Seconds of a message between ranks.
     overhead
-        What ranks lose between ops.
+        Overhead between ops.
     """
 
     def __init__(self, schedule: Schedule, transfer: float = 0.0, overhead: Overhead | None = None) -> None:
@@ -60,7 +61,7 @@ class OrderGraph:
         needs = dependencies(schedule)
         crossing = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, -1)
         start = simulate(schedule, _ones(schedule.stages, Overhead())).timeline.start
-        # A pair is one node, that of its first op.
+        # An overlapped pair is one node, at its first op. Simulated starts give a topological order.
         first = np.flatnonzero(~schedule.joined)
         nodes = first[np.argsort(start[first], kind="stable")]
         number = np.empty(len(schedule), np.int64)
@@ -88,7 +89,7 @@ class OrderGraph:
         return before
 
     def _features(self, schedule: Schedule) -> tuple[Ints, Floats]:
-        """Return each op's kind and stage as one number, and by that number its parts of the stages' times."""
+        """Return each op's kind and stage as one number, and by that number its shares of the stage's times."""
         columns = schedule.columns
         feature = columns.kind.astype(np.int64) * schedule.stages + columns.stage
         parts = np.zeros((len(Kind), 3))
@@ -97,7 +98,7 @@ class OrderGraph:
         return feature, parts / schedule.slices
 
     def path(self, times: Floats) -> tuple[float, GraphPath]:
-        """The makespan with these times of the stages, shape (stages, 3), and the path that it is of."""
+        """Return the makespan for stage times of shape (stages, 3), and the longest path."""
         stages = self.schedule.stages
         table = (self._weights[:, None, :] * times[None, :, :]).sum(axis=2).ravel()
         of_ops = table[self._feature]
@@ -118,7 +119,7 @@ class OrderGraph:
 
 
 def _ones(stages: int, overhead: Overhead) -> Costs:
-    """Return costs with which every op takes time."""
+    """Return costs in which every op takes time."""
     one, none = np.ones(stages), np.zeros(stages)
     return Costs(one, 2 * one, one, one, one, Memory(none, none, none, in_bytes=True), None, Transfer(), overhead)
 
@@ -128,13 +129,12 @@ def _numbered(positions: NDArray[np.signedinteger], number: Ints) -> Ints:
 
 
 def holdings(schedule: Schedule) -> list[Floats]:
-    """For each rank, what of its stages it holds at once: rows (stages, 3) of how many are held whole, until W, and besides.
+    """Return for each rank how many microbatches of each stage it holds at once, as rows of shape (rows, stages, 3).
 
-    What a stage holds besides is there while its backward runs, on top of what was held before. Of two rows of which one
-    holds no less of anything, only that one is given: the most that a rank holds is the largest sum over the rows, whatever
-    each stage holds. Shape (rows, stages, 3) a rank.
+    The last axis counts what is held whole, what is held until W, and the transients of a running backward. Only rows that
+    no other row dominates are returned: a rank's peak is the maximum over the rows for any bytes per stage.
     """
-    found = []
+    ranks = []
     for rank in range(schedule.ranks):
         columns = schedule.row(rank)
         kind, here = columns.kind, np.unique(columns.stage)
@@ -151,8 +151,8 @@ def holdings(schedule: Schedule) -> list[Floats]:
         best = _undominated(np.unique(levels, axis=0))
         rows = np.zeros((len(best), schedule.stages, 3))
         rows[:, here] = best.reshape(len(best), len(here), 3)
-        found.append(rows / schedule.slices)
-    return found
+        ranks.append(rows / schedule.slices)
+    return ranks
 
 
 def _undominated(rows: Ints) -> Ints:

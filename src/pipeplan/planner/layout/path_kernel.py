@@ -1,4 +1,22 @@
-"""The hot loop of the layout search: when a schedule ends whose ops take other times, and the chain that made it so."""
+"""Kernel of the layout search: the longest path through a schedule's ops, and the chain of ops on it.
+
+Arrays, by op in topological order, -1 for none:
+
+| array | content |
+| --- | --- |
+| ``before`` | op before it on its rank |
+| ``source``, ``second`` | ops on other ranks that it (and its overlapped partner) waits for, ``delay`` later |
+| ``duration`` | seconds of the op |
+| ``end`` | output: end of the op |
+| ``cause`` | output: op that it started directly after |
+| ``on_path`` | output: > 0 on the longest path: 1 after ``before``, 2 after ``source``, 3 after ``second`` |
+
+One step, for an op whose message arrives last::
+
+    before   ######|                    end[before] = 6
+    source   ########|--delay-->        end[source] + delay = 10
+    op                         |####    starts at 10: cause = source, on_path = -2 until the path is traced back
+"""
 
 from collections.abc import MutableSequence, Sequence
 
@@ -13,13 +31,9 @@ def longest_path(
     cause: MutableSequence[int],
     on_path: MutableSequence[int],
 ) -> int:
-    """Time ops that stand in an order in which each comes behind all that it waits for; the last op of the longest chain.
-
-    ``before`` is the op before it on its rank, ``source`` and ``second`` are what it waits for on other ranks (-1: nothing),
-    whose message takes ``delay``. ``cause`` is set to the one that it started behind. ``on_path`` is above 0 for the chain's
-    ops: 1, and 2 or 3 where the op was held up by a message from ``source`` or ``second``.
-    """
+    """Compute the end of every op and mark the longest path; return its last op."""
     last = 0
+    # Forward pass: start each op after the latest of its predecessors, and remember which one that is.
     for op in range(len(duration)):
         begin = 0.0
         held = -1
@@ -43,6 +57,7 @@ def longest_path(
         on_path[op] = -how
         if end[op] > end[last]:
             last = op
+    # Backward pass: the chain of causes from the last op is the longest path; its marks become positive.
     op = last
     while op >= 0:
         on_path[op] = -on_path[op]

@@ -1,4 +1,9 @@
-"""Layout problem and its local search"""
+"""Layout problem: costs and memory of layouts, bounds from those simulated so far, and a local search.
+
+The longest path of a simulated layout bounds the makespan of every other layout from below. The local search uses these
+bounds (cuts), so most neighbors of a layout need no simulation. A neighbor moves one layer from one stage to another and
+shifts everything between them, or changes the choices of stages.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +24,22 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A time by a clock, in seconds."""
+    """Point in time by a clock, in seconds."""
 
     end: float
     clock: Clock
 
     @classmethod
     def after(cls, seconds: float, clock: Clock = monotonic) -> Deadline:
-        """Return the deadline so many seconds from now."""
+        """Return the deadline a number of seconds from now."""
         return cls(clock() + seconds, clock)
 
     def passed(self) -> bool:
-        """Whether it is later."""
+        """Whether the deadline has passed."""
         return self.clock() >= self.end
 
     def part(self, share: float) -> Deadline:
-        """An earlier one: after this share of the time that is left."""
+        """Return an earlier deadline, after a fraction of the remaining time."""
         now = self.clock()
         return Deadline(now + share * max(self.end - now, 0.0), self.clock)
 
@@ -42,25 +47,25 @@ class Deadline:
 Numbers = NDArray[np.intp]
 
 MOST_CUTS = 160
-"""Maximum number of cuts that are kept: each is evaluated for every neighbour and arc."""
+"""Maximum number of cuts: each is evaluated for every neighbor and arc."""
 
 PROBE = 1000.0
-"""Factor on the longest op with which the longest path has every op of a rank."""
+"""Factor on the longest op that makes the longest path contain every op of a rank."""
 
 _JUDGES = 32
-"""Layouts, the last simulated, for which cuts must say much in order to be kept."""
+"""Number of recently simulated layouts whose bounds decide which cuts are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A layout with what its stages do.
+    """Layout with the choice of each stage.
 
     Attributes
     ----------
     counts
-        Transformer layers on each stage.
+        Transformer layers of each stage.
     choices
-        What each stage does: positions in the tables' choices.
+        Choice of each stage: positions in ``StageTables.choices``.
     """
 
     counts: tuple[int, ...]
@@ -68,24 +73,24 @@ class Laid:
 
     @property
     def bounds(self) -> Numbers:
-        """First layer of every stage, and one past the last of all; shape (stages + 1,)."""
+        """First layer of every stage, and the end of the last one; shape (stages + 1,)."""
         return np.array([*accumulate(self.counts, initial=0)], np.intp)
 
 
 @dataclass(eq=False)
 class LayoutProblem:
-    """The search for a layout with the order of a schedule.
+    """Layout problem for the op order of a schedule.
 
     Attributes
     ----------
     order
-        Whose makespan is to be least.
+        Op order whose makespan is minimized.
     tables
-        What stages take and hold.
+        Times and bytes of stages.
     peaks
-        What ranks may.
+        Memory limits of ranks.
     cuts
-        Paths that some layout's makespan was, in the order in which they were found.
+        ``counts`` and ``constants``: longest paths of simulated layouts, in the order in which they were found.
     """
 
     order: OrderGraph
@@ -112,38 +117,38 @@ class LayoutProblem:
 
     @property
     def layers(self) -> int:
-        """Number of layers that are laid out."""
+        """Number of layers to lay out."""
         return self.tables.layers
 
     def of_stage(self, stage: int) -> Floats:
-        """The table of a stage."""
+        """Return the table of a stage."""
         table: Floats = self._of_role[self._role[stage]]
         return table
 
     def exists(self, stage: int) -> Bools:
-        """Return the possible entries of a stage's table."""
-        found: Bools = self._exists[self._role[stage]]
-        return found
+        """Return a mask of the possible entries of a stage's table."""
+        mask: Bools = self._exists[self._role[stage]]
+        return mask
 
     def takes(self, stage: int) -> Floats:
-        """F, I and W together, of every entry of its table."""
-        found: Floats = self._takes[self._role[stage]]
-        return found
+        """Return the time of F, I and W together for every entry of a stage's table."""
+        times: Floats = self._takes[self._role[stage]]
+        return times
 
     def features(self, bounds: Numbers, choices: Numbers) -> Floats:
         """Return the features of stages, shape (..., stages, 7), for bounds (..., stages + 1) and choices (..., stages)."""
-        found: Floats = self._of_role[self._role, choices, bounds[..., :-1], bounds[..., 1:]]
-        return found
+        features: Floats = self._of_role[self._role, choices, bounds[..., :-1], bounds[..., 1:]]
+        return features
 
     def of(self, laid: Laid) -> Floats:
-        """The features of one layout."""
+        """Return the features of one layout."""
         return self.features(laid.bounds, np.array(laid.choices, np.intp))
 
     def makespan(self, laid: Laid) -> float:
-        """Simulated, once; the path that it is of is kept as a cut."""
+        """Return the makespan of a layout; the first call simulates it and keeps its longest path as a cut."""
         if laid not in self.simulated:
-            found, path = self.order.path(self.of(laid)[:, TIMES])
-            self.simulated[laid] = found
+            makespan, path = self.order.path(self.of(laid)[:, TIMES])
+            self.simulated[laid] = makespan
             self.add(path)
         return self.simulated[laid]
 
@@ -153,7 +158,7 @@ class LayoutProblem:
         self.constants = np.append(self.constants, path.constant)
 
     def thin(self) -> None:
-        """Drop cuts where there are too many: those that say least about the layouts that were simulated last."""
+        """Drop the cuts that bound the recently simulated layouts least, if there are too many."""
         if len(self.constants) <= MOST_CUTS:
             return
         times = np.stack([self.of(laid)[:, TIMES] for laid in list(self.simulated)[-_JUDGES:]])
@@ -162,7 +167,7 @@ class LayoutProblem:
         self.counts, self.constants = self.counts[kept], self.constants[kept]
 
     def least(self, features: Floats, since: int = 0) -> Floats:
-        """Return the lower bound of layouts with these features by the cuts from the ``since``-th on; shape (...)."""
+        """Return the lower bounds of layouts with these features by the cuts from the ``since``-th on; shape (...)."""
         shape = features.shape[:-2]
         times = features[..., TIMES].reshape(-1, self.stages * 3)
         cuts = self.counts[since:].reshape(-1, self.stages * 3)
@@ -174,9 +179,9 @@ class LayoutProblem:
         return bool(self.peaks.over(self.of(laid)) <= 0)
 
     def probe_ranks(self, laid: Laid) -> None:
-        """Add for each rank a path of all of its work: the longest one where its ops take much longer than all others.
+        """Add for each rank a cut that counts all of its work: the longest path when its ops are far the longest.
 
-        Whatever times a path was found with, it is one for all.
+        The longest path for any stage times is a valid path, and therefore a valid cut, for all stage times.
         """
         times = self.of(laid)[:, TIMES]
         for here in self.peaks.holds:
@@ -184,35 +189,35 @@ class LayoutProblem:
 
 
 def counts_of(bounds: Numbers) -> tuple[int, ...]:
-    """Layers of each stage."""
+    """Return the number of layers of each stage."""
     return tuple(int(stop - first) for first, stop in pairwise(bounds.tolist()))
 
 
 MOST_STAGES = 200_000
-"""Of all neighbours looked at in one step, in about a tenth of a second."""
+"""Maximum number of stages over all neighbors in one step, which takes about a tenth of a second."""
 
 BATCH = 128
-"""Neighbours whose memory is looked at together: the most promising, as it is not needed of the others."""
+"""Number of neighbors whose memory is checked together; only the most promising need it."""
 
 TRIED = 3
-"""Neighbours simulated before a walk goes on to the best of them."""
+"""Number of neighbors simulated before a walk moves to the best of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """Layouts with their features, shape (neighbours, stages, 7)."""
+    """Neighboring layouts with their features, shape (neighbors, stages, 7)."""
 
     bounds: Numbers
     choices: Numbers
     features: Floats
 
     def laid(self, number: int) -> Laid:
-        """Return one of the neighbours."""
+        """Return one of the neighbors."""
         return Laid(counts_of(self.bounds[number]), tuple(self.choices[number].tolist()))
 
 
 def descend(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
-    """The layout that this one leads to: no neighbour of it is better. One that does not fit leads towards one that does."""
+    """Return a local optimum: a layout without a better neighbor. A start that does not fit leads towards one that does."""
     while not deadline.passed():
         problem.thin()
         better = _better(problem, laid, deadline, wide=False) or _better(problem, laid, deadline, wide=True)
@@ -229,9 +234,9 @@ def _better(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: boo
 
 
 def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
-    """The best layout on a walk that goes on to the best of a few promising neighbours, be they better or not.
+    """Return the best layout on a walk that always moves to the best of a few promising neighbors, even if it is worse.
 
-    It never comes back to a layout, and ends where there is none that it has not been at.
+    The walk never returns to a layout, and ends when every neighbor was visited.
     """
     best = laid
     while not deadline.passed():
@@ -256,7 +261,7 @@ def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
 
 
 def _fitter(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Laid | None:
-    """Return the neighbour that is least over the limits, if it is less so than the layout."""
+    """Return the neighbor that exceeds the limits least, if it does so less than the layout."""
     near = _near(problem, laid, wide=wide)
     now = float(problem.peaks.over(problem.of(laid)))
     if not len(near.features):
@@ -282,7 +287,7 @@ def _faster(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: boo
 
 
 class _Fitting:
-    """The neighbours that fit, sorted by their lower bound."""
+    """Neighbors in the order of their lower bounds, restricted to those that fit."""
 
     def __init__(self, problem: LayoutProblem, near: Neighbours) -> None:
         self.problem, self.near = problem, near
@@ -291,7 +296,7 @@ class _Fitting:
         self.fits = np.zeros(len(self.least), np.bool_)
 
     def next(self, below: float = np.inf) -> int | None:
-        """The first one, if it can take less than ``below``."""
+        """Return the most promising neighbor that fits, if its bound is less than ``below``."""
         self._learn(below)
         while len(self.least):
             number = int(self.least.argmin())
@@ -303,11 +308,11 @@ class _Fitting:
         return None
 
     def drop(self, number: int) -> None:
-        """Leave one out from now on."""
+        """Exclude a neighbor."""
         self.least[number] = np.inf
 
     def _learn(self, below: float) -> None:
-        """Raise the bounds by the cuts that were found since."""
+        """Raise the lower bounds by the cuts that were found since the last call."""
         if self.known < len(self.problem.constants):
             left = np.flatnonzero(self.least < below)
             fresh = self.problem.least(self.near.features[left], since=self.known)
@@ -322,7 +327,7 @@ class _Fitting:
 
 
 def _near(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Neighbours:
-    """Return the possible neighbours; ``wide`` adds those that move a layer and choose anew on both stages."""
+    """Return the possible neighbors; ``wide`` adds those that move a layer and change the choices of both stages."""
     bounds, choices = _moves(problem, laid, wide=wide)
     features = problem.features(bounds, choices)
     possible = np.isfinite(features).all(axis=(1, 2))
@@ -331,7 +336,7 @@ def _near(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Neighbours:
 
 
 def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, Numbers]:
-    """Return bounds and choices after each move: shapes (moves, stages + 1) and (moves, stages)."""
+    """Return bounds and choices after each move; shapes (moves, stages + 1) and (moves, stages)."""
     stages, options = problem.stages, len(problem.tables.choices)
     bounds, choices = laid.bounds, np.array(laid.choices, np.intp)
     most = MOST_STAGES // stages
@@ -351,14 +356,14 @@ def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, 
 
 
 def _pairs(stages: int, most: int) -> tuple[Numbers, Numbers]:
-    """Return pairs of different stages, only the nearest ones where there are too many."""
+    """Return pairs of different stages, only the nearest ones if there are too many."""
     one, other = np.nonzero(~np.eye(stages, dtype=np.bool_))
     near = np.abs(one - other) <= max(most // (2 * stages), 1)
     return one[near], other[near]
 
 
 def _shifted(bounds: Numbers, giving: Numbers, taking: Numbers) -> Numbers:
-    """Return bounds with a layer less on a stage and one more on another, a row per pair; unchanged with none to give."""
+    """Return bounds with one layer moved between stages, a row per pair; unchanged if the first stage has none."""
     at = np.arange(len(bounds))
     shift = (at > taking[:, None]).astype(np.intp) - (at > giving[:, None])
     return bounds + shift * (np.diff(bounds)[giving] > 0)[:, None]
@@ -369,7 +374,7 @@ def _still(bounds: Numbers, times: int) -> Numbers:
 
 
 def _chosen(choices: Numbers, stage: Numbers, choice: Numbers) -> Numbers:
-    """Return choices with another one on a stage, a row each; ``choices`` is one row, or one for each."""
+    """Return choices with another choice on one stage, a row each; ``choices`` is one row, or one for each."""
     changed = np.array(np.broadcast_to(choices, (len(stage), choices.shape[-1])))
     changed[np.arange(len(stage)), stage] = choice
     return changed

@@ -1,4 +1,4 @@
-"""Layers and their options, the stages made of them, and what ranks hold"""
+"""Layers with their options, times and bytes of stages for every run of layers, and the peaks of ranks."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from pipeplan.planner.layout.order import holdings
 from pipeplan.workload import LayerKind
 
 MOST_LAYERS = 512
-"""Maximum number of layers of a model: four times as many as any has."""
+"""Maximum number of layers of a model: four times as many as any published model has."""
 
 AT_THE_START: tuple[LayerKind, ...] = ("embedding",)
 AT_THE_END: tuple[LayerKind, ...] = ("mtp", "head", "loss")
-"""Kinds that stand on the first and on the last stage, whatever else does: trainers put them nowhere else."""
+"""Kinds of layers that stand on the first and on the last stage: trainers put them nowhere else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerOption:
-    """One way to run a layer: what it takes and holds for one microbatch.
+    """Way to run a layer: its times and bytes for one microbatch.
 
     Attributes
     ----------
     name
-        Such as ``none``, ``selective``, ``full`` or ``offload``; options of one name are chosen together on a stage.
+        Name such as ``none``, ``selective``, ``full`` or ``offload``; a stage uses options of one name together.
     forward, backward_input, backward_weight
-        Times of F, I and W, recomputation in I; seconds.
+        Seconds of F, I and W; recomputation is part of I.
     activation_bytes
-        Held on the GPU from F's start.
+        Bytes held on the GPU from F's start.
     weight_activation_bytes
-        The part of it that only W frees; None: all of it.
+        Part of the activation bytes that only W frees; None: all of them.
     transfer_bytes
-        Moved to the host behind F and back before I.
+        Bytes moved to the host after F and back before I.
     transient_bytes
-        What its backward holds besides, and frees at its end, on top of what the layers before it kept.
+        Additional bytes during its backward, on top of what the layers before it kept.
 
     Raises
     ------
     CostError
-        For a time or size that is negative or not finite.
+        If a time or size is negative or not finite.
     """
 
     name: str
@@ -59,42 +59,42 @@ class LayerOption:
     transient_bytes: float = 0.0
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, int | float) and not 0 <= value < inf:
-                words = each.name.replace("_", " ")
-                raise CostError(f"{words} of a layer must be at least 0 and finite, not {value}", field="layers")
+                words = field.name.replace("_", " ")
+                raise CostError(f"invalid {words} {value} of a layer: expected a finite number >= 0", field="layers")
 
     @property
     def time(self) -> float:
-        """Return the time of F, I and W together."""
+        """Seconds of F, I and W together."""
         return self.forward + self.backward_input + self.backward_weight
 
     @property
     def freed_by_weight(self) -> float:
-        """Return the bytes that only W frees."""
+        """Bytes that only W frees."""
         return self.activation_bytes if self.weight_activation_bytes is None else self.weight_activation_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidLayer:
-    """A layer, or several equal ones that follow one another, and how it can be run.
+    """Layer, or several equal layers in a row, with the ways to run it.
 
     Attributes
     ----------
     options
-        The first is what it does where nothing is chosen, and where a stage's choice is not among its options.
+        Options; the first one is the default, also if a stage's choice is not among them.
     static_bytes
-        Of parameters, gradients and optimizer state, of each.
+        Bytes of parameters, gradients and optimizer state per layer.
     count
-        How many.
+        Number of equal layers.
     kind
-        An embedding stands on the first stage; multi-token prediction, head and loss stand on the last.
+        Kind of layer: an embedding stands on the first stage; MTP, head and loss stand on the last.
 
     Raises
     ------
     CostError
-        For a count below 1, a layer without options, two options of one name, bytes that cannot be.
+        If the count is below 1, there are no options, two options share a name, or a size is invalid.
     """
 
     options: tuple[LayerOption, ...]
@@ -104,32 +104,31 @@ class LaidLayer:
 
     def __post_init__(self) -> None:
         if not self.options:
-            raise CostError("a layer needs at least one way to run it", field="layers")
+            raise CostError("a layer has no options: expected at least one", field="layers")
         names = [option.name for option in self.options]
         if len(set(names)) < len(names):
-            raise CostError(f"options of a layer have names of their own, not {', '.join(names)}", field="layers")
+            raise CostError(f"duplicate option names of a layer: {', '.join(names)}", field="layers")
         if self.count < 1 or not (isfinite(self.static_bytes) and self.static_bytes >= 0):
             raise CostError(
-                f"a layer's count is at least 1 and its static bytes at least 0, not {self.count} and {self.static_bytes}",
+                f"invalid layer with count {self.count} and static bytes {self.static_bytes}: expected >= 1 and >= 0",
                 field="layers",
             )
 
     def option(self, name: str) -> LayerOption:
-        """The option of this name, or the first where there is none."""
+        """Return the option of a name, or the first one if there is none."""
         return next((option for option in self.options if option.name == name), self.options[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOption:
-    """The option that the layers of a stage take.
+    """Option that the layers of a stage use.
 
     Attributes
     ----------
     name
-        Of the option.
+        Name of the option.
     layers
-        How many of the stage's transformer layers do so, the first ones; None: all. The others do what the first option
-        says.
+        Number of the stage's first transformer layers that use it; None: all. The others use their first option.
     """
 
     name: str
@@ -138,27 +137,26 @@ class StageOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestLayout:
-    """The layout found, and how good it is.
+    """Best layout found, with its bounds.
 
     Attributes
     ----------
     layout
-        Transformer layers on each stage; embedding, head, loss and multi-token prediction stand on the first and the last
-        besides.
+        Transformer layers of each stage; embedding, head, loss and MTP stand on the first and the last stage in addition.
     options
-        What each stage does.
+        Option of each stage.
     makespan
-        Of the schedule with it; seconds.
+        Makespan of the schedule with this layout, in seconds.
     lower_bound
-        What no layout can beat with this schedule's order, within the limits.
+        Lower bound on the makespan of every layout with this op order and these limits.
     proven
-        Whether this is the best one but for rounding.
+        Whether the layout is optimal up to rounding.
     even_layout, even_option, even_makespan
-        The best even split that fits with one option for all stages; None and infinite where none does.
+        Best even split that fits with one option on all stages; None and infinity if none does.
     peaks
-        Bytes that each rank holds at most, static and transient ones included.
+        Peak bytes of each rank, including static and transient ones.
     simulated
-        How many layouts were.
+        Number of layouts that were simulated.
     """
 
     layout: tuple[int, ...]
@@ -174,18 +172,18 @@ class BestLayout:
 
     @property
     def gain(self) -> float:
-        """Return the time saved over the best even split, as a share of the latter; 1 where no even split fits."""
+        """Time saved over the best even split, as a fraction of it; 1 if no even split fits."""
         return 1.0 - self.makespan / self.even_makespan
 
     @property
     def gap(self) -> float:
-        """Return the optimality gap: makespan over lower bound, less 1."""
+        """Optimality gap: makespan over lower bound, minus 1."""
         return self.makespan / self.lower_bound - 1.0 if self.lower_bound > 0 else inf
 
 
 @dataclass(frozen=True, slots=True)
 class LayerParts:
-    """The layers of a model one by one: those bound to the first stage, those laid out, those bound to the last."""
+    """Layers of a model one by one: those fixed to the first stage, those to lay out, those fixed to the last."""
 
     start: tuple[LaidLayer, ...]
     middle: tuple[LaidLayer, ...]
@@ -193,27 +191,29 @@ class LayerParts:
 
 
 def parts_of(layers: Sequence[LaidLayer]) -> LayerParts:
-    """The layers apart by where they may stand.
+    """Split the layers by where they may stand.
 
     Raises
     ------
     InputError
-        For a model without transformer layers, with more than ``MOST_LAYERS``, or whose embedding or head stands between
-        others.
+        If the model has no transformer layers or more than ``MOST_LAYERS``, or its embedding or head stands between others.
     """
     if sum(layer.count for layer in layers) > MOST_LAYERS:
-        raise InputError(f"{sum(layer.count for layer in layers):,} layers are more than {MOST_LAYERS}", field="layers")
+        raise InputError(
+            f"{sum(layer.count for layer in layers):,} layers are too many: expected at most {MOST_LAYERS}",
+            field="layers",
+        )
     single = [replace(layer, count=1) for layer in layers for _ in range(layer.count)]
     start = tuple(takewhile(lambda layer: layer.kind in AT_THE_START, single))
     rest = single[len(start) :]
     end = tuple(takewhile(lambda layer: layer.kind in AT_THE_END, reversed(rest)))[::-1]
     middle = tuple(rest[: len(rest) - len(end)])
     if not middle:
-        raise InputError("a model without transformer layers has no layout", field="layers")
+        raise InputError("the model has no transformer layers to lay out", field="layers")
     if stray := next(dropwhile(lambda layer: layer.kind not in (*AT_THE_START, *AT_THE_END), middle), None):
         raise InputError(
-            f"the {stray.kind} stands between transformer layers; an embedding is the first layer, and multi-token "
-            "prediction, head and loss are the last",
+            f"the {stray.kind} stands between transformer layers: expected the embedding first, and multi-token "
+            "prediction, head and loss last",
             field="layers",
         )
     return LayerParts(start, middle, end)
@@ -221,8 +221,8 @@ def parts_of(layers: Sequence[LaidLayer]) -> LayerParts:
 
 TIMES = slice(0, 3)
 BYTES = slice(3, 7)
-"""Of the last axis of a table: F, I and W; activations, what of them only W frees, what a backward holds besides, static
-bytes."""
+"""Features of a stage, on the last axis of a table. ``TIMES``: F, I and W. ``BYTES``: activations, the part of them that
+only W frees, transients of a backward, static bytes."""
 
 FEATURES = 7
 
@@ -231,19 +231,19 @@ _ACTIVATION, _TRANSIENT, _TRANSFER = 3, 5, FEATURES
 
 @dataclass(frozen=True)
 class StageTables:
-    """Tables of shape (choices, layers + 1, layers + 1, features), by first layer and one past the last.
+    """Times and bytes of stages: tables of shape (choices, layers + 1, layers + 1, features), by first layer and end.
 
-    Entries are infinite where there is no such stage: one that ends before it starts, that has no layer at all, or that has
-    no more layers than a choice names.
+    An entry is infinite if there is no such stage: it ends before it starts, has no layer at all, or has no more layers than
+    its choice names.
 
     Attributes
     ----------
     parts
-        The layers.
+        Layers of the model.
     choices
-        What a stage can do.
+        Choices of a stage.
     host_bandwidth
-        To and from the host, each way; bytes/s.
+        Bandwidth to and from the host, bytes/s each way.
     """
 
     parts: LayerParts
@@ -252,11 +252,11 @@ class StageTables:
 
     @property
     def layers(self) -> int:
-        """Number of layers that are laid out."""
+        """Number of layers to lay out."""
         return len(self.parts.middle)
 
     def of_stage(self, stage: int, stages: int) -> Floats:
-        """The table of one of so many stages."""
+        """Return the table of a stage, given the number of stages."""
         if stages == 1:
             return self._only
         return self._first if stage == 0 else self._last if stage == stages - 1 else self._middle
@@ -329,10 +329,10 @@ def _between(values: Floats, first: NDArray[np.intp], stop: NDArray[np.intp]) ->
 
 
 def _besides(values: Floats) -> Floats:
-    """``besides[first, stop]``: the most that a backward of these layers holds beyond what they kept, by first and stop.
+    """Return ``besides[first, stop]``, the peak transients of the backward of a run of layers beyond what the layers kept.
 
-    Minus infinity of none. A backward goes from the last layer to the first: what one holds comes on top of what those
-    before it kept.
+    It is minus infinity for an empty run. The backward goes from the last layer to the first, and its transients come on top
+    of what the layers before it kept.
     """
     layers = len(values)
     kept = np.concatenate(([0.0], np.cumsum(values[:, _ACTIVATION])))
@@ -344,21 +344,21 @@ def _besides(values: Floats) -> Floats:
 
 
 class RankPeaks:
-    """Every rank's peak: the largest of its rows' sums over stages.
+    """Peak memory of every rank: the largest of its rows' sums over stages.
 
     Parameters
     ----------
     schedule
-        Whose order says what is held at once.
+        Schedule whose order decides what is held at the same time.
     limits
-        Bytes that each rank may hold; one number: all of them; None: any.
+        Maximum bytes of each rank; one number: the same for every rank; None: unlimited.
 
     Attributes
     ----------
     rows
-        How often what each stage holds counts, shape (rows, stages, 4), in the order of :data:`BYTES`.
+        How often each stage's bytes count in each row, shape (rows, stages, 4), in the order of :data:`BYTES`.
     rank
-        Of each row, shape (rows,).
+        Rank of each row, shape (rows,).
     limits
         Of each rank, with room for rounding, shape (ranks,).
     holds
@@ -367,15 +367,15 @@ class RankPeaks:
     Raises
     ------
     CostError
-        For limits that are not one a rank, or not more than 0.
+        If there is not one limit per rank, or a limit is not positive.
     """
 
     def __init__(self, schedule: Schedule, limits: float | Sequence[float] | None = None) -> None:
         ranks, stages = schedule.ranks, schedule.stages
-        given = np.atleast_1d(np.inf if limits is None else np.asarray(limits, np.float64))
-        if len(given) not in (1, ranks) or not (given > 0).all():
+        values = np.atleast_1d(np.inf if limits is None else np.asarray(limits, np.float64))
+        if len(values) not in (1, ranks) or not (values > 0).all():
             raise CostError(
-                f"memory limits are one, or one for each of {ranks} ranks, of more than 0", field="memory_limit"
+                f"invalid memory limits: expected one, or one for each of {ranks} ranks, above 0", field="memory_limit"
             )
         copies = np.zeros((ranks, stages))
         for copy in schedule.placement.table:
@@ -388,7 +388,7 @@ class RankPeaks:
             [np.concatenate((rows, of_rank), axis=2) for rows, of_rank in zip(held, static, strict=True)]
         )
         self.rank = np.repeat(np.arange(ranks), [len(rows) for rows in held])
-        self.limits: Floats = np.broadcast_to(given, (ranks,)) * (1 + tolerances.MEMORY)
+        self.limits: Floats = np.broadcast_to(values, (ranks,)) * (1 + tolerances.MEMORY)
         self.holds: Bools = copies > 0
         self._here = [np.flatnonzero(stages_of) for stages_of in self.holds]
         self._own = [
@@ -410,7 +410,7 @@ class RankPeaks:
         return most
 
     def over(self, features: Floats) -> Floats:
-        """Return the bytes by which all ranks exceed their limits, shape (...)."""
+        """Return the bytes by which all ranks together exceed their limits, shape (...)."""
         if not self.bounded:
             return np.zeros(features.shape[:-2])
         excess: Floats = np.maximum(self.peaks(features) - self.limits, 0.0).sum(axis=-1)

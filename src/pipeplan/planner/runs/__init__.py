@@ -1,1 +1,1 @@
-"""Published runs: their rows as configurations, what they leave unsaid, and how far predictions of them are off."""
+"""Runs described in rows of a file: their configurations and what the rows leave out."""

@@ -1,7 +1,8 @@
-"""Runs that a file describes in rows: each row is a model, a cluster and a configuration, with what had to be assumed.
+"""Rows of a file that describe runs: a model, a cluster, a configuration and measurements each.
 
-A row has its source, model, hardware, degrees, batch and measurements. What it does not say is assumed by a rule, which the
-answer names. A row that is no whole step (times of layers or stages, models without a shape) is refused in one sentence.
+A row has its source, model, hardware, degrees, batch and measurements. A rule fills in what it leaves out, and the answer
+names that assumption. A row that is not a whole step (times of layers or stages, a model without a shape) is refused with
+one sentence.
 """
 
 from __future__ import annotations
@@ -60,52 +61,46 @@ _TEXTS = ("schedule", "recompute", "precision", "layout", "framework", "notes")
 
 
 def require_form(row: Mapping[str, Any]) -> None:
-    """Refuse a row without a required part, or with another type of value.
-
-    Raises
-    ------
-    InputError
-        Naming the part and the value.
-    """
+    """Raise InputError if a row lacks a required part or has a value of the wrong type; the error names the part."""
     if row.get("kind"):
-        raise InputError(f"it holds {row['kind']}, which are not a whole step's")
+        raise InputError(f"the row holds {row['kind']}: expected a whole step")
     for part, needed in _NEEDED.items():
         if not isinstance(row.get(part, {}), dict):
-            raise InputError(f"'{part}' of the row is no mapping of keys", field=part)
+            raise InputError(f"invalid '{part}' of the row: expected a mapping of keys", field=part)
         missing = [key for key in needed if row.get(part, {}).get(key) is None]
         if missing:
-            raise InputError(f"the row does not say {part}.{missing[0]}", field=f"{part}.{missing[0]}")
+            raise InputError(f"the row has no {part}.{missing[0]}", field=f"{part}.{missing[0]}")
     for place, value in _values(row, _WHOLE):
         if not isinstance(value, int) or value < 1:
-            raise InputError(f"{place} is a whole number of at least 1, not {value!r}", field=place)
+            raise InputError(f"invalid {place} {value!r}: expected an integer >= 1", field=place)
     for place, value in _values(row, _NUMBERS):
         if not isinstance(value, int | float) or not value > 0:
-            raise InputError(f"{place} is a number above 0, not {value!r}", field=place)
+            raise InputError(f"invalid {place} {value!r}: expected a number above 0", field=place)
     for key in _TEXTS:
         if not isinstance(row.get(key), str | None):
-            raise InputError(f"'{key}' of the row is no text", field=key)
+            raise InputError(f"invalid '{key}' of the row: expected text", field=key)
 
 
 def _values(row: Mapping[str, Any], parts: Mapping[str, tuple[str, ...]]) -> list[tuple[str, Any]]:
-    """Return values by their places; a boolean as text, which no number is."""
-    found = [(f"{part}.{key}", row.get(part, {}).get(key)) for part, keys in parts.items() for key in keys]
-    return [(place, str(value) if isinstance(value, bool) else value) for place, value in found if value is not None]
+    """Return the values of a row by their places; booleans become text, so that no number check accepts them."""
+    values = [(f"{part}.{key}", row.get(part, {}).get(key)) for part, keys in parts.items() for key in keys]
+    return [(place, str(value) if isinstance(value, bool) else value) for place, value in values if value is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeasurement:
-    """The measured step and memory of a run; None where there is no measurement.
+    """Measured step time and memory of a run; None if not measured.
 
     Attributes
     ----------
     step_time
-        Seconds.
+        Seconds per step.
     peak_bytes
-        Allocated on the fullest rank, or on ``peak_rank``.
+        Bytes allocated on the fullest rank, or on ``peak_rank``.
     peak_rank
         Pipeline rank of ``peak_bytes``; None: the fullest.
     peak_by_rank
-        Bytes allocated on each pipeline rank; empty where they are not told apart.
+        Bytes allocated on each pipeline rank; empty if not reported.
     """
 
     step_time: float | None = None
@@ -115,17 +110,18 @@ class RunMeasurement:
 
 
 _CAUSAL_COUNT = r"megatron bridge|parallel folding"
-"""Sources whose FLOPs count the causal half of attention; others count all of it (arXiv 2205.05198, appendix A). Of parallel
-folding it is inferred: counted whole, its runs of 131,072 tokens would be half as efficient as those of 16,384."""
+"""Sources whose FLOPs count only the causal half of attention; others count all of it (arXiv 2205.05198, appendix A). For
+parallel folding this is inferred: with the full count, its runs of 131,072 tokens would be half as efficient as those of
+16,384."""
 
 
 def measured_of(
     row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration
 ) -> RunMeasurement:
-    """Return what a row measured.
+    """Return the measurements of a row.
 
-    The step time is as printed, or from tokens/s, or from TFLOP/s or MFU and the source's own count of FLOPs. Without the
-    number of GPUs there is none.
+    The step time is as printed, or derived from tokens/s, or from TFLOP/s or MFU and the source's own count of FLOPs. It is
+    None without the number of GPUs.
     """
     printed = row.get("measured", {})
     peak = printed.get("peak_memory_gib", printed.get("peak_memory_gb"))
@@ -161,18 +157,18 @@ def _step_time(
 
 
 def _by_rank(by_gpu: Mapping[str, Any], pipeline: int) -> tuple[float, ...]:
-    """Return the bytes of the fullest GPU of each pipeline rank, from those of all GPUs in order; pipeline is outermost."""
+    """Return the bytes of each pipeline rank's fullest GPU, from those of all GPUs in order; the pipeline is outermost."""
     values = [float(by_gpu[key]) * GIBIBYTE for key in sorted(by_gpu, key=int)]
     if not values or len(values) % pipeline:
         return ()
-    each = len(values) // pipeline
-    return tuple(max(values[rank * each : (rank + 1) * each]) for rank in range(pipeline))
+    size = len(values) // pipeline
+    return tuple(max(values[rank * size : (rank + 1) * size]) for rank in range(pipeline))
 
 
 def expert_tensor_of(row: Mapping[str, Any], model: ModelShape) -> int:
     """Return the expert tensor degree: as printed, or the default of the row's trainer.
 
-    Megatron-LM and its core default to t, as does any trainer without expert parallelism. Recipes of other trainers set 1.
+    The default is t for Megatron-LM and Megatron Core, and for any trainer without expert parallelism; other recipes use 1.
     """
     parallel, source = row["parallel"], row.get("source", "")
     if parallel.get("etp"):
@@ -184,20 +180,20 @@ def expert_tensor_of(row: Mapping[str, Any], model: ModelShape) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A published run.
+    """Row of a file: a run with its configuration and measurements.
 
     Attributes
     ----------
     id, source
-        Its name in the file, and the title of where it was published.
+        Id in the file, and title of the publication.
     model, cluster, configuration
-        What ran; None where the row is refused.
+        Model, cluster and configuration of the run; None if the row is refused.
     measured
-        What was measured of it.
+        Measurements of the run.
     assumed
-        What the row does not say, a sentence each.
+        Assumptions for what the row leaves out, one sentence each.
     refused
-        Why it cannot be predicted; empty where it can.
+        Reason why the row cannot be predicted; empty if it can.
     """
 
     id: str
@@ -211,12 +207,14 @@ class RunRow:
 
 
 def row_from(document: Any, index: int = 0) -> RunRow:
-    """Return a row of a file; ``refused`` says what is wrong with it."""
+    """Return the run that a row of a file describes; ``refused`` contains what is wrong with it."""
     if not isinstance(document, dict):
         return RunRow(
-            id=f"row {index}", source="", refused="a row is a mapping of keys such as model, hardware and parallel"
+            id=f"row {index}",
+            source="",
+            refused="invalid row: expected a mapping of keys such as model, hardware and parallel",
         )
-    document = {key: _said(value) for key, value in document.items()}
+    document = {key: _without_empty(value) for key, value in document.items()}
     source = document.get("source") or ""
     row = RunRow(
         id=str(document.get("id", f"row {index}")),
@@ -229,23 +227,22 @@ def row_from(document: Any, index: int = 0) -> RunRow:
         return replace(row, refused=str(error))
 
 
-def _said(value: Any) -> Any:
-    """Return a mapping without keys that hold nothing."""
-    return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
+def _without_empty(value: Any) -> Any:
+    return {key: entry for key, entry in value.items() if entry is not None} if isinstance(value, dict) else value
 
 
 def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
     model = from_dict(document["model"])
     parallel, hardware = document["parallel"], document["hardware"]
     tensor, pipeline, context = parallel["tp"], parallel["pp"], parallel.get("cp") or 1
-    data, said_data = _data(document, model, tensor * pipeline * context)
-    cluster, said_cluster = cluster_of(hardware, tensor * pipeline * context * data)
+    data, data_assumptions = _data(document, model, tensor * pipeline * context)
+    cluster, cluster_assumptions = cluster_of(hardware, tensor * pipeline * context * data)
     unsaid = "vp" in (document.get("assumed") or ())
-    chunks, said_chunks = chunks_of(document.get("schedule"), pipeline, model.layers, parallel.get("vp"), unsaid)
+    chunks, chunks_assumption = chunks_of(document.get("schedule"), pipeline, model.layers, parallel.get("vp"), unsaid)
     schedule = scheduled(document.get("schedule"), pipeline, chunks)
-    trainer, said_software = _trainer(document, schedule)
-    precision, said_precision = precision_of(document.get("precision"))
-    micro, whole, said_batch = _batch(document.get("batch", {}), data, pipeline)
+    trainer, software_assumption = _trainer(document, schedule)
+    precision, precision_assumption = precision_of(document.get("precision"))
+    micro, whole, batch_assumptions = _batch(document.get("batch", {}), data, pipeline)
     configuration = Configuration(
         sequence=document["model"]["seq"],
         global_batch=whole,
@@ -266,50 +263,58 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         recompute=recompute_of(document.get("recompute")) or (),
         software=trainer,
     )
-    configuration, said_rest = _settled(document, model, cluster, configuration)
-    said = (*said_data, *said_cluster, said_chunks, said_software, said_precision, *said_batch, *said_rest)
+    configuration, other_assumptions = _settled(document, model, cluster, configuration)
+    assumptions = (
+        *data_assumptions,
+        *cluster_assumptions,
+        chunks_assumption,
+        software_assumption,
+        precision_assumption,
+        *batch_assumptions,
+        *other_assumptions,
+    )
     return replace(
         row,
         model=model,
         cluster=cluster,
         configuration=configuration,
         measured=measured_of(document, model, cluster, configuration),
-        assumed=tuple(each for each in said if each),
+        assumed=tuple(assumption for assumption in assumptions if assumption),
     )
 
 
 def _trainer(row: Mapping[str, Any], schedule: NamedSchedule) -> tuple[str, str]:
-    """Return the software, which the schedule or ZeRO may decide, and what was assumed."""
-    trainer, said = software_of(row)
+    """Return the software, which the schedule or ZeRO stage may decide, and the assumption about it."""
+    trainer, assumed = software_of(row)
     if schedule.barrier is False and trainer == "megatron-lm-2021":
-        return "zero-bubble", said
+        return "zero-bubble", assumed
     if trainer.startswith("megatron-lm-2021") and row["parallel"].get("zero") == 3:
-        return "deepspeed-zero3", said
-    return trainer, said
+        return "deepspeed-zero3", assumed
+    return trainer, assumed
 
 
 def _settled(
     row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration
 ) -> tuple[Configuration, list[str]]:
-    """Return the configuration with a layout and a recomputation where the row has none, and what was assumed."""
-    said = []
+    """Fill in layout and recomputation if the row has none; return the configuration and the assumptions."""
+    assumptions = []
     uneven = model.mtp_layers or model.layers % configuration.stages
     if configuration.layers is None and configuration.stages > 1 and uneven:
         configuration = replace(configuration, layers=balanced_layout(model, cluster, configuration))
-        said.append("layout: balanced by the time that layers take")
+        assumptions.append("layout: balanced by the time that layers take")
     if recompute_of(row.get("recompute")) is None:
         configuration = lightest(model, cluster, configuration)
         modules, moved = "+".join(configuration.recompute) or "none", configuration.offload
-        said.append(
+        assumptions.append(
             f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} on the host" if moved else "")
         )
-    return configuration, said
+    return configuration, assumptions
 
 
 def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, list[str]]:
-    """Return the replicas, and what was assumed.
+    """Return the number of replicas, and the assumption about it.
 
-    They are printed, or what the GPUs leave, or what the measured state says, or the fewest that hold the experts.
+    It is printed, or follows from the number of GPUs or the measured state, or is the smallest that holds the experts.
     """
     parallel, hardware = row["parallel"], row["hardware"]
     if parallel.get("dp"):
@@ -326,24 +331,24 @@ def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, 
 
 
 def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int, list[str]]:
-    """Return the microbatch size, the global batch, and what was assumed."""
-    said = []
+    """Return the microbatch size, the global batch, and the assumptions."""
+    assumptions = []
     micro = batch.get("micro")
     if micro is None:
         micro = 1
-        said.append("microbatch size: 1")
+        assumptions.append("microbatch size: 1")
     count = batch.get("microbatches")
     whole = batch.get("global")
     if whole is None:
         if count is None:
             count = 1 if pipeline == 1 else 4 * pipeline
-            said.append(
+            assumptions.append(
                 "microbatches: 1, for there is one pipeline rank"
                 if pipeline == 1
                 else f"microbatches: {count}, four times the ranks"
             )
         whole = int(count) * int(micro) * data
-    return int(micro), int(whole), said
+    return int(micro), int(whole), assumptions
 
 
 def _zero(row: Mapping[str, Any], trainer: str) -> Any:

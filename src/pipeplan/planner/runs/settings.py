@@ -1,4 +1,4 @@
-"""Settings of a run's row in pipeplan's terms, and the settings that it leaves out."""
+"""Settings of a run's row in pipeplan's terms, and rules for the settings that it leaves out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pipeplan.planner.estimates.stages import layer_costs, stage_costs
 from pipeplan.strategies import is_strategy, strategy
 from pipeplan.workload import Execution, ModelShape, Precision, RankParameters, layers_of, state_bytes
 
+# Specific names stand before general ones: "torchtitan ... eager" before "torchtitan".
 _BY_WORDS = (
     (r"torchtitan.*\beager\b", "torchtitan-eager"),
     (r"torchtitan.*row-?wise.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-row-wise-async-tp"),
@@ -40,45 +41,45 @@ _BY_WORDS = (
     (r"efficient large-scale language model training", "megatron-lm-2021-unfused"),
     (r"zero bubble|megatron-lm|activation recomputation", "megatron-lm-2021"),
 )
-"""Patterns of a row's framework, source and precision; the first that matches decides."""
+"""Patterns of a row's framework, source and precision; the first match decides."""
 
 
 def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the name of a row's software, and what was assumed.
+    """Return the name of a row's software, and the assumption about it.
 
-    The framework decides where the row names one; else its source. Where it names neither, fully sharded runs used PyTorch's
-    FSDP as torchtitan does, those on A100 with an ungated FFN the Megatron-LM of that time, and others Megatron Core.
+    The framework decides if the row names one, otherwise the source. Without either, fully sharded runs are assumed to use
+    torchtitan, those on A100 with an ungated FFN the Megatron-LM of that time, and others Megatron Core.
     """
     source = row.get("source", {})
     title = source if isinstance(source, str) else str(source.get("title", ""))
     framework = row.get("framework") or ""
     if re.fullmatch(r"megatron-lm", framework, re.IGNORECASE):
-        return "megatron-core-plain", "software: Megatron-LM since flash attention, without flags for overlap"
+        return "megatron-core-plain", "software: Megatron-LM with flash attention, without overlap flags"
     for text in (framework, title):
         for words, name in _BY_WORDS:
             if text and re.search(words, f"{text} {row.get('precision') or ''}", re.IGNORECASE):
                 return (name if name != "megatron-bridge" else _bridge(row)), ""
     if row.get("parallel", {}).get("fsdp"):
-        return "torchtitan", "software: torchtitan's, for parameters are fully sharded"
+        return "torchtitan", "software: torchtitan, because parameters are fully sharded"
     if "A100" in str(row.get("hardware", {}).get("gpu")) and not row.get("model", {}).get("gated", True):
-        return "megatron-lm-2021", "software: Megatron-LM before flash attention, as models of this kind had on A100"
+        return "megatron-lm-2021", "software: Megatron-LM before flash attention, as usual for such models on A100"
     return "megatron-core", "software: Megatron Core"
 
 
 _SINCE_GRAPHS, _SINCE_EXCHANGES = (26, 4), (26, 6)
-"""Releases of Megatron Bridge from which its recipes capture whole graphs, and from which those in MXFP8 run exchanges of
-experts beside computation."""
+"""Releases of Megatron Bridge from which recipes capture whole CUDA graphs, and from which MXFP8 recipes overlap the
+exchanges of experts with computation."""
 
 
 def _bridge(row: Mapping[str, Any]) -> str:
-    """Return Megatron Bridge of the release that a row's locator names (``26.08 container``).
+    """Return the Megatron Bridge software of the release in a row's locator (``26.08 container``).
 
-    Earlier recipes overlapped the exchanges of experts only where they leave the node (scripts/performance/configs).
+    Earlier recipes overlapped the exchanges of experts only between nodes (scripts/performance/configs).
     """
     source, hardware = row.get("source", {}), row.get("hardware", {})
     locator = "" if isinstance(source, str) else str(source.get("locator", ""))
-    found = re.search(r"\b(\d\d)\.(\d\d)\b", locator)
-    release = (int(found[1]), int(found[2])) if found else _SINCE_EXCHANGES
+    match = re.search(r"\b(\d\d)\.(\d\d)\b", locator)
+    release = (int(match[1]), int(match[2])) if match else _SINCE_EXCHANGES
     joined = int(hardware.get("nvlink_domain") or hardware.get("gpus_per_node") or 1)
     leaves = int(row.get("parallel", {}).get("ep", 1)) > joined
     small = re.search(r"mx", row.get("precision") or "", re.IGNORECASE) is not None
@@ -97,33 +98,33 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
 
 
 def precision_of(text: str | None) -> tuple[Precision, str]:
-    """Return the precision of a row's products, and what was assumed.
+    """Return the precision of a row's products, and the assumption about it.
 
     Raises
     ------
     InputError
-        For words that are not understood.
+        If the text is not understood.
     """
     if not text:
         return "bf16", "precision: bf16"
     for words, precision in _PRECISIONS:
         if re.search(words, text, re.IGNORECASE):
             return precision, "precision: bf16" if "assumed" in text else ""
-    raise InputError(f"the precision '{text}' is not understood", field="precision")
+    raise InputError(f"unknown precision '{text}'", field="precision")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSchedule:
-    """The schedule of a row.
+    """Schedule that a row names.
 
     Attributes
     ----------
     strategy
         Name of the strategy.
     in_flight
-        Activations that a rank may hold, in multiples of the ranks; None: no limit is part of the name.
+        Maximum activations per rank, as a multiple of the ranks; None: the name implies no limit.
     barrier
-        Whether ranks meet at the step's end; None: the name does not say.
+        Whether ranks synchronize at the end of the step; None: the name does not say.
     """
 
     strategy: str
@@ -144,17 +145,17 @@ _NAMES = {
     "v-zb": NamedSchedule("zbv", barrier=False),
     "zb": NamedSchedule("zb-h1"),
 }
-"""Names of papers and of their tables that are no strategy's: the zero-bubble authors' ZB-1p and ZB-2p are what their
-heuristic finds within p and 2p activations, and run without the optimizer's barrier (ICLR 2024, sections 3.1 and 4)."""
+"""Names used in papers and their tables that are not strategies. The zero-bubble authors' ZB-1p and ZB-2p are the results of
+their heuristic within p and 2p activations, run without the optimizer's barrier (ICLR 2024, sections 3.1 and 4)."""
 
 
 def scheduled(name: str | None, pipeline: int, chunks: int) -> NamedSchedule:
-    """Return the strategy of a row's schedule; without a name 1F1B, interleaved where ranks have chunks.
+    """Return the strategy of a row's schedule; without a name 1F1B, interleaved if ranks have several chunks.
 
     Raises
     ------
     InputError
-        For an unknown schedule.
+        If the schedule is unknown.
     """
     if pipeline == 1:
         return NamedSchedule("1f1b")
@@ -164,30 +165,30 @@ def scheduled(name: str | None, pipeline: int, chunks: int) -> NamedSchedule:
     if short in _NAMES:
         return _NAMES[short]
     if is_strategy(short):
-        found = strategy(short).name
-        return NamedSchedule("1f1b" if found == "interleaved-1f1b" and chunks == 1 else found)
-    raise InputError(f"the schedule '{name}' is none that is known here", field="schedule")
+        canonical = strategy(short).name
+        return NamedSchedule("1f1b" if canonical == "interleaved-1f1b" and chunks == 1 else canonical)
+    raise InputError(f"unknown schedule '{name}'", field="schedule")
 
 
-def chunks_of(schedule: str | None, pipeline: int, layers: int, given: int | None, unsaid: bool) -> tuple[int, str]:
-    """Return the chunks per rank, and what was assumed.
+def chunks_of(schedule: str | None, pipeline: int, layers: int, printed: int | None, unsaid: bool) -> tuple[int, str]:
+    """Return the chunks per rank, and the assumption about it.
 
-    An interleaved schedule without a number has the fewest chunks that divide a rank's layers. A row without a schedule
-    whose chunks are marked as unknown (``unsaid``) has a layer per chunk, with which trainers that interleave run best.
+    An interleaved schedule without a number gets the fewest chunks that divide a rank's layers. A row without a schedule
+    whose chunks are marked as unknown (``unsaid``) gets one layer per chunk, with which interleaved trainers run best.
     """
-    if given is not None:
-        return int(given), ""
+    if printed is not None:
+        return int(printed), ""
     if pipeline == 1 or (schedule is None and not unsaid):
         return 1, ""
-    each = layers // pipeline
+    layers_per_rank = layers // pipeline
     if schedule is None:
-        most = each if layers % pipeline == 0 else 1
+        most = layers_per_rank if layers % pipeline == 0 else 1
         return most, f"schedule: interleaved, {most} chunks a rank of a layer each" if most > 1 else "schedule: 1f1b"
-    found = strategy(scheduled(schedule, pipeline, 2).strategy)
-    if found.fixed_chunks:
-        return found.chunks, ""
-    least = next((count for count in range(2, each + 1) if each % count == 0), 1)
-    return least, f"chunks of a rank: {least}, the fewest that interleave its {each} layers evenly"
+    rule = strategy(scheduled(schedule, pipeline, 2).strategy)
+    if rule.fixed_chunks:
+        return rule.chunks, ""
+    least = next((count for count in range(2, layers_per_rank + 1) if layers_per_rank % count == 0), 1)
+    return least, f"chunks of a rank: {least}, the fewest that interleave its {layers_per_rank} layers evenly"
 
 
 _ENDS = re.compile(r"(\d+) layers on the first and last stage, (\d+) on the others")
@@ -195,29 +196,29 @@ _ONE_LESS = re.compile(r"(\d+) layers a stage, one less on first and last")
 
 
 def layout_from(text: str | None, pipeline: int, chunks: int, layers: int) -> tuple[int, ...] | None:
-    """Return the layers on each stage from a row's text about its ranks; None: as even as possible.
+    """Return the layers of each stage from a row's text about its ranks; None: an even split.
 
-    Where the layers and two more divide by the stages, the first and the last stage have one less: with several chunks as
-    the text says of ranks, without a text as trainers do for the embedding and the head.
+    If the layers plus two are divisible by the stages, the first and the last stage have one layer less: with several chunks
+    because the text describes ranks, without a text because trainers do so for the embedding and the head.
 
     Raises
     ------
     InputError
-        For a text that is not understood.
+        If the text is not understood.
     """
     stages = pipeline * chunks
     if text:
         match = _ENDS.fullmatch(text) or _ONE_LESS.fullmatch(text)
         if match is None:
-            raise InputError(f"the layout '{text}' is not understood", field="layout")
+            raise InputError(f"unknown layout '{text}'", field="layout")
         if chunks == 1:
             others = int(match[match.re.groups])
             ends = int(match[1]) if match.re is _ENDS else others - 1
             return (ends, *[others] * (stages - 2), ends)
     if stages < 2 or layers % stages == 0 or (layers + 2) % stages:
         return None
-    each = (layers + 2) // stages
-    return (each - 1, *[each] * (stages - 2), each - 1)
+    inner = (layers + 2) // stages
+    return (inner - 1, *[inner] * (stages - 2), inner - 1)
 
 
 _RECOMPUTE: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -227,47 +228,48 @@ _RECOMPUTE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"per[ -]op|recipe default", ("selective-op",)),
     (r"^selective", ("core_attn",)),
 )
-"""Patterns of a row's recomputation, and their modules: Megatron's ``selective`` is the attention core."""
+"""Patterns of a row's recomputation with their modules; Megatron's ``selective`` is the attention core."""
 
 
 def recompute_of(text: str | None) -> tuple[str, ...] | None:
-    """Return the modules that a row recomputes; None where it does not say."""
+    """Return the modules that a row recomputes; None if it does not say."""
     return next((modules for words, modules in _RECOMPUTE if re.search(words, text or "")), None)
 
 
+# Optional ports, number, and Gb or GB per second.
 _RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*G(b|B)(?:it)?(?:/s|ps)", re.ASCII)
-"""``8x200 Gb/s``, ``400 Gb/s a GPU``, ``50 GB/s``."""
+"""Matches ``8x200 Gb/s``, ``400 Gb/s a GPU``, ``50 GB/s``."""
 
 _BITS = 8
 
 
 def cluster_of(hardware: Mapping[str, Any], needed: int) -> tuple[Cluster, list[str]]:
-    """Return the cluster of a row, and what was assumed of it.
+    """Return the cluster of a row, and the assumptions about it.
 
     Parameters
     ----------
     hardware
-        ``gpu``, and optionally ``count``, ``gpus_per_node``, ``nvlink_domain``, ``inter_node`` and ``hbm_tb_s``.
+        Mapping with ``gpu`` and optionally ``count``, ``gpus_per_node``, ``nvlink_domain``, ``inter_node`` and ``hbm_tb_s``.
     needed
-        Number of GPUs that the degrees multiply to, the default of ``count``.
+        Number of GPUs that the degrees multiply to; the default of ``count``.
 
     Raises
     ------
     UnknownNameError
-        For an unknown GPU.
+        If the GPU is unknown.
     InputError
-        For GPUs that do not fill nodes.
+        If the GPUs do not fill whole nodes.
     """
-    found = preset(re.sub(r"\s*\(.*\)", "", hardware["gpu"]))  # without brackets: ``A100 (NVIDIA Ampere)``
+    usual = preset(re.sub(r"\s*\(.*\)", "", hardware["gpu"]))  # without brackets: ``A100 (NVIDIA Ampere)``
     count = int(hardware.get("count") or needed)
-    per_node = min(int(hardware.get("gpus_per_node") or found.node.per_node), count)
+    per_node = min(int(hardware.get("gpus_per_node") or usual.node.per_node), count)
     if count % per_node:
-        raise InputError(f"{count} GPUs do not fill nodes of {per_node}", field="count")
+        raise InputError(f"{count} GPUs do not fill whole nodes of {per_node}", field="count")
     assumed = [] if hardware.get("count") else [f"number of GPUs: {count}, the fewest that the degrees need"]
-    between, said = _between(hardware, found, per_node)
-    if count > per_node and said:
-        assumed.append(said)
-    gpu = found.gpu
+    between, assumption = _between(hardware, usual, per_node)
+    if count > per_node and assumption:
+        assumed.append(assumption)
+    gpu = usual.gpu
     if "hbm_tb_s" in hardware:
         gpu = replace(gpu, memory_bandwidth=float(hardware["hbm_tb_s"]) * 1e12)
     domain = int(hardware.get("nvlink_domain") or per_node)
@@ -276,21 +278,21 @@ def cluster_of(hardware: Mapping[str, Any], needed: int) -> tuple[Cluster, list[
             gpu=gpu,
             per_node=per_node,
             nodes=count // per_node,
-            inside=found.node.inside,
-            between=replace(found.node.between, bandwidth=between),
+            inside=usual.node.inside,
+            between=replace(usual.node.between, bandwidth=between),
             domain=max(per_node, min(domain, count)),
         ),
         assumed,
     )
 
 
-def _between(hardware: Mapping[str, Any], found: Preset, per_node: int) -> tuple[float, str]:
-    """Return the network bandwidth of one GPU in bytes/s, and what was assumed of it."""
+def _between(hardware: Mapping[str, Any], usual: Preset, per_node: int) -> tuple[float, str]:
+    """Return the network bandwidth of one GPU in bytes/s, and the assumption about it."""
     text = hardware.get("inter_node", "")
     match = _RATE.search(text)
     if match is None:
-        usual = found.node.between.bandwidth
-        return usual, f"network: {usual / 1e9:g} GB/s a GPU, as such nodes usually have"
+        bandwidth = usual.node.between.bandwidth
+        return bandwidth, f"network: {bandwidth / 1e9:g} GB/s a GPU, as such nodes usually have"
     rate = float(match[2]) * 1e9 / (_BITS if match[3] == "b" else 1)
     if match[1]:
         return rate * int(match[1]) / per_node, ""
@@ -298,26 +300,26 @@ def _between(hardware: Mapping[str, Any], found: Preset, per_node: int) -> tuple
 
 
 _USABLE = 1.0
-"""Share of a GPU's memory that a prediction may fill: what is above is more than context and fragments leave."""
+"""Fraction of a GPU's memory that a prediction may fill; the CUDA context and fragmentation need more than the rest."""
 
 _FAST_HOST = 100e9
-"""Bytes/s each way between GPU and host from which activations are moved there rather than recomputed."""
+"""Bandwidth between GPU and host, bytes/s each way, from which activations are offloaded rather than recomputed."""
 
 _MOST = 4096
 """Maximum number of replicas that are tried without a global batch."""
 
 _FEW_MICROBATCHES = 4
-"""Microbatches per rank beyond which no peak changes."""
+"""Microbatches per rank beyond which no memory peak changes."""
 
 
 def balanced_layout(model: ModelShape, cluster: Cluster, configuration: Configuration) -> tuple[int, ...]:
-    """Return the layers on each stage with which the slowest stage is fastest, embedding, MTP, head and loss included.
+    """Return the layers of each stage that minimize the time of the slowest stage, including embedding, MTP, head and loss.
 
-    The least time that a stage may take is searched for by halving; stages are then filled from the first.
+    The smallest possible time of the slowest stage is found by bisection; stages are then filled from the first.
     """
     costs = layer_costs(model, cluster, configuration)
-    times = [each.forward + each.backward_input + each.backward_weight for each in costs]
-    kinds = [each.layer.kind for each in costs]
+    times = [layer.forward + layer.backward_input + layer.backward_weight for layer in costs]
+    kinds = [layer.layer.kind for layer in costs]
     body = [time for time, kind in zip(times, kinds, strict=True) if kind in ("dense", "moe")]
     before = sum(time for time, kind in zip(times, kinds, strict=True) if kind == "embedding")
     behind = sum(times) - sum(body) - before
@@ -325,17 +327,17 @@ def balanced_layout(model: ModelShape, cluster: Cluster, configuration: Configur
     best = _filled(body, before, behind, high, configuration.stages)
     for _ in range(40):
         middle = (low + high) / 2
-        found = _filled(body, before, behind, middle, configuration.stages)
-        if found is None:
+        layout = _filled(body, before, behind, middle, configuration.stages)
+        if layout is None:
             low = middle
         else:
-            best, high = found, middle
+            best, high = layout, middle
     assert best is not None
     return best
 
 
 def _filled(body: list[float], before: float, behind: float, limit: float, stages: int) -> tuple[int, ...] | None:
-    """Return layers on each stage within a time limit, the first stages full; None where some layers are left."""
+    """Return the layers of each stage within a time limit, the first stages full; None if some layers do not fit."""
     counts = [0] * stages
     sums = [0.0, *accumulate(body)]
     done = 0
@@ -348,7 +350,7 @@ def _filled(body: list[float], before: float, behind: float, limit: float, stage
 
 
 def lightest(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Configuration:
-    """Return the configuration with the least recomputation and offload that fit; with the most where none fit."""
+    """Return the configuration with the least recomputation and offload that fits; with the most if none fits."""
     chosen = configuration
     for chosen in _heavier(model, cluster, configuration):
         if _fits(model, cluster, chosen):
@@ -359,7 +361,7 @@ def lightest(model: ModelShape, cluster: Cluster, configuration: Configuration) 
 def _heavier(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Iterator[Configuration]:
     """Yield configurations that save more and more memory, the cheapest savings first.
 
-    Whole layers are recomputed only without a fused attention core: with one, published recipes recompute selectively.
+    Whole layers are recomputed only with unfused attention: with a fused core, published recipes recompute selectively.
     """
     yield configuration
     for modules in _modules(model, configuration):
@@ -395,14 +397,15 @@ def _fits(model: ModelShape, cluster: Cluster, configuration: Configuration) -> 
         schedule = schedule_of(few)
     except PipeplanError:
         schedule = schedule_of(configuration)
-    peaks = rank_memory([[each.layer for each in stage] for stage in stages.layers], schedule, configuration)
+    peaks = rank_memory([[layer.layer for layer in stage] for stage in stages.layers], schedule, configuration)
     return max(peak.total for peak in peaks) <= _USABLE * cluster.gpu.memory_bytes
 
 
 def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: ModelShape, expert_tensor: int) -> int:
-    """Return the power of two with which weights, gradients and optimizer state of the last rank come nearest to it.
+    """Return the power of two replicas whose state on the last rank comes nearest to the allocated memory.
 
-    Megatron-LM logs that rank. Between steps only workspaces are allocated besides.
+    The state is weights, gradients and optimizer state. Megatron-LM logs the last rank; between steps only workspaces are
+    allocated in addition.
     """
     parallel, batch = row["parallel"], row.get("batch", {})
     tensor, pipeline = int(parallel["tp"]), int(parallel["pp"])
@@ -412,7 +415,9 @@ def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: Model
     kinds = {"mtp", "head"} if pipeline > 1 else {"embedding", "mtp", "head"}
     ends = [layer.parameters for layer in layers if layer.kind in kinds]
     last = every[-(len(every) // pipeline) :] + ends
-    held = RankParameters(dense=sum(each.dense for each in last), expert=sum(each.expert for each in last))
+    held = RankParameters(
+        dense=sum(parameters.dense for parameters in last), expert=sum(parameters.expert for parameters in last)
+    )
     context = int(parallel.get("cp") or 1)
 
     def apart(replicas: int) -> float:

@@ -1,1 +1,1 @@
-"""The best configuration: what is legal, what bounds rule out, what is estimated, and why the others lost."""
+"""Search for the best configuration: valid configurations, bounds, estimates, and the reasons why others lost."""

@@ -1,4 +1,11 @@
-"""Bounds"""
+"""Lower bounds on step time and memory of a configuration: cheap, and never above its estimate, so pruning is lossless.
+
+Time: the ops of a rank run one after the other. The first cannot start before a microbatch has reached the rank, and after
+the last the backwards of earlier stages must still run: the head, work and tail of one machine (Carlier 1982). The optimizer
+follows. Memory: a rank's parameters and their state, and what its schedule keeps when it keeps the most microbatches.
+
+Layers are priced once and kept as cumulative sums, so the share of any stage is a difference.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +35,23 @@ from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape, RankParameters, layers_of, state_bytes
 
 FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)
-"""Columns of a layer: seconds of F, I (recomputation in it) and W; bytes kept from F on, and until W; parameters."""
+"""Columns of a layer: seconds of F, I (including recomputation) and W; bytes kept from F, and until W; parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Layers in order, and their sums.
+    """Layers in order, with their cumulative sums.
 
     Attributes
     ----------
     sums
-        Of the columns over the layers before each; shape (layers + 1, 7).
+        Cumulative columns of the layers before each; shape (layers + 1, 7).
     transient
-        What the backward of each layer holds besides; bytes, shape (layers,).
+        Transients of each layer's backward in bytes; shape (layers,).
     before, behind
-        Layers that stand before the first transformer layer, and behind the last.
+        Number of layers before the first transformer layer, and after the last.
     longest
-        F, I and W of the longest layer together; seconds.
+        Seconds of F, I and W of the longest layer.
     """
 
     sums: Floats
@@ -56,8 +63,8 @@ class Sums:
     @classmethod
     def of(cls, layers: Sequence[LayerCosts]) -> Sums:
         """Sum up all layers of a model."""
-        known = {id(layer): layer for layer in layers}
-        row = {number: _row(layer) for number, layer in known.items()}
+        distinct = {id(layer): layer for layer in layers}
+        row = {number: _row(layer) for number, layer in distinct.items()}
         rows = np.array([row[id(layer)] for layer in layers])
         kinds = [layer.layer.kind for layer in layers]
         inner = [index for index, kind in enumerate(kinds) if kind in {"dense", "moe"}]
@@ -71,23 +78,23 @@ class Sums:
 
     @property
     def total(self) -> Floats:
-        """Return the sums of the whole model, shape (7,)."""
+        """Sums of the whole model; shape (7,)."""
         whole: Floats = self.sums[-1]
         return whole
 
     def edges(self, layout: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first layer of each stage of a layout, and the end of the last one, shape (stages + 1,)."""
+        """Return the first layer of each stage of a layout, and the end of the last one; shape (stages + 1,)."""
         edges = np.concatenate(([0], np.cumsum(layout))) + self.before
         edges[0], edges[-1] = 0, len(self.sums) - 1
         return edges
 
     def of_stages(self, layout: NDArray[np.int64]) -> Floats:
-        """Return the sums of each stage of a layout with the model's ends on the first and the last, shape (stages, 7)."""
+        """Return the sums of each stage of a layout, including the model's ends; shape (stages, 7)."""
         stages: Floats = np.diff(self.sums[self.edges(layout)], axis=0)
         return stages
 
     def transients(self, layout: NDArray[np.int64]) -> Floats:
-        """Return the bytes that the backward of each stage's last layer holds besides, shape (stages,)."""
+        """Return the transients of the backward of each stage's last layer in bytes; shape (stages,)."""
         edges = self.edges(layout)
         of_last: Floats = np.where(edges[1:] > edges[:-1], self.transient[np.maximum(edges[1:] - 1, 0)], 0.0)
         return of_last
@@ -107,7 +114,7 @@ def _row(layer: LayerCosts) -> tuple[float, ...]:
 
 
 class Pricing:
-    """Sums of a model's layers on a cluster, by what they depend on."""
+    """Cache of the sums of a model's layers on a cluster."""
 
     def __init__(self, model: ModelShape, cluster: Cluster, calibration: TimeFactors | None = None) -> None:
         self.model = model
@@ -117,7 +124,7 @@ class Pricing:
         self._parameters: dict[Hashable, tuple[float, float]] = {}
 
     def sums(self, configuration: Configuration) -> Sums:
-        """Return the sums of the layers of a configuration."""
+        """Return the sums of a configuration's layers."""
         shards = (configuration.data * configuration.context, configuration.expert_data)
         key = (
             execution_of(configuration),
@@ -125,43 +132,43 @@ class Pricing:
             configuration.recompute,
             shards if configuration.gathers_weights else None,
         )
-        found = self._known.get(key)
-        if found is None:
-            found = Sums.of(layer_costs(self.model, self.cluster, configuration, calibration=self.calibration))
-            self._known[key] = found
-        return found
+        sums = self._known.get(key)
+        if sums is None:
+            sums = Sums.of(layer_costs(self.model, self.cluster, configuration, calibration=self.calibration))
+            self._known[key] = sums
+        return sums
 
     def parameters(self, configuration: Configuration) -> tuple[float, float]:
-        """Return the dense and the experts' parameters of the whole model, split by the degrees."""
+        """Return the dense and the experts' parameters of the whole model, divided by the degrees."""
         key = (configuration.tensor, configuration.expert, configuration.expert_tensor, configuration.software)
-        known = self._parameters.get(key)
-        if known is None:
+        parameters = self._parameters.get(key)
+        if parameters is None:
             execution = replace(execution_of(configuration), microbatch_size=1, context=1)
             layers = [(layer.parameters, layer.count) for layer in layers_of(self.model, execution)]
-            known = (
+            parameters = (
                 float(sum(held.dense * count for held, count in layers)),
                 float(sum(held.expert * count for held, count in layers)),
             )
-            self._parameters[key] = known
-        return known
+            self._parameters[key] = parameters
+        return parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SteadyMemory:
-    """The microbatches that ranks hold when they hold the most.
+    """Microbatches that each rank holds when it holds the most.
 
     Attributes
     ----------
     table
-        Which rank holds each stage, shape (copies, stages).
+        Rank of each stage; shape (copies, stages).
     whole, until_weight
         Microbatches that each rank holds of each stage, between F and I, and between I and W; shape (ranks, stages).
     next
-        The stage whose backward comes next on each rank; -1: another op does. Shape (ranks,).
+        Stage whose backward comes next on each rank; -1 if another op does. Shape (ranks,).
     split
         Whether backwards are split into I and W.
     slices
-        Of a microbatch's sequence: each takes its share of the times, and is held for itself.
+        Slices of a microbatch's sequence: each takes its share of the times and is held separately.
     """
 
     table: NDArray[np.int64]
@@ -174,19 +181,19 @@ class SteadyMemory:
 
 @lru_cache(maxsize=1024)
 def steady_memory(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> SteadyMemory:
-    """Return what a strategy's schedule holds; twice as many microbatches as ranks fill any pipeline.
+    """Return the steady memory of a strategy's schedule; twice as many microbatches as ranks fill any pipeline.
 
-    One that is made for costs and limits holds at least one microbatch of all of a rank's stages, as any does.
+    A schedule that is built for costs and limits holds at least one microbatch of all of a rank's stages, like any other.
     """
-    found = strategy(name)
-    if found.looks_at_costs:
-        return _steady_memory_of_any(found.placed(found.shape(ranks, microbatches, chunks, group_size=group_size)))
+    rule = strategy(name)
+    if rule.looks_at_costs:
+        return _steady_memory_of_any(rule.placed(rule.shape(ranks, microbatches, chunks, group_size=group_size)))
     few = microbatches if group_size is not None or microbatches < 2 * ranks else 2 * ranks
-    return steady_memory_of(found(found.shape(ranks, few, chunks, group_size=group_size)))
+    return steady_memory_of(rule(rule.shape(ranks, few, chunks, group_size=group_size)))
 
 
 def steady_memory_of(schedule: Schedule) -> SteadyMemory:
-    """Return what the ranks of a schedule hold when they hold the most."""
+    """Return the steady memory of a schedule."""
     columns, offsets = schedule.columns, schedule.offsets
     kind, stage = columns.kind, columns.stage
     backward = np.isin(kind, BACKWARD_KINDS)
@@ -207,7 +214,7 @@ def steady_memory_of(schedule: Schedule) -> SteadyMemory:
 
 
 def _steady_memory_of_any(placement: Placement) -> SteadyMemory:
-    """Return what is held when a microbatch has passed the last stage of its rank, before its first backward there."""
+    """Return what any schedule holds: one microbatch, after the last stage of each rank and before its backward there."""
     table = np.asarray(placement.table, np.int64)
     whole = np.zeros((placement.ranks, table.shape[1]))
     following = np.zeros(placement.ranks, np.int64)
@@ -218,19 +225,19 @@ def _steady_memory_of_any(placement: Placement) -> SteadyMemory:
 
 
 class Least(NamedTuple):
-    """A lower bound on an estimate: seconds of a step, and bytes of the fullest rank."""
+    """Lower bound on an estimate: seconds of a step, and bytes of the fullest rank."""
 
     seconds: float
     bytes: float
 
 
 class Bounds:
-    """Lower bounds on estimates of the configurations of one frame: same degrees, microbatch size, software and sharding.
+    """Lower bounds for the configurations of one frame: same degrees, microbatch size, software and sharding.
 
     Parameters
     ----------
     frame
-        A configuration of these; its schedule, chunks, layout and savings are not looked at.
+        Configuration of the frame; its schedule, chunks, layout and savings are ignored.
     """
 
     def __init__(self, pricing: Pricing, frame: Configuration) -> None:
@@ -244,15 +251,15 @@ class Bounds:
 
     @property
     def state(self) -> float:
-        """Return the least bytes of the parameters of the fullest rank over all layouts, without pricing anything."""
+        """Least bytes of the fullest rank's parameters and state over all layouts, without pricing layers."""
         dense, expert = self._pricing.parameters(self.frame)
         return float(self._state[0] * dense + self._state[1] * expert) / self.frame.pipeline
 
     def of_saving(self, recompute: tuple[str, ...], offload: float) -> Least:
-        """Whatever the schedule, the chunks and the layout.
+        """Return the bound for a recomputation and offload, whatever the schedule, the chunks and the layout.
 
-        Work and what is held is shared equally by all ranks at best; each holds one microbatch of all its layers, at the
-        latest when that has passed through the last of its stages.
+        At best all ranks share work and memory equally. Each rank holds one microbatch of all its layers at some time, at
+        the latest after that microbatch has passed the last of its stages.
         """
         frame, sums = self.frame, self._sums(recompute)
         total = sums.total
@@ -264,17 +271,17 @@ class Bounds:
         return Least(seconds, float(held / frame.pipeline))
 
     def seconds(self, order: Mapping[str, Any], recompute: tuple[str, ...], offload: float) -> float:
-        """Return the bound on a step with chunks, schedule, group and layout."""
+        """Return the bound on a step with given chunks, schedule, group and layout."""
         stages, _ = self._of_stages(order, recompute)
         held = self._steady(order)
         if offload:
             stages = self._offloaded(stages, offload)
         ranks, copies = self.frame.pipeline, len(held.table)
-        each = self.frame.microbatches / copies
+        microbatches = self.frame.microbatches / copies
         forward, inputs, weights = stages[:, FORWARD], stages[:, INPUT], stages[:, WEIGHT]
         backward = inputs if held.split else inputs + weights
-        work = _by_rank(forward + inputs + weights, held.table, ranks) * each
-        work += 2 * self._trainer.op_gap * each * _by_rank(np.ones(len(stages)), held.table, ranks)
+        work = _by_rank(forward + inputs + weights, held.table, ranks) * microbatches
+        work += 2 * self._trainer.op_gap * microbatches * _by_rank(np.ones(len(stages)), held.table, ranks)
         least = float(work.max())
         if self._trainer.barrier and copies == 1:
             least = max(least, self._with_ends(held, forward, backward, weights, work))
@@ -292,7 +299,7 @@ class Bounds:
         return float((self._state[0] * dense + self._state[1] * expert + kept + besides).max())
 
     def of(self, configuration: Configuration) -> Least:
-        """Return the bounds of a configuration of the frame that moves the same share from every stage."""
+        """Return the bounds of a configuration of the frame that offloads the same fraction on every stage."""
         order = {name: getattr(configuration, name) for name in ("chunks", "schedule", "group_size", "layers")}
         offload = float(np.max(configuration.offload))
         return Least(
@@ -309,18 +316,18 @@ class Bounds:
         )
 
     def _of_stages(self, order: Mapping[str, Any], recompute: tuple[str, ...]) -> tuple[Floats, Floats]:
-        """Return the sums of each stage, and what its last layer's backward holds besides."""
+        """Return the sums of each stage, and the transients of its last layer's backward."""
         layers, count = order.get("layers"), self.frame.pipeline * order["chunks"]
-        known = self._stages.get((recompute, count, layers))
-        if known is None:
+        stages = self._stages.get((recompute, count, layers))
+        if stages is None:
             layout = np.array(even_layout(self._pricing.model.layers, count) if layers is None else layers, np.int64)
             sums = self._sums(recompute)
-            known = sums.of_stages(layout), sums.transients(layout)
-            self._stages[(recompute, count, layers)] = known
-        return known
+            stages = sums.of_stages(layout), sums.transients(layout)
+            self._stages[(recompute, count, layers)] = stages
+        return stages
 
     def _with_ends(self, held: SteadyMemory, forward: Floats, backward: Floats, weights: Floats, work: Floats) -> float:
-        """Return the time of the busiest rank with its head and its tail, or of a microbatch's way there and back."""
+        """Return the larger of two bounds: the busiest rank with its head and tail, and one microbatch's round trip."""
         place, ranks = held.table[0], self.frame.pipeline
         crossing = np.concatenate(([0.0], (place[1:] != place[:-1]) * self._message)).cumsum()
         head = (np.concatenate(([0.0], forward[:-1].cumsum())) + crossing) / held.slices
@@ -331,7 +338,7 @@ class Bounds:
         way = float(head[-1] + (forward[-1] + backward[-1]) / held.slices + tail[-1])
         if not held.split:
             return max(way, float((first_head + work + first_tail).max()))
-        # Weight backwards can fill the time behind the last input backward.
+        # Weight backwards can fill a rank's tail, so only its F and I must precede the tail.
         inputs = work - _by_rank(weights, held.table, ranks) * self.frame.microbatches
         return max(way, float((first_head + np.maximum(work, inputs + first_tail)).max()))
 
@@ -350,20 +357,20 @@ class Bounds:
         return moved
 
     def _optimizer(self, dense: Floats | float, expert: Floats | float) -> float:
-        """Return the seconds of updating a rank's share of parameters; of the fullest of several ranks."""
+        """Return the seconds of updating a rank's share of the parameters; of the fullest rank if there are several."""
         frame = self.frame
         over = (1, 1) if frame.zero == 0 else (frame.data * frame.context, max(frame.expert_data, 1))
         return optimizer_time(self._gpu, float(np.max(dense / over[0] + expert / over[1])))
 
 
 def state_of_one(frame: Configuration) -> tuple[float, float]:
-    """Return the bytes of one dense parameter and of one of an expert on a rank, without copies in small formats.
+    """Return the bytes per dense parameter and per expert parameter on a rank, without low-precision copies.
 
-    Beside a pipeline, sharded parameters and gradients are whole from the first microbatch to the last.
+    With a pipeline, sharded parameters and gradients are whole from the first microbatch to the last.
     """
     rules = memory_rules(frame.software)
     pipelined = frame.pipeline > 1
-    each = []
+    sizes = []
     for parameters in (RankParameters(dense=1), RankParameters(expert=1)):
         state = state_bytes(
             parameters,
@@ -375,8 +382,8 @@ def state_of_one(frame: Configuration) -> tuple[float, float]:
         )
         gathered = 2.0 if pipelined and frame.zero >= 3 else 0.0
         gradients = rules.gradient_bytes if pipelined and frame.zero >= 2 else state.gradients
-        each.append(state.weights + gathered + gradients + state.optimizer)
-    return each[0], each[1]
+        sizes.append(state.weights + gathered + gradients + state.optimizer)
+    return sizes[0], sizes[1]
 
 
 def _by_rank(values: Floats, table: NDArray[np.int64], ranks: int) -> Floats:

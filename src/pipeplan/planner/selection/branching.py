@@ -1,8 +1,8 @@
-"""Branch and bound over all legal configurations: the most promising first, until nothing left can be better.
+"""Branch and bound over all valid configurations, the most promising first (Land and Doig 1960).
 
-A frame (degrees, microbatch size) is priced once and stands for all of its variants (chunks and schedule); a variant
-stands for all that could save memory. Each is bounded before it is opened, and what a bound rules out is never
-simulated. Of what saves memory a variant takes the first set that fits, in the order of the time that it costs.
+The tree has three levels. A frame (degrees, microbatch size) is priced once for all of its variants (chunks and schedule); a
+variant stands for all savings of memory. A node is bounded before it is opened, and what a bound rules out is never
+simulated. Among its savings of memory, a variant takes the first one that fits, in the order of their cost in time.
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.workload import token_flops
 
 SLACK = 1.03
-"""Factor on the best value within which configurations are estimated, so that runners-up have estimates, not bounds."""
+"""Factor on the best value within which configurations are still estimated, so that runners-up have estimates, not
+bounds."""
 
 STARTS = 512
-"""Maximum number of frames of a sensible part of a space."""
+"""Maximum number of frames in the starting part of a space."""
 
 START_CHUNKS = 2
-"""Maximum numbers of chunks per schedule in a sensible part of a space."""
+"""Maximum numbers of chunks per schedule in the starting part of a space."""
 
 
 @dataclass(slots=True, eq=False)
 class Space:
-    """The legal configurations of one request (one number of GPUs).
+    """Valid configurations of one request, that is, of one number of GPUs.
 
     Attributes
     ----------
     request, pricing
-        What is asked, and its layers' costs.
+        Request, and costs of its layers.
     sensible
-        Whether only a small part is looked at, in which nearly always one is close to the best: the smallest microbatches,
-        the degrees that split the model the least among those whose parameters fit, and few chunks.
+        Whether to consider only a small starting part, which nearly always contains a configuration close to the best: the
+        smallest microbatches, few chunks, and among the degrees whose parameters fit those that split the model least.
     """
 
     request: PlanRequest
@@ -66,20 +67,20 @@ class Space:
         return cls(request, Pricing(request.model, request.cluster, request.calibration))
 
     def sensible_part(self) -> Space:
-        """Return its sensible part, which shares what is known of prices and bounds."""
+        """Return the starting part, which shares prices and bounds with this space."""
         return replace(self, sensible=True, _orders={})
 
     @property
     def floor(self) -> float:
-        """Return the seconds of a step at the peak of every GPU: no configuration takes less."""
+        """Seconds of a step at the peak FLOP/s of every GPU: no configuration takes less."""
         request = self.request
         tokens = request.global_batch * request.sequence
         flops = token_flops(request.model, request.sequence).training * tokens
         formats = request.fixed.get("precision", ("bf16",))
-        return flops / (request.gpus * max(format_peak(request.cluster.gpu, each) for each in formats))
+        return flops / (request.gpus * max(format_peak(request.cluster.gpu, precision) for precision in formats))
 
     def frames(self) -> Iterator[dict[str, Any]]:
-        """Return all frames, those first that split the model the least and so are the likeliest to be good."""
+        """Yield all frames; those that split the model least come first, because they are likely to be good."""
         every = frames(self.request)
         if not self.sensible:
             return iter(sorted(every, key=_likely))
@@ -91,7 +92,7 @@ class Space:
         return islice((frame for frame in likely if self.bounds(frame).state <= limit), STARTS)
 
     def orders(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
-        """Chunks, schedules, groups and layouts that are legal with a frame."""
+        """Return the valid combinations of chunks, schedule, group and layout with a frame."""
         key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software"))
         if key not in self._orders:
             orders = [{name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.request, frame)]
@@ -99,7 +100,7 @@ class Space:
         return self._orders[key]
 
     def savings(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
-        """Sets of what saves memory that are legal with a frame: its software decides."""
+        """Return the valid savings of memory with a frame; they depend on its software."""
         key = frame["software"]
         if key not in self._savings:
             self._savings[key] = [
@@ -108,7 +109,7 @@ class Space:
         return self._savings[key]
 
     def bounds(self, frame: dict[str, Any]) -> Bounds:
-        """Return the bounds on a frame's configurations."""
+        """Return the bounds for a frame's configurations."""
         key = tuple(frame.values())
         if key not in self._bounds:
             self._bounds[key] = Bounds(self.pricing, as_configuration(self.request, frame))
@@ -116,7 +117,7 @@ class Space:
 
 
 def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
-    """Return the sort key of a frame: powers of two first, then the frames that split the model the least."""
+    """Return the sort key of a frame: powers of two first, then the frames that split the model least."""
     split, size = frame["tensor"] * frame["context"] * frame["expert_tensor"], frame["microbatch_size"]
     return size & (size - 1) > 0, split * frame["pipeline"], split, size, frame["expert"], frame["zero"]
 
@@ -131,7 +132,7 @@ def _with_few_chunks(orders: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(slots=True, eq=False)
 class Opened:
-    """A frame whose savings are priced, the quickest first."""
+    """Frame whose savings of memory are priced, the fastest first."""
 
     space: Space
     frame: dict[str, Any]
@@ -140,18 +141,18 @@ class Opened:
 
     @classmethod
     def of(cls, space: Space, frame: dict[str, Any], bounds: Bounds, limit: float) -> Opened:
-        """Return the frame without savings that no order could make fit."""
-        found = []
+        """Return the frame without the savings that do not fit with any order."""
+        fitting = []
         for number, saving in enumerate(space.savings(frame)):
             least = bounds.of_saving(saving["recompute"], saving["offload"])
             if least.bytes <= limit:
-                found.append((least.seconds, saving["offload"], number, saving))
-        return cls(space, frame, bounds, [each[-1] for each in sorted(found, key=lambda each: each[:3])])
+                fitting.append((least.seconds, saving["offload"], number, saving))
+        return cls(space, frame, bounds, [entry[-1] for entry in sorted(fitting, key=lambda entry: entry[:3])])
 
 
 @dataclass(slots=True, eq=False)
 class VariantGroup:
-    """One variant of a frame, with its next saving of memory to be tried."""
+    """Variant of a frame, with the saving of memory to try next."""
 
     opened: Opened
     order: dict[str, Any]
@@ -161,18 +162,18 @@ class VariantGroup:
 
     @property
     def space(self) -> Space:
-        """Return the space of its configurations."""
+        """Space of its configurations."""
         return self.opened.space
 
     @property
     def configuration(self) -> Configuration:
-        """Return the configuration with the saving that is to be tried."""
+        """Configuration with the saving to try next."""
         return as_configuration(
             self.space.request, {**self.opened.frame, **self.order, **self.opened.savings[self.next]}
         )
 
     def settle(self, limit: float) -> bool:
-        """Go on to the first saving whose bound fits into a limit; False where none does."""
+        """Advance to the first saving whose memory bound is within a limit; return False if there is none."""
         bounds = self.opened.bounds
         while self.next < len(self.opened.savings):
             saving = self.opened.savings[self.next]
@@ -185,27 +186,27 @@ class VariantGroup:
 
 
 Frame = tuple[Space, dict[str, Any], Bounds]
-"""A frame that was bounded."""
+"""Frame with its bounds."""
 
 Value = Callable[[PlanRequest, float], float]
-"""What is minimised, of a request and seconds of a step; it grows with the seconds."""
+"""Objective as a function of a request and the seconds of a step; it increases with the seconds."""
 
 
 class Branching:
-    """The search over configurations: what is to be estimated next, given what has been.
+    """Branch and bound over configurations: what to estimate next, given the estimates so far.
 
     Parameters
     ----------
     spaces
-        One for each number of GPUs.
+        Spaces, one for each number of GPUs.
     value
-        What is minimised.
+        Objective to minimize.
     limit
-        Bytes of a GPU.
+        Memory limit per GPU in bytes.
     slack
-        What is bounded to be at most so much worse than the best is estimated, too.
+        Factor on the best value within which bounded configurations are still estimated.
     best
-        The least value that is known already.
+        Least value that is already known.
 
     Attributes
     ----------
@@ -214,7 +215,7 @@ class Branching:
     exhausted
         Whether nothing is left that could be within the slack of the best.
     legal, over_memory, estimated
-        Configurations that rules allow, that bounds ruled out for their memory, and that were estimated.
+        Numbers of configurations that are valid, that memory bounds ruled out, and that were estimated.
     """
 
     def __init__(
@@ -232,13 +233,13 @@ class Branching:
         self._priced_all = False
 
     def price(self, most: int) -> bool:
-        """Bound up to so many more frames; whether any were left."""
+        """Bound at most this many more frames; return whether any were left."""
         for _ in range(most):
-            found = next(self._frames, None)
-            if found is None:
+            frame = next(self._frames, None)
+            if frame is None:
                 self._priced_all = True
                 return False
-            self._price(*found)
+            self._price(*frame)
         return True
 
     def _price(self, space: Space, frame: dict[str, Any]) -> None:
@@ -254,9 +255,9 @@ class Branching:
         self._push(self._value(space.request, bounds.of_saving((), 0.0).seconds), (space, frame, bounds))
 
     def round(self, most: int) -> list[VariantGroup]:
-        """Return up to so many groups to estimate, the most promising first, after opening as many frames.
+        """Return at most this many groups to estimate, the most promising first, after opening as many frames.
 
-        There may be none in a round, and more in the next: ``exhausted`` says when nothing left could be better.
+        A round may be empty although later ones are not: ``exhausted`` says whether nothing left could be better.
         """
         taken: list[VariantGroup] = []
         opened = 0
@@ -273,7 +274,7 @@ class Branching:
 
     @property
     def least(self) -> float:
-        """Value that no configuration is below: that of the best, or the bound of what is left."""
+        """Lower bound on the value of every configuration: the value of the best, or the bound of what is left."""
         left = [self.best, *self._under_way.values()]
         if self._heap:
             left.append(self._heap[0][0])
@@ -294,7 +295,7 @@ class Branching:
             self._go_on(VariantGroup(opened, order))
 
     def _go_on(self, group: VariantGroup) -> None:
-        """Queue a group, if any of its savings fits."""
+        """Queue a group if any of its remaining savings fits."""
         before = group.next
         if group.settle(self._limit):
             self._push(self._value(group.space.request, group.seconds), group)
@@ -304,7 +305,7 @@ class Branching:
         heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: VariantGroup, estimate: Estimate | None) -> None:
-        """Take the estimate of a group; where it does not fit, the group's next saving is to be tried."""
+        """Record the estimate of a group; if it does not fit, queue the group with its next saving."""
         self.estimated += 1
         self._under_way.pop(group, None)
         if estimate is not None and estimate.peak_bytes <= self._limit:

@@ -1,7 +1,7 @@
-"""All legal configurations: fields are chosen one after the other, and every rule is asked as soon as it can be.
+"""Enumeration of all valid configurations, field by field; each rule is checked as early as possible.
 
-First come the fields that decide what a rank computes and holds (a *frame*), then those that decide the order in which
-it does so (its *variants*): times of a frame's layers are the same for all of its variants.
+First come the fields that decide what a rank computes and holds (a *frame*), then those that decide the order of its work
+(its *variants*): all variants of a frame have the same layer times.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ SCHEDULES = (
     "v-min",
     "dualpipev",
 )
-"""Tried where none is fixed. Left out are those that one of these always equals or beats in time and in memory (gpipe,
-looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), that need hooks no trainer has
-(seq1f1b's slices, hanayo's waves), and those that look for an order themselves: the search of the finalists does
-that."""
+"""Schedules that are tried if none is fixed. Not tried are schedules that one of these always equals or beats in time and
+memory (gpipe, looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), that need hooks no trainer has
+(seq1f1b's slices, hanayo's waves), and those that search for an order: the order search of the finalists does that."""
 
 LEAST_TOKENS = 1024
-"""Of a sequence on a rank of the context group; fewer only where it is fixed: kernels are then too short for their
-launches."""
+"""Minimum tokens of a sequence per context-parallel rank unless the degree is fixed: with fewer, kernels are shorter than
+their launches."""
 
 RECOMPUTED: tuple[tuple[str, ...], ...] = (
     (),
@@ -51,18 +50,18 @@ RECOMPUTED: tuple[tuple[str, ...], ...] = (
     ("selective-op",),
     ("full",),
 )
-"""Sets of modules that are tried where none is fixed; those of parts that a model lacks, or that a trainer cannot
-compute again, are not legal."""
+"""Sets of modules that are tried if none is fixed; sets with modules that a model lacks, or that a trainer cannot recompute,
+are not valid."""
 
 OFFLOADED = (0.0, 0.5)
-"""Shares of the kept bytes that are tried."""
+"""Fractions of the kept bytes that are tried."""
 
 
 @lru_cache(maxsize=1024)
 def divisors(number: int) -> tuple[int, ...]:
-    """Return all divisors of a number, the smallest first."""
-    small = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
-    return tuple(sorted({*small, *(number // each for each in small)}))
+    """Return all divisors of a number in increasing order."""
+    small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return tuple(sorted({*small, *(number // divisor for divisor in small)}))
 
 
 def _rest(request: PlanRequest, draft: Draft, *fields: str) -> int:
@@ -111,7 +110,7 @@ def _microbatch_size(request: PlanRequest, draft: Draft) -> Sequence[int]:
 
 
 def _chunks(request: PlanRequest, draft: Draft) -> Sequence[int]:
-    """Return the fewest chunks for each number of layers that the fullest stage can have."""
+    """Return the fewest chunks for each possible number of layers on the fullest stage."""
     ranks, layers = draft["pipeline"], request.model.layers
     if ranks == 1:
         return (1,)
@@ -128,14 +127,14 @@ def _schedule(request: PlanRequest, draft: Draft) -> Sequence[str]:
 
 
 def _in_flight(request: PlanRequest, draft: Draft) -> Sequence[float | None]:
-    """Return limits of a schedule that is made for one: that of 1F1B, twice as much, and two between."""
+    """Return activation limits for a schedule that is built for one: 1F1B's p, 2p, and two values between."""
     if not strategy(draft["schedule"]).looks_at_costs:
         return (None,)
     return tuple(share * draft["pipeline"] for share in (1.0, 1.25, 1.5, 2.0))
 
 
 def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
-    """Return sets of modules; the attention core alone pays only where its scores reach memory."""
+    """Return sets of modules; recomputing only the attention core pays only if its scores reach memory."""
     unfused = software(draft["software"]).attention == "unfused"
     return [modules for modules in RECOMPUTED if unfused or modules != ("core_attn",)]
 
@@ -157,7 +156,7 @@ FRAME_FIELDS: Mapping[str, Values] = {
     "zero": _zero,
     "microbatch_size": _microbatch_size,
 }
-"""Fields of a frame in the order of choice, with the values that are tried where none is fixed."""
+"""Fields of a frame in the order of choice, with the values that are tried if none is fixed."""
 
 VARIANT_FIELDS: Mapping[str, Values] = {
     "chunks": _chunks,
@@ -179,20 +178,20 @@ LEFT_OUT: Mapping[str, str] = {
     "expert_tensor": "expert tensor degrees that do not divide tp",
     "zero": "ZeRO stages other than 1 and 3 (of torchtitan: other than 3)",
     "sequence_parallel": "tensor parallelism without sequence parallelism",
-    "chunks": "more chunks per rank with the same number of layers on the fullest stage",
+    "chunks": "more chunks per rank without fewer layers on the fullest stage",
     "schedule": f"schedules other than {', '.join(SCHEDULES)}",
     "group_size": "group sizes other than pp",
     "recompute": "other sets of recomputed modules",
-    "offload": f"offloaded shares other than {' and '.join(f'{share:.0%}' for share in OFFLOADED)}",
+    "offload": f"offloaded fractions other than {' and '.join(f'{share:.0%}' for share in OFFLOADED)}",
 }
-"""Legal values of a field that are tried only where the field is fixed to them: a plan is complete without them."""
+"""Valid values of a field that are tried only if the user fixes them; ``PlanResult.complete`` does not cover them."""
 
 _SPLIT = {"chunks": "pipeline", "schedule": "pipeline", "group_size": "pipeline", "sequence_parallel": "tensor"}
-"""Fields with nothing to choose where the degree of another is fixed to 1."""
+"""Fields without alternatives if the degree of another field is fixed to 1."""
 
 
 def left_out(request: PlanRequest) -> tuple[str, ...]:
-    """Return what the enumeration of a request leaves out, in words: values that must be fixed to be tried."""
+    """Return in words the values that the enumeration of a request leaves out: they must be fixed to be tried."""
     moot = {field for field, degree in _SPLIT.items() if request.gpus == 1 or request.fixed.get(degree) == (1,)}
     if request.gpus == 1:
         moot |= {"context", "expert_tensor", "zero"}
@@ -217,14 +216,14 @@ _plan_rules()
 def frames(
     request: PlanRequest, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
-    """Every legal frame.
+    """Yield every valid frame.
 
     Parameters
     ----------
     refusals
-        Counts by rule how many drafts each refused.
+        Counter of refused drafts by rule.
     without
-        Names of rules that are not asked.
+        Names of rules that are not checked.
     """
     yield from _extended(request, {}, list(FRAME_FIELDS.items()), refusals, without)
 
@@ -232,21 +231,21 @@ def frames(
 def savings(
     request: PlanRequest, frame: Draft, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
-    """A frame with every legal set of what saves memory."""
+    """Yield a frame with every valid saving of memory."""
     yield from _extended(request, dict(frame), list(SAVING_FIELDS.items()), refusals, without)
 
 
 def variants(
     request: PlanRequest, frame: Draft, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
-    """A frame with every legal order of its work."""
+    """Yield a frame with every valid order of its work."""
     yield from _extended(request, dict(frame), list(VARIANT_FIELDS.items()), refusals, without)
 
 
 def drafts(
     request: PlanRequest, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
-    """Yield all fields of every legal configuration: hundreds of thousands on a large cluster."""
+    """Yield all fields of every valid configuration: hundreds of thousands on a large cluster."""
     for frame in frames(request, refusals, without=without):
         orders = list(variants(request, frame, refusals, without=without))
         for saving in savings(request, frame, refusals, without=without) if orders else ():
@@ -254,12 +253,12 @@ def drafts(
 
 
 def configurations(request: PlanRequest) -> Iterator[Configuration]:
-    """Every legal configuration, lazily."""
+    """Yield every valid configuration, lazily."""
     return (as_configuration(request, draft) for draft in drafts(request))
 
 
 def as_configuration(request: PlanRequest, draft: Draft) -> Configuration:
-    """The configuration of a complete draft."""
+    """Return the configuration of a complete draft."""
     return Configuration(sequence=request.sequence, global_batch=request.global_batch, **draft)
 
 

@@ -1,4 +1,4 @@
-"""What the choice is compared with: its neighbours, runners-up with the reason they lost, the front, and changed inputs."""
+"""Comparison of the best configuration with others: neighbors, runners-up and why they lost, the front, changed inputs."""
 
 from __future__ import annotations
 
@@ -18,63 +18,67 @@ PARTS: dict[str, tuple[str, ...]] = {
     "computation": ("compute",),
     "recomputation": ("recompute",),
     "bubble": ("bubble",),
-    "exposed tensor communication": ("tensor",),
-    "exposed context communication": ("context",),
-    "exposed expert communication": ("expert",),
-    "gaps between ops": ("overhead",),
-    "exposed data communication": ("data",),
+    "exposed TP communication": ("tensor",),
+    "exposed CP communication": ("context",),
+    "exposed EP communication": ("expert",),
+    "overhead between ops": ("overhead",),
+    "exposed DP communication": ("data",),
     "optimizer": ("optimizer",),
 }
-"""Parts of a step's time in words, and the fields of :class:`StepTime` that they sum."""
+"""Parts of a step's time in words, with the fields of :class:`StepTime` that they sum."""
+
+_GAINS = {"computation": "faster compute", "optimizer": "a faster optimizer step"}
 
 MADE_UP = 0.3
-"""Share of a loss from which on what makes up for it is named, too."""
+"""Fraction of a loss from which on a gain that offsets it is mentioned."""
 
 ALIKE = 0.001
-"""Relative difference of two steps that are equally long."""
+"""Relative difference below which two steps are equally long."""
 
 
 def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline: float | None = None) -> str:
-    """Return why an estimate lost: memory over the limit, a missed deadline, or the part of the step that grew the most.
+    """Return why an estimate lost: memory, a missed deadline, or the part of the step that grew most.
 
-    Where the two run on different numbers of GPUs, seconds of one GPU are compared.
+    Estimates on different numbers of GPUs are compared in GPU seconds.
     """
     over = loser.peak_bytes - memory_limit
     if over > 0:
         faster = 1 - loser.step_time / best.step_time
-        gain = f"; its step would be {_percent(faster)} shorter" if faster > ALIKE else ""
-        return f"needs {loser.peak_bytes / GIBIBYTE:.1f} GiB, {over / GIBIBYTE:.1f} over the limit{gain}"
+        gain = f"; otherwise {_percent(faster)} faster" if faster > ALIKE else ""
+        return f"needs {loser.peak_bytes / GIBIBYTE:.1f} GiB, {over / GIBIBYTE:.1f} GiB over the limit{gain}"
     if deadline is not None and loser.step_time > deadline:
-        return f"its step is {_percent(loser.step_time / deadline - 1)} longer than the deadline of {deadline:g} s"
+        return f"misses the deadline of {deadline:g} s by {_percent(loser.step_time / deadline - 1)}"
     scale = loser.configuration.gpus / best.configuration.gpus
     longer = scale * loser.step_time / best.step_time - 1
     if longer < -ALIKE:
-        return f"its step takes {_percent(-longer)} less by this model, but more of what was asked for"
+        return f"{_percent(-longer)} less GPU time, but worse in the objective"
     parts = _by_part(loser.time)
     chosen = _by_part(best.time)
     worst = max(parts, key=lambda part: scale * parts[part] - chosen[part])
     here, there = parts[worst] / loser.step_time, chosen[worst] / best.step_time
     if longer <= ALIKE:
         memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
-        return f"as fast within {ALIKE:.1%}, and {_more_or_less(memory)}"
+        return f"equally fast within {ALIKE:.1%}, {_more_or_less(memory)}"
     gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
-    why = f"{_percent(here)} of it is {worst}, {_percent(there)} in the choice"
+    why = f"{_percent(here)} {worst} (best plan: {_percent(there)})"
     if worst == "computation":
-        why = f"computation takes {_percent(scale * parts[worst] / chosen[worst] - 1)} longer"
-    return f"step {_percent(longer)} longer{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
+        why = f"{_percent(scale * parts[worst] / chosen[worst] - 1)} longer computation"
+    return f"{_percent(longer)} slower{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
 
 
 def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scale: float) -> str:
-    """Return what is shorter than in the choice, where it is a good part of what is longer."""
+    """Return the part of the step that offsets a good share of the loss, in words."""
     best = min(parts, key=lambda part: scale * parts[part] - chosen[part])
     gain, loss = chosen[best] - scale * parts[best], scale * parts[worst] - chosen[worst]
-    return f", more than it saves in {best}" if gain > MADE_UP * loss else ""
+    if gain <= MADE_UP * loss:
+        return ""
+    return f" outweighs {_GAINS.get(best, f'less {best}')}"
 
 
 def _more_or_less(gibibytes: float) -> str:
     if abs(gibibytes) < 0.05:
-        return "holds as much"
-    return f"holds {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
+        return "same memory"
+    return f"needs {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
 
 
 def _by_part(time: StepTime) -> dict[str, float]:
@@ -82,25 +86,25 @@ def _by_part(time: StepTime) -> dict[str, float]:
 
 
 def _percent(share: float) -> str:
-    return "none" if not share else f"{share:.1%}"
+    return "0%" if not share else f"{share:.1%}"
 
 
 MOST_NEIGHBOURS = 8
-"""Frames beside the chosen one that are estimated."""
+"""Maximum number of neighboring frames that are estimated."""
 
 MOST_RUNNERS_UP = 8
 """Maximum number of runners-up that fit."""
 
 MOST_OVER, NEAR = 2, 1.5
-"""Runners-up that would be faster but do not fit, and how many times the limit they may need to be of interest."""
+"""Maximum number of runners-up that are faster but do not fit, and how many times the limit they may need."""
 
 _DEGREES = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor", "microbatch_size")
 
 
 def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Configuration]:
-    """Yield what differs from the choice in one thing: schedule, savings, or degrees and microbatches twice or half.
+    """Yield configurations that differ from the chosen one in schedule, savings, or one doubled or halved degree.
 
-    Of each other frame the variant with the lowest bound that may fit; where none may, none.
+    Of each other frame, the variant with the lowest bound that may fit is taken.
     """
     here = {name: getattr(chosen, name) for name in FRAME_FIELDS}
     near = sorted(
@@ -117,7 +121,7 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
 
 
 def _apart(frame: dict[str, Any], here: dict[str, Any]) -> float:
-    """Return how many doublings and halvings lie between two frames; far where they differ in more than numbers."""
+    """Return the number of doublings and halvings between two frames; a large number if they differ in other fields."""
     if any(frame[name] != here[name] for name in ("software", "precision")):
         return 99.0
     steps: float = sum(abs(log2(frame[name] / here[name])) for name in _DEGREES)
@@ -134,45 +138,48 @@ def _best_of_each(groups: Iterable[VariantGroup], *, by_schedule: bool) -> Itera
 
 
 def runners_up(
-    known: Sequence[Estimate],
+    estimates: Sequence[Estimate],
     best: Estimate,
     value: Callable[[Estimate], float],
     limit: float,
     deadline: float | None = None,
 ) -> tuple[RunnerUp, ...]:
-    """The best of every family of degrees or schedule beside the choice, and what would be faster but does not fit."""
-    fitting = sorted((each for each in known if each.peak_bytes <= limit), key=value)
+    """Return the best of every other family of degrees or schedule, and faster configurations that do not fit."""
+    fitting = sorted((estimate for estimate in estimates if estimate.peak_bytes <= limit), key=value)
     chosen: list[Estimate] = []
     seen, schedules = {_split(best)}, {best.configuration.schedule}
-    for each in fitting:
-        new = _split(each) not in seen or each.configuration.schedule not in schedules
-        if new and value(each) >= value(best) and len(chosen) < MOST_RUNNERS_UP:
-            chosen.append(each)
-            seen.add(_split(each))
-            schedules.add(each.configuration.schedule)
-    near = [each for each in known if limit < each.peak_bytes <= NEAR * limit]
-    over = sorted((each for each in near if value(each) < value(best)), key=value)
+    for estimate in fitting:
+        new = _split(estimate) not in seen or estimate.configuration.schedule not in schedules
+        if new and value(estimate) >= value(best) and len(chosen) < MOST_RUNNERS_UP:
+            chosen.append(estimate)
+            seen.add(_split(estimate))
+            schedules.add(estimate.configuration.schedule)
+    near = [estimate for estimate in estimates if limit < estimate.peak_bytes <= NEAR * limit]
+    over = sorted((estimate for estimate in near if value(estimate) < value(best)), key=value)
     families: dict[tuple[int, ...], Estimate] = {}
-    for each in over:
-        families.setdefault(_split(each), each)
+    for estimate in over:
+        families.setdefault(_split(estimate), estimate)
     chosen += islice(families.values(), MOST_OVER)
-    return tuple(RunnerUp(estimate=each, lost_because=lost_because(each, best, limit, deadline)) for each in chosen)
+    return tuple(
+        RunnerUp(estimate=estimate, lost_because=lost_because(estimate, best, limit, deadline)) for estimate in chosen
+    )
 
 
 def _split(estimate: Estimate) -> tuple[int, ...]:
-    """Return the family of an estimate: numbers of microbatches and of context ranks alone make no other family."""
+    """Return the family of an estimate; numbers of microbatches and of context ranks alone do not make another family."""
     here = estimate.configuration
     return here.gpus, here.tensor, here.pipeline, min(here.context, 2), here.expert, here.expert_tensor
 
 
-def front(known: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> tuple[Estimate, ...]:
-    """Return the Pareto front of value and peak memory among what fits, the best value first."""
+def front(estimates: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> tuple[Estimate, ...]:
+    """Return the Pareto front of value and peak memory among the configurations that fit, the best value first."""
     best: list[Estimate] = []
-    for each in sorted(
-        (each for each in known if each.peak_bytes <= limit), key=lambda each: (value(each), each.peak_bytes)
+    for estimate in sorted(
+        (estimate for estimate in estimates if estimate.peak_bytes <= limit),
+        key=lambda estimate: (value(estimate), estimate.peak_bytes),
     ):
-        if not best or each.peak_bytes < best[-1].peak_bytes:
-            best.append(each)
+        if not best or estimate.peak_bytes < best[-1].peak_bytes:
+            best.append(estimate)
     return tuple(best)
 
 
@@ -183,28 +190,28 @@ CHANGES: tuple[ChangedInput, ...] = (
     ChangedInput(input="bandwidth inside nodes", factor=2.0, bandwidth_inside=True),
     ChangedInput(input="speed of matrix products", factor=0.8, kinds=("gemm", "grouped_gemm")),
     ChangedInput(input="speed of matrix products", factor=1.25, kinds=("gemm", "grouped_gemm")),
-    ChangedInput(input="speed of attention", factor=0.8, kinds=("attention",)),
-    ChangedInput(input="time of head and loss", factor=1.25, kinds=("head", "loss"), cost=True),
-    ChangedInput(input="0.85 ms lost between ops", factor=1.0, op_gap=0.85e-3),
+    ChangedInput(input="attention speed", factor=0.8, kinds=("attention",)),
+    ChangedInput(input="head and loss time", factor=1.25, kinds=("head", "loss"), cost=True),
+    ChangedInput(input="0.85 ms overhead between ops", factor=1.0, op_gap=0.85e-3),
 )
-"""Factors about as large as predictions of these inputs are off: links reach half to all of their data sheet, products
-differ by a fifth between versions of a library. What ops lose is what runs on A100 were fitted to
-(:data:`~pipeplan.costs.MACHINES`); many chunks lose the most."""
+"""Changed inputs, by about as much as predictions of them are off: links reach half to all of their data sheet, and products
+differ by a fifth between library versions. The overhead between ops is that fitted to runs on A100
+(:data:`~pipeplan.costs.MACHINES`); configurations with many chunks lose most from it."""
 
 LIMITS = (0.9, 1.1)
 """Factors on the memory limit."""
 
 LEAST_GAIN = 0.002
-"""Share of a step by which another configuration must be faster to be called better."""
+"""Minimum fraction of a step by which another configuration must be faster to replace the best."""
 
 
 def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
-    """Return what becomes of the choice with a changed input.
+    """Return the effect of a changed input on the plan.
 
     Parameters
     ----------
     chosen, others
-        The choice, and those that fit beside it, all estimated with the change.
+        Estimates with the changed input: of the chosen configuration, and of others that fit.
     """
     best = min((chosen, *others), key=lambda estimate: estimate.step_time * estimate.configuration.gpus)
     changes = best is not chosen and best.step_time < chosen.step_time * (1 - LEAST_GAIN)
@@ -218,12 +225,12 @@ def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]
 
 
 def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
-    """Return what becomes of the choice with another memory limit.
+    """Return the effect of another memory limit on the plan.
 
     Parameters
     ----------
     limit
-        That other limit; bytes.
+        The other limit in bytes.
     others
         All estimated configurations.
     """
@@ -231,7 +238,7 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
     best = min(fitting, key=lambda estimate: estimate.step_time * estimate.configuration.gpus, default=None)
     fits = chosen.peak_bytes <= limit
     changes = not fits or (best is not None and best.step_time < chosen.step_time * (1 - LEAST_GAIN))
-    instead = "nothing that was estimated fits" if best is None else _instead(best, chosen)
+    instead = "no evaluated configuration fits" if best is None else _instead(best, chosen)
     return Sensitivity(
         input="memory limit",
         factor=factor,
@@ -244,7 +251,7 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
 def _instead(better: Estimate, chosen: Estimate) -> str:
     gain = 1 - better.step_time / chosen.step_time
     words = differences(better.configuration, chosen.configuration)
-    return f"{words} (step {abs(gain):.1%} {'shorter' if gain > 0 else 'longer'})"
+    return f"{words} ({abs(gain):.1%} {'faster' if gain > 0 else 'slower'})"
 
 
 _SHORT_NAMES: Mapping[str, str] = {
@@ -263,7 +270,7 @@ def differences(here: Configuration, there: Configuration) -> str:
     def differ(*names: str) -> bool:
         return any(getattr(here, name) != getattr(there, name) for name in names)
 
-    said = [
+    parts = [
         " ".join(f"{short}{getattr(here, name)}" for name, short in _SHORT_NAMES.items() if differ(name)),
         f"{here.schedule} v{here.chunks}" if differ("schedule", "chunks") else "",
         f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
@@ -271,11 +278,11 @@ def differences(here: Configuration, there: Configuration) -> str:
         _offloaded_in_words(here) if differ("offload") else "",
         f"ZeRO-{here.zero}" if differ("zero") else "",
     ]
-    return ", ".join(filter(None, said)) or "another layout"
+    return ", ".join(filter(None, parts)) or "another layout"
 
 
 def recomputed_in_words(configuration: Configuration) -> str:
-    """Return what a configuration recomputes, in words."""
+    """Return the recomputation of a configuration in words."""
     if configuration.recompute_by_stage is not None:
         return "recompute stage by stage"
     modules = "+".join(configuration.recompute)
@@ -285,4 +292,4 @@ def recomputed_in_words(configuration: Configuration) -> str:
 def _offloaded_in_words(configuration: Configuration) -> str:
     moved = configuration.offload
     share = max(moved, default=0.0) if isinstance(moved, tuple) else moved
-    return f"{share:.0%} offloaded" if share else "nothing offloaded"
+    return f"{share:.0%} offloaded" if share else "no offload"

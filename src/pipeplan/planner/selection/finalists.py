@@ -1,4 +1,4 @@
-"""Finalists"""
+"""Refinement of finalists: a layout of their own, recomputation that differs by stage, and a better order of ops."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ def best_layout_of(
     seconds: float = 1.0,
     calibration: TimeFactors | None = None,
 ) -> BestLayout:
-    """The best layout of a configuration, whose own it takes no notice of.
+    """Return the best layout of a configuration, regardless of its own layout.
 
     Parameters
     ----------
     schedule
-        Whose order the ranks run: of as many stages; fewer microbatches than the step's will do.
+        Schedule whose order the ranks run, with the same stages; fewer microbatches than the step's suffice.
     choices
-        Sets of modules of which each stage may compute one again; None: what the configuration does. Options of the answer
-        have their names as :func:`~pipeplan.planner.selection.request.written` writes them.
+        Sets of modules, one of which each stage recomputes; None: the configuration's. Options of the result have the names
+        that :func:`~pipeplan.planner.selection.request.written` gives them.
     limits
-        Bytes of each rank for parameters, gradients, optimizer state, activations and what a backward holds besides; what
-        else there is, such as workspaces, is the caller's to take off.
+        Bytes per rank for parameters, gradients, optimizer state, activations and transients of a backward; the caller
+        subtracts everything else, such as workspaces.
     seconds
-        To search.
+        Time budget.
 
     Raises
     ------
     PipeplanError
-        As :func:`~pipeplan.planner.layout.best_layout`, and for degrees that do not split the model.
+        As for :func:`~pipeplan.planner.layout.best_layout`, and if the degrees do not divide the model.
     """
     chosen = (configuration.recompute,) if choices is None else choices
     trainer = software(configuration.software)
@@ -87,12 +87,12 @@ def best_layout_of(
 def held_besides(
     model: ModelShape, cluster: Cluster, start: Estimate, schedule: Schedule, *, calibration: TimeFactors | None = None
 ) -> float:
-    """Return the bytes beside what layouts change, such as workspaces, on the rank that holds the most of them.
+    """Return the bytes that do not depend on the layout, such as workspaces, on the rank that holds most of them.
 
     Parameters
     ----------
     start
-        Of a configuration with some layout, the same modules computed again everywhere.
+        Estimate of a configuration with some layout and the same recomputation on every stage.
     """
     configuration = start.configuration
     name = written("recompute", configuration.recompute)
@@ -110,9 +110,9 @@ def laid_layers(
     *,
     calibration: TimeFactors | None = None,
 ) -> tuple[LaidLayer, ...]:
-    """Every layer of the model with what it takes under each choice; equal ones that follow one another counted.
+    """Return every layer of the model with its times and bytes under each choice; equal neighbors are counted.
 
-    The share that is moved to the host is that of the first stage where stages differ in it.
+    If stages differ in the offloaded fraction, that of the first stage is used.
     """
     offload = configuration.offload
     share = float(offload[0]) if isinstance(offload, tuple) else float(offload)
@@ -154,27 +154,27 @@ def _option(name: str, costs: LayerCosts, share: float) -> LayerOption:
 
 
 MOST_OPS = 60_000
-"""Of a schedule that layouts are simulated with; a longer step is laid out as one of fewer microbatches, which it
-repeats."""
+"""Maximum number of ops of a schedule that layouts are simulated with; a longer step repeats itself and is represented by
+fewer microbatches."""
 
 MOST_STAGES = 80
-"""Maximum number of stages that are laid out exactly; for more, layouts with lighter ends are compared."""
+"""Maximum number of stages with an exact layout search; for more, only layouts with lighter ends are compared."""
 
 WORTH = 0.005
-"""Share of the step that stages with recomputation of their own must save: no trainer's flags can say them."""
+"""Minimum fraction of the step that recomputation by stage must save, because no trainer flag can express it."""
 
 
 def laid_out(request: PlanRequest, start: Estimate, *, seconds: float, by_stage: bool = True) -> Estimate:
-    """Return the estimate of a configuration with its best layout, or ``start`` where none is better.
+    """Return the estimate of a configuration with its best layout, or ``start`` if none is better.
 
     Parameters
     ----------
     start
-        Of a configuration that fits, without a layout of its own.
+        Estimate of a configuration that fits and has no layout of its own.
     seconds
-        To search.
+        Time budget.
     by_stage
-        Whether stages may compute different modules again.
+        Whether stages may recompute different modules.
     """
     best = start
     if start.configuration.pipeline == 1:
@@ -183,11 +183,11 @@ def laid_out(request: PlanRequest, start: Estimate, *, seconds: float, by_stage:
         return _with_lighter_ends(request, start)
     sets = [[start.configuration.recompute]] + ([_sets(request, start.configuration)] if by_stage else [])
     for choices in sets:
-        found = _with_layout(request, start, choices, seconds / len(sets))
-        differs = found is not None and found.configuration.recompute_by_stage is not None
+        candidate = _with_layout(request, start, choices, seconds / len(sets))
+        differs = candidate is not None and candidate.configuration.recompute_by_stage is not None
         least = best.step_time * (1 - WORTH if differs else 1)
-        if found is not None and found.peak_bytes <= request.memory_limit and found.step_time < least:
-            best = found
+        if candidate is not None and candidate.peak_bytes <= request.memory_limit and candidate.step_time < least:
+            best = candidate
     return best
 
 
@@ -199,9 +199,9 @@ def _with_lighter_ends(request: PlanRequest, start: Estimate) -> Estimate:
         laid = (layers[0] - first, *layers[1:-1], layers[-1] - last)
         if min(laid) < 0 or laid == start.configuration.layers:
             continue
-        found = request.estimate(replace(start.configuration, layers=laid))
-        if found.peak_bytes <= request.memory_limit and found.step_time < best.step_time:
-            best = found
+        candidate = request.estimate(replace(start.configuration, layers=laid))
+        if candidate.peak_bytes <= request.memory_limit and candidate.step_time < best.step_time:
+            best = candidate
     return best
 
 
@@ -218,7 +218,7 @@ def _with_layout(
     try:
         schedule = strategy(configuration.schedule)(shape_of(configuration, _microbatches(configuration)))
         besides = held_besides(model, cluster, start, schedule, calibration=request.calibration)
-        found = best_layout_of(
+        best = best_layout_of(
             model,
             cluster,
             configuration,
@@ -229,22 +229,22 @@ def _with_layout(
             calibration=request.calibration,
         )
         modules = {written("recompute", choice): choice for choice in choices}
-        by_stage = tuple(modules[option.name] for option in found.options)
+        by_stage = tuple(modules[option.name] for option in best.options)
         same = len(set(by_stage)) == 1
         laid = replace(
             configuration,
-            layers=found.layout,
+            layers=best.layout,
             recompute=by_stage[0] if same else configuration.recompute,
             recompute_by_stage=None if same else by_stage,
         )
         return request.estimate(laid)
     except PipeplanError:
-        # No layout that was found stays within the limit, or the stages are more than the layers: the even one stands.
+        # No layout found in time fits, or there are more stages than layers: keep the even one.
         return None
 
 
 def _microbatches(configuration: Configuration) -> int:
-    """Return the number of microbatches of the step, or fewer groups of them where these are very many."""
+    """Return the number of microbatches of the step, or a multiple of the group size if there are very many."""
     ops = 3 * configuration.stages
     group = configuration.group_size or configuration.pipeline
     most = max(MOST_OPS // ops // group, 3) * group
@@ -253,38 +253,38 @@ def _microbatches(configuration: Configuration) -> int:
 
 
 MOST_SEARCHED_OPS = 20_000
-"""Maximum number of ops of a step whose order is searched for: in longer ones a search of seconds changes too little."""
+"""Maximum number of ops of a step in the order search: a search of seconds improves longer ones too little."""
 
 SEARCHED = 2
-"""Finalists, each with stages on other ranks."""
+"""Number of finalists in the order search, each with another placement."""
 
 
 def better_order(
     request: PlanRequest, finalists: Iterable[Estimate], *, seconds: float, workers: int = 1
 ) -> SearchedOrder | None:
-    """Return the best order that a search finds for the finalists, where it is better than their own; else None.
+    """Return the best order that a search finds for the finalists if it beats their own; otherwise None.
 
     Parameters
     ----------
     finalists
-        The best first; those with one rank, and steps of very many ops, are passed over.
+        Estimates, the best first; those with one rank or very many ops are skipped.
     seconds
-        For all of them.
+        Time budget for all finalists together.
     """
     suited: dict[object, Estimate] = {}
-    for each in finalists:
-        configuration = each.configuration
+    for finalist in finalists:
+        configuration = finalist.configuration
         if configuration.pipeline > 1 and 3 * configuration.stages * configuration.microbatches <= MOST_SEARCHED_OPS:
-            suited.setdefault(placed(configuration).rank_of, each)
+            suited.setdefault(placed(configuration).rank_of, finalist)
     chosen = list(islice(suited.values(), SEARCHED))
-    found = []
+    orders = []
     end = time.monotonic() + seconds
     for left, start in zip(range(len(chosen), 0, -1), chosen, strict=True):
         share = (end - time.monotonic()) / left
         order = _searched(request, start, share, workers)
         if order is not None:
-            found.append(order)
-    return min(found, key=lambda order: order.estimate.step_time, default=None)
+            orders.append(order)
+    return min(orders, key=lambda order: order.estimate.step_time, default=None)
 
 
 def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: int) -> SearchedOrder | None:
@@ -299,17 +299,17 @@ def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: in
             costs,
             Limits(request.memory_limit - besides, in_activations=False),
         )
-        found = search(problem, seconds=max(seconds, 0.0), workers=workers)
-        order = request.estimate(configuration, found.schedule)
+        result = search(problem, seconds=max(seconds, 0.0), workers=workers)
+        order = request.estimate(configuration, result.schedule)
     except PipeplanError:
-        # Costs or a placement that the search does not take, or a limit too small for any order that it knows.
+        # The search does not support these costs or this placement, or the limit is too small for any order it knows.
         return None
     if order.peak_bytes > request.memory_limit or order.step_time >= start.step_time:
         return None
     return SearchedOrder(
         estimate=order,
         instead_of=start.step_time,
-        schedule=found.schedule,
-        found_by=found.found_by,
-        optimality_gap=max(0.0, found.optimality_gap),  # rounding of the bound
+        schedule=result.schedule,
+        found_by=result.found_by,
+        optimality_gap=max(0.0, result.optimality_gap),  # the bound may exceed the makespan by rounding
     )

@@ -1,8 +1,8 @@
-"""Which configurations are legal: rules of arithmetic, of nodes, and of trainers, each in one row.
+"""Rules that valid configurations satisfy: of arithmetic, of nodes, and of trainers.
 
-A rule looks at some fields of a configuration, and is checked as soon as these are chosen, before the others are:
-:mod:`pipeplan.planner.selection.candidates` enumerates so. Sources: Megatron-LM's transformer_config.py and arguments.py
-(core 0.16), torchtitan's parallel_dims.py, and the strategies' own rules.
+A rule reads some fields of a configuration, and is checked as soon as these are chosen (enumerated in
+:mod:`pipeplan.planner.selection.candidates`). Sources: Megatron-LM's transformer_config.py and arguments.py (core 0.16),
+torchtitan's parallel_dims.py, and the strategies' own rules.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from pipeplan.strategies import strategy
 from pipeplan.workload import RECOMPUTE
 
 Draft = Mapping[str, Any]
-"""Fields of a configuration that are chosen so far, by name."""
+"""Fields of a configuration chosen so far, by name."""
 
 Holds = Callable[[PlanRequest, Draft], object]
-"""Whether a draft keeps a rule; false values are no."""
+"""Predicate of a rule; false values mean that the draft breaks it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a legal configuration keeps.
+    """Condition on valid configurations.
 
     Attributes
     ----------
     name
-        In a word or two.
+        Name of one or two words.
     needs
-        The fields that it looks at.
+        Fields that the rule reads.
     holds
-        Whether it is kept.
+        Predicate.
     sentence
-        The rule, with the request's numbers.
+        The rule in words, with the numbers of the request.
     """
 
     name: str
@@ -53,18 +53,18 @@ def _rule(name: str, needs: str, sentence: str | Callable[[PlanRequest], str], h
 
 
 def is_torchtitan(draft: Draft) -> bool:
-    """Whether torchtitan runs it, in any of its releases and settings."""
+    """Whether a draft is for torchtitan, in any release and setting."""
     return bool(draft["software"].startswith("torchtitan"))
 
 
 def most_stages(request: PlanRequest) -> int:
-    """Return the maximum number of stages: a layer on each, and one each for the embedding and for head and loss."""
+    """Return the maximum number of stages: one per layer, and one each for the embedding and for head and loss."""
     return request.model.layers + request.model.mtp_layers + 2
 
 
 @lru_cache(maxsize=65536)
 def takes_shape(name: str, ranks: int, microbatches: int, chunks: int, group: int | None) -> bool:
-    """Whether a strategy makes a schedule of this shape."""
+    """Whether a strategy can generate a schedule of a shape."""
     rule = strategy(name)
     try:
         return rule.accepts(rule.shape(ranks, microbatches, chunks, group_size=group))
@@ -112,157 +112,157 @@ def _recomputes_what_is_there(request: PlanRequest, draft: Draft) -> bool:
 
 _OF_TORCHTITAN = frozenset({"full", "selective-op"})
 _OF_OTHERS = frozenset(RECOMPUTE) - {"selective-op"}
-"""Modules that trainers recompute."""
+"""Modules that trainers other than torchtitan recompute."""
 
 RULES: tuple[Rule, ...] = (
     _rule(
         "GPUs",
         "tensor context pipeline data",
-        lambda q: f"tp, cp, pp and dp multiply to the {q.gpus} GPUs",
+        lambda q: f"tp x cp x pp x dp must equal the {q.gpus} GPUs",
         lambda q, d: d["tensor"] * d["context"] * d["pipeline"] * d["data"] == q.gpus,
     ),
     _rule(
         "heads",
         "tensor",
-        lambda q: f"tp divides the {q.model.heads} attention heads",
+        lambda q: f"tp must divide the {q.model.heads} attention heads",
         lambda q, d: q.model.heads % d["tensor"] == 0,
     ),
     _rule(
         "KV heads",
         "tensor",
-        lambda q: f"tp divides the {q.model.kv_heads} KV heads, or is a multiple of them",
+        lambda q: f"tp must divide the {q.model.kv_heads} KV heads or be a multiple of them",
         _divides_kv_heads,
     ),
-    _rule("FFN width", "tensor", "tp divides the width of the FFN and of shared experts", _divides_ffn),
+    _rule("FFN width", "tensor", "tp must divide the FFN width and the width of shared experts", _divides_ffn),
     _rule(
         "node",
         "tensor",
-        lambda q: f"tp divides the {q.cluster.joined} GPUs that fast links join",
+        lambda q: f"tp must divide the {q.cluster.joined} GPUs of a fast-link domain",
         lambda q, d: q.cluster.joined % d["tensor"] == 0,
     ),
     _rule(
         "context",
         "context",
-        lambda q: f"twice cp divides the sequence of {q.sequence} tokens",
+        lambda q: f"2 x cp must divide the sequence length {q.sequence}",
         lambda q, d: d["context"] == 1 or q.sequence % (2 * d["context"]) == 0,
     ),
     _rule(
         "stages",
         "pipeline",
-        lambda q: f"pp is at most {most_stages(q)}: a layer for each stage, embedding and head may stand alone",
+        lambda q: (
+            f"pp must be at most {most_stages(q)}: one layer per stage; embedding and head may have stages of their own"
+        ),
         lambda q, d: d["pipeline"] <= most_stages(q),
     ),
     _rule(
         "sequence parallel",
         "tensor context sequence_parallel",
-        "sequence parallelism splits a rank's tokens by tp",
+        "with sequence parallelism, tp must divide the tokens of a context rank",
         lambda q, d: not d["sequence_parallel"] or q.sequence // d["context"] % d["tensor"] == 0,
     ),
     _rule(
         "batch",
         "data microbatch_size",
-        lambda q: f"dp times the microbatch size divides the global batch of {q.global_batch}",
+        lambda q: f"dp x microbatch size must divide the global batch {q.global_batch}",
         lambda q, d: q.global_batch % (d["data"] * d["microbatch_size"]) == 0,
     ),
     _rule(
         "dense",
         "expert expert_tensor",
-        "a dense model has no experts: ep and etp are 1",
+        "a dense model has no experts: ep and etp must be 1",
         lambda q, d: q.model.experts or d["expert"] == d["expert_tensor"] == 1,
     ),
     _rule(
         "experts",
         "expert",
-        lambda q: f"ep divides the {q.model.experts.count if q.model.experts else 0} experts",
+        lambda q: f"ep must divide the {q.model.experts.count if q.model.experts else 0} experts",
         lambda q, d: q.model.experts is None or q.model.experts.count % d["expert"] == 0,
     ),
     _rule(
         "expert width",
         "expert_tensor",
-        "etp divides the width of an expert",
+        "etp must divide the width of an expert",
         lambda q, d: q.model.experts is None or q.model.experts.width % d["expert_tensor"] == 0,
     ),
     _rule(
         "expert tensor",
         "expert_tensor",
-        lambda q: f"etp divides the {q.cluster.joined} GPUs that fast links join",
+        lambda q: f"etp must divide the {q.cluster.joined} GPUs of a fast-link domain",
         lambda q, d: q.cluster.joined % d["expert_tensor"] == 0,
     ),
     _rule(
         "expert ranks",
         "tensor context data expert expert_tensor",
-        "ep times etp divides the ranks of a stage, tp times cp times dp",
+        "ep x etp must divide the ranks of a stage, tp x cp x dp",
         lambda q, d: d["tensor"] * d["context"] * d["data"] % (d["expert"] * d["expert_tensor"]) == 0,
     ),
     _rule(
         "torchtitan's experts",
         "expert_tensor software",
-        "torchtitan has no expert tensor degree",
+        "torchtitan does not support expert tensor parallelism",
         lambda q, d: not is_torchtitan(d) or d["expert_tensor"] == 1,
     ),
     _rule(
         "format",
         "precision",
-        lambda q: f"{q.cluster.gpu.name} multiplies in {' and '.join(q.cluster.gpu.peak)} only",
+        lambda q: f"{q.cluster.gpu.name} supports only {' and '.join(q.cluster.gpu.peak)} products",
         lambda q, d: FORMATS[d["precision"]] in q.cluster.gpu.peak,
     ),
     _rule(
         "experts' sequence",
         "tensor sequence_parallel",
-        "experts with tensor parallelism need sequence parallelism, too",
+        "experts with tensor parallelism also need sequence parallelism",
         lambda q, d: d["sequence_parallel"] or d["tensor"] == 1 or q.model.experts is None,
     ),
     _rule(
         "sharding and pipelines",
         "zero pipeline software",
-        "sharded gradients or parameters (zero 2 and 3) are needed again by every microbatch of a pipeline: pp is 1, or "
-        "torchtitan, which keeps them for a step",
+        "ZeRO-2 and ZeRO-3 need pp=1, because every microbatch of a pipeline needs whole gradients and parameters; only "
+        "torchtitan keeps them for a step",
         lambda q, d: d["zero"] < 2 or d["pipeline"] == 1 or is_torchtitan(d),
     ),
     _rule(
         "sharding",
         "zero data context",
-        "zero 2 and 3 need data or context ranks to shard over",
+        "ZeRO-2 and ZeRO-3 need data-parallel or context-parallel ranks to shard over",
         lambda q, d: d["zero"] < 2 or d["data"] * d["context"] > 1,
     ),
     _rule(
         "modules",
         "recompute",
-        "only modules that the model has are computed again",
+        "the model must have the modules to recompute",
         _recomputes_what_is_there,
     ),
     _rule(
         "recomputation",
         "recompute software",
-        "torchtitan computes layers again whole or per op (selective-op), the others by modules",
+        "torchtitan recomputes whole layers or per op (selective-op), other trainers recompute modules",
         lambda q, d: set(d["recompute"]) <= (_OF_TORCHTITAN if is_torchtitan(d) else _OF_OTHERS),
     ),
     _rule(
         "torchtitan's offload",
         "offload software",
-        "torchtitan moves no activations to the host",
+        "torchtitan does not offload activations",
         lambda q, d: not is_torchtitan(d) or not d["offload"],
     ),
     _rule(
         "one rank",
         "pipeline chunks schedule",
-        "where pp is 1 there is nothing to schedule: one chunk, 1f1b",
+        "pp=1 has no pipeline to schedule: only one chunk and 1f1b",
         lambda q, d: d["pipeline"] > 1 or (d["chunks"] == 1 and d["schedule"] == "1f1b"),
     ),
     _rule(
         "chunks",
         "pipeline chunks",
         lambda q: (
-            f"pp times vp is at most {most_stages(q)}: a layer for each stage, embedding and head may stand alone"
+            f"pp x vp must be at most {most_stages(q)}: one layer per stage; embedding and head may have stages of their own"
         ),
         lambda q, d: d["pipeline"] * d["chunks"] <= most_stages(q),
     ),
     _rule(
         "layout",
         "pipeline chunks layers",
-        lambda q: (
-            f"a layout has pp times vp stages and {q.model.layers} layers; its stages are joined by +, such as 9+10+9"
-        ),
+        lambda q: f"a layout must have pp x vp stages and {q.model.layers} layers, joined by +, such as 9+10+9",
         lambda q, d: (
             d["layers"] is None
             or (len(d["layers"]) == d["pipeline"] * d["chunks"] and sum(d["layers"]) == q.model.layers)
@@ -271,33 +271,33 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "interleaving",
         "schedule chunks",
-        "a schedule in groups has two chunks a rank or more; with one it is another schedule",
+        "an interleaved schedule needs at least two chunks per rank",
         lambda q, d: d["chunks"] > 1 or not strategy(d["schedule"]).grouped,
     ),
     _rule(
         "made for a limit",
         "schedule in_flight",
-        "only zb-auto and zbv-heuristic are made for a number of activations: fix the schedule, too",
+        "only zb-auto and zbv-heuristic take a number of activations: fix the schedule, too",
         lambda q, d: d["in_flight"] is None or strategy(d["schedule"]).looks_at_costs,
     ),
     _rule(
         "groups",
         "schedule group_size",
-        "only schedules in groups of microbatches have a group",
+        "only interleaved schedules have a group size",
         lambda q, d: d["group_size"] is None or strategy(d["schedule"]).grouped,
     ),
-    _rule("trainer", "schedule", "the trainer runs the schedule", _trainer_runs),
+    _rule("trainer", "schedule", "the trainer must support the schedule", _trainer_runs),
     _rule(
         "whole groups",
         "schedule pipeline data microbatch_size group_size software",
-        "an interleaved schedule needs a last group of at least pp microbatches, as Megatron-LM has it",
+        "Megatron-LM's interleaved schedule needs a last group of at least pp microbatches",
         _whole_groups,
     ),
     _rule(
         "schedule's shape",
         "schedule pipeline data microbatch_size chunks group_size",
-        "a schedule takes its own numbers of ranks, chunks and microbatches (pipeplan schedules NAME says which)",
+        "the schedule does not support this shape (see pipeplan schedules NAME)",
         lambda q, d: takes_shape(d["schedule"], d["pipeline"], _microbatches(q, d), d["chunks"], d.get("group_size")),
     ),
 )
-"""Every rule, in the order in which they are checked; ``q`` is the request and ``d`` the draft."""
+"""Every rule in the order of checking; ``q`` is the request and ``d`` the draft."""

@@ -1,4 +1,4 @@
-"""Plan"""
+"""Search for the configuration to train with: its phases, their shares of the time budget, and the result."""
 
 from __future__ import annotations
 
@@ -40,44 +40,50 @@ from pipeplan.sweeps import sweep
 from pipeplan.workload import ModelShape
 
 ROUND = 32
-"""Configurations of a round: all are estimated before the next are chosen, so that workers change nothing in the answer."""
+"""Configurations per round. All are estimated before the next are chosen, so the number of workers does not change the
+result."""
 
 STARTING = 5.0
-"""Budget in seconds below which no other process starts: loading the planner would spend it."""
+"""Budget in seconds below which no worker process starts, because loading the planner would use it up."""
 
 START_ROUND, START_ROUNDS = 16, 8
-"""Configurations of a round of the sensible part of a space, and the rounds, whatever the budget: a second or two."""
+"""Configurations per round in the starting part of a space, and number of rounds, regardless of the budget: a
+second or two."""
 
 PRICED = 200
 """Frames that are bounded before each round: the likeliest are estimated while the others wait."""
 
 FINALISTS = 4
-"""Configurations, each of other degrees or another schedule, whose layers are laid out."""
+"""Number of configurations, each of another family of degrees or schedule, that get a layout search."""
 
 PRICED_LATE = 1000
-"""Frames that are bounded after the budget has ended, so that the gap is not to the peak of the GPUs."""
+"""Frames that are bounded after the budget has ended, so that the gap does not refer to the peak FLOP/s of the GPUs."""
 
 LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
-"""Share of the budget to lay out one of them, and the most seconds: longer searches mostly prove."""
+"""Fraction of the budget for one layout search, and its maximum seconds: longer searches mostly prove optimality."""
 
 VARIED = 12
-"""Configurations that are estimated again for the sensitivity."""
+"""Number of configurations that are estimated again for the sensitivity."""
 
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
-"""Shares of the memory limit under which the front is looked for."""
+"""Fractions of the memory limit at which points of the front are searched."""
 
 LEVEL_ROUNDS = 10
-"""Maximum number of rounds of branch and bound under each level."""
+"""Maximum number of rounds of branch and bound at each of these levels."""
 
 SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
-"""Shares of the budget at which each part ends at the latest; layouts have shares of their own."""
+"""Fraction of the budget at which each phase ends at the latest; layouts have fractions of their own."""
 
 ORDER_SHARE = 0.15
-"""Share of the budget to search for orders."""
+"""Fraction of the budget for the order search."""
 
 
 class Planning:
-    """A plan while it is made."""
+    """Run of one planning request.
+
+    It starts with a small sensible part of the space, continues with branch and bound over all configurations, and then
+    estimates neighbors, points of the front, layouts of the finalists, changed inputs, and better orders.
+    """
 
     def __init__(
         self,
@@ -108,23 +114,23 @@ class Planning:
 
     @property
     def limit(self) -> float:
-        """Memory limit of a GPU in bytes."""
+        """Memory limit per GPU in bytes."""
         return self._whole.memory_limit
 
     @property
     def spent(self) -> float:
-        """Seconds since the plan began."""
+        """Seconds since the start."""
         return time.monotonic() - self._begin
 
     def value(self, estimate: Estimate) -> float:
-        """Return the value of an estimate that is minimised."""
+        """Return the objective value of an estimate."""
         return self._value(self._requests[estimate.configuration.gpus], estimate.step_time)
 
     @property
     def fitting(self) -> list[Estimate]:
-        """Everything estimated that fits, the best first; equal ones in the order of their settings."""
-        found = [each for each in (*self._plain.values(), *self._laid) if each.peak_bytes <= self.limit]
-        return sorted(found, key=lambda each: (self.value(each), str(each.configuration)))
+        """Estimates that fit, the best first; ties in the order of their settings."""
+        fitting = [estimate for estimate in (*self._plain.values(), *self._laid) if estimate.peak_bytes <= self.limit]
+        return sorted(fitting, key=lambda estimate: (self.value(estimate), str(estimate.configuration)))
 
     @property
     def estimated(self) -> bool:
@@ -133,11 +139,11 @@ class Planning:
 
     @property
     def best(self) -> Estimate | None:
-        """Return the best estimate so far."""
+        """Best estimate so far."""
         return next(iter(self.fitting), None)
 
     def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
-        """Everything that takes long; Ctrl-C ends it where it is."""
+        """Run all phases but the order search; Ctrl-C ends them early."""
         model, cluster = self._whole.model, self._whole.cluster
         rounds = Rounds(self._rounds())
         finished = sweep(
@@ -153,12 +159,12 @@ class Planning:
         try:
             self._start()
             with closing(finished):
-                for each in finished:
-                    if each.failure is not None and each.failure.kind != "refused":
-                        each.required()
-                    elif each.failure is not None:
-                        self.refused = each.failure.message
-                    self._known[each.key] = each.answer
+                for result in finished:
+                    if result.failure is not None and result.failure.kind != "refused":
+                        result.required()
+                    elif result.failure is not None:
+                        self.refused = result.failure.message
+                    self._known[result.key] = result.answer
                     rounds.finished()
                     self._tell()
         except KeyboardInterrupt:
@@ -167,9 +173,10 @@ class Planning:
             self._stopped = True
 
     def _start(self) -> None:
-        """Estimate the best of the sensible parts: an answer for budgets that end early, and a value to prune by.
+        """Estimate the best of the sensible parts: an answer for short budgets, and a value to prune by.
 
-        It takes the same work whatever the budget, in this process, so that a loaded machine changes nothing in it.
+        This takes the same work regardless of the budget and runs in this process, so the load of the machine does not
+        change it.
         """
         starting = Branching([space.sensible_part() for space in self._spaces], self._value, self.limit, slack=1.0)
         starting.price(10**9)
@@ -187,15 +194,15 @@ class Planning:
         self._branching.best = starting.best
 
     def fall_back(self) -> None:
-        """Take what needs the least memory where the budget ended before anything was found that fits."""
+        """Estimate the configuration with the least memory if the budget ended before anything was found that fits."""
         if self.best is not None or self._branching.exhausted:
             return
-        found = thriftiest(self._whole)
-        if found is not None:
-            self._plain[found.configuration] = found
+        estimate = thriftiest(self._whole)
+        if estimate is not None:
+            self._plain[estimate.configuration] = estimate
 
     def search_orders(self, seconds: float, workers: int) -> None:
-        """Look for better orders for the finalists, where they are not fixed."""
+        """Search better orders for the finalists, unless the schedule or trainer is fixed."""
         best = self.best
         seconds = min(seconds, SHARES["orders"] * self._seconds - self.spent)
         fixed = {"trainer", "schedule"} & self._whole.fixed.keys()
@@ -203,7 +210,7 @@ class Planning:
             return
         self._phase = "orders"
         self._tell()
-        same = [each for each in self.fitting if each.configuration.gpus == best.configuration.gpus]
+        same = [estimate for estimate in self.fitting if estimate.configuration.gpus == best.configuration.gpus]
         self._searched = better_order(self._requests[best.configuration.gpus], same, seconds=seconds, workers=workers)
 
     def _tell(self) -> None:
@@ -212,7 +219,7 @@ class Planning:
             self._progress(PlanProgress(phase=self._phase, share=share, estimated=len(self._known), best=self.best))
 
     def _rounds(self) -> Iterator[list[Trial]]:
-        """Yield the trials round after round; each answer is known when the next round is drawn."""
+        """Yield the trials round by round; the answers of a round are known when the next is drawn."""
         yield from self._choose(self._branching, SHARES["choosing"])
         best = self.best
         if best is None or self.spent > self._seconds:
@@ -227,8 +234,8 @@ class Planning:
             if begin + took > SHARES["front"] * self._seconds:
                 break
             limit = level * self.limit
-            known = [self.value(each) for each in self._plain.values() if each.peak_bytes <= limit]
-            branching = Branching([space], self._value, limit, slack=1.0, best=min(known, default=inf))
+            values = [self.value(estimate) for estimate in self._plain.values() if estimate.peak_bytes <= limit]
+            branching = Branching([space], self._value, limit, slack=1.0, best=min(values, default=inf))
             yield from self._choose(branching, SHARES["front"], rounds=LEVEL_ROUNDS)
             took = self.spent - begin
         self._phase = "layout"
@@ -237,7 +244,7 @@ class Planning:
         yield from self._vary()
 
     def _choose(self, branching: Branching, share: float, *, rounds: int | None = None) -> Iterator[list[Trial]]:
-        """Yield rounds of branch and bound until it is exhausted, or until this share of the budget is spent."""
+        """Yield rounds of branch and bound until it is exhausted, or until a fraction of the budget is spent."""
         more = True
         for _ in range(10**9 if rounds is None else rounds):
             if self.spent > share * self._seconds and (branching is not self._branching or self.best is not None):
@@ -251,14 +258,14 @@ class Planning:
                 branching.learn(group, self._plain.get(group.configuration))
 
     def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
-        """Yield a round of estimates, which are then among the plain ones."""
-        new = [each for each in dict.fromkeys(configurations) if each not in self._plain]
-        trials = [self._trial(each) for each in new]
+        """Yield a round of estimates and record their answers."""
+        new = [configuration for configuration in dict.fromkeys(configurations) if configuration not in self._plain]
+        trials = [self._trial(configuration) for configuration in new]
         yield [trial for trial in trials if trial.key not in self._known]
         for configuration, trial in zip(new, trials, strict=True):
-            found = self._known.get(trial.key)
-            if found is not None:
-                self._plain[configuration] = found
+            estimate = self._known.get(trial.key)
+            if estimate is not None:
+                self._plain[configuration] = estimate
 
     def _trial(self, configuration: Configuration, **more: Any) -> Trial:
         cluster = self._requests[configuration.gpus].cluster
@@ -266,53 +273,55 @@ class Planning:
 
     def _finalists(self, most: int | None) -> list[Configuration]:
         """Return the best configuration of each family of degrees or schedule."""
-        found: dict[tuple[Any, ...], Configuration] = {}
-        for configuration, plain in sorted(self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))):
+        best: dict[tuple[Any, ...], Configuration] = {}
+        for configuration, plain in sorted(self._plain.items(), key=lambda pair: (self.value(pair[1]), str(pair[0]))):
             family = tuple(
                 getattr(configuration, name) for name in ("tensor", "pipeline", "context", "expert", "schedule", "zero")
             )
             if plain.peak_bytes <= self.limit:
-                found.setdefault(family, configuration)
-        return list(islice(found.values(), most))
+                best.setdefault(family, configuration)
+        return list(islice(best.values(), most))
 
     def _lay_out(self) -> Iterator[list[Trial]]:
         fixed = self._whole.fixed
-        finalists = list(islice((each for each in self._finalists(None) if each.pipeline > 1), FINALISTS))
+        finalists = list(islice((finalist for finalist in self._finalists(None) if finalist.pipeline > 1), FINALISTS))
         if not finalists or "layers" in fixed:
             return
         by_stage = "recompute" not in fixed and "trainer" not in fixed
         layout = LayoutTask(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
-        trials = [self._trial(each, layout=layout) for each in finalists]
+        trials = [self._trial(finalist, layout=layout) for finalist in finalists]
         yield trials
-        self._laid = [found for trial in trials if (found := self._known.get(trial.key)) is not None]
+        self._laid = [estimate for trial in trials if (estimate := self._known.get(trial.key)) is not None]
 
     def _vary(self) -> Iterator[list[Trial]]:
         best = self.best
         assert best is not None
-        others = [each for each in self._finalists(VARIED) if each != best.configuration]
-        others += [each.configuration for each in self._laid if each is not best]
+        others = [other for other in self._finalists(VARIED) if other != best.configuration]
+        others += [other.configuration for other in self._laid if other is not best]
         for change in CHANGES:
             if self.spent > SHARES["varying"] * self._seconds:
                 return
-            trials = [self._trial(each, change=change) for each in (best.configuration, *others)]
+            trials = [self._trial(other, change=change) for other in (best.configuration, *others)]
             yield trials
-            found = [self._known.get(trial.key) for trial in trials]
-            if found[0] is not None:
-                self._varied.append(of_change(change, found[0], [each for each in found[1:] if each is not None]))
+            estimates = [self._known.get(trial.key) for trial in trials]
+            if estimates[0] is not None:
+                self._varied.append(
+                    of_change(change, estimates[0], [other for other in estimates[1:] if other is not None])
+                )
 
     def planned(self, objective: Objective) -> PlanResult:
-        """The answer where something fits."""
+        """Return the result if something fits."""
         best = self.best
         assert best is not None
-        gap = self._gap(best)  # which bounds more, so that counts come after it
-        known = [*self._plain.values(), *self._laid]
-        limits = [of_limit(factor, factor * self.limit, best, known) for factor in LIMITS]
+        gap = self._gap(best)  # bounds more frames, so the counts must come after it
+        estimates = [*self._plain.values(), *self._laid]
+        limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
         return PlanResult(
             objective=objective,
             memory_limit=self.limit,
             best=self._with_error_bar(best),
-            runners_up=runners_up(known, best, self.value, self.limit, self._deadline),
-            front=front(known, self.value, self.limit),
+            runners_up=runners_up(estimates, best, self.value, self.limit, self._deadline),
+            front=front(estimates, self.value, self.limit),
             sensitivity=(*self._varied, *limits),
             closest_miss=None,
             counts=self._counts(),
@@ -325,13 +334,13 @@ class Planning:
         )
 
     def _gap(self, best: Estimate) -> float:
-        """Return how much worse the best is than any configuration can be, at most."""
+        """Return the maximum distance of the best from any configuration, as a fraction."""
         if not self._branching.exhausted:
             self._branching.price(PRICED_LATE)
         return max(0.0, self.value(best) / self._branching.least - 1)
 
     def nothing_fits(self, objective: Objective) -> PlanResult:
-        """The answer where nothing does."""
+        """Return the result if nothing fits."""
         return PlanResult(
             objective=objective,
             memory_limit=self.limit,
@@ -358,7 +367,8 @@ class Planning:
             legal=branching.legal,
             over_memory=over,
             too_slow=max(0, branching.legal - over - branching.estimated),
-            estimated=len(self._known) + sum(self._trial(each).key not in self._known for each in self._plain),
+            estimated=len(self._known)
+            + sum(self._trial(configuration).key not in self._known for configuration in self._plain),
         )
 
 
@@ -381,37 +391,37 @@ def plan(
     trainers: Mapping[str, PlanTrainer] = NO_TRAINERS,
     progress: PlanListener | None = None,
 ) -> PlanResult:
-    """Return the configuration to train with; see :func:`pipeplan.plan` for what is not said here.
+    """Return the configuration to train with; :func:`pipeplan.plan` describes the other parameters.
 
-    All legal configurations are bounded; those that could be the best are estimated, in rounds whose members do not depend
-    on the workers. The best of them are laid out; then the runners-up, the front and the sensitivity are made of estimates.
+    All valid configurations are bounded. Those that could be the best are estimated, in rounds that do not depend on the
+    workers. The best of them get a layout search; runners-up, front and sensitivity are made of estimates.
 
     Parameters
     ----------
     memory_limit
-        Bytes that a GPU's framework may allocate; None: :func:`default_limit`.
+        Bytes that the framework may allocate per GPU; None: :func:`default_limit`.
     objective
-        See :func:`value_of`; ``cost`` and ``gpus`` look at parts of the cluster, too.
+        See :func:`value_of`; ``cost`` and ``gpus`` also consider parts of the cluster.
     deadline
-        Seconds of a step for ``gpus``. Training on N tokens in T seconds allows T x global batch x sequence / N.
+        Maximum seconds per step for ``gpus``. Training on N tokens in T seconds allows T x global batch x sequence / N.
     order_seconds
-        Seconds of the budget to search for better orders; None: a share (:data:`ORDER_SHARE`) of it.
+        Seconds of the budget for the order search; None: a fraction of it (:data:`ORDER_SHARE`).
     calibration
-        Factors of the user's machine.
+        Correction factors of the user's machine.
     trainers
-        By name, the trainers that ``fix`` may name.
+        Trainers that ``fix`` may name, by name.
 
     Raises
     ------
     ShapeError
-        Where no configuration is legal; names the rule in the way.
+        If no configuration is valid; names the broken rule.
     InfeasibleError
-        Where no configuration meets the deadline.
+        If no configuration meets the deadline.
     InputError
-        For a budget, objective or fixed value that cannot be.
+        If the budget, the objective or a fixed value is invalid.
     """
     if not seconds > 0:
-        raise InputError(f"a plan needs more than 0 seconds, not {seconds:g}", field="seconds")
+        raise InputError(f"invalid time budget {seconds:g}: expected seconds above 0", field="seconds")
     value = value_of(objective, deadline)
     limit = default_limit(cluster) if memory_limit is None else memory_limit
     request = PlanRequest(
@@ -425,7 +435,7 @@ def plan(
         calibration=calibration,
     )
     requests = [with_cluster(request, part) for part in parts(cluster, objective)]
-    if all(refusal(each) is not None for each in requests):
+    if all(refusal(part) is not None for part in requests):
         error = refusal(request)
         assert error is not None
         raise error
@@ -434,13 +444,13 @@ def plan(
     planning.fall_back()
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
     if planning.best is None and not planning.estimated and planning.refused:
-        raise InfeasibleError(f"no legal configuration can be estimated: {planning.refused}", field="fix")
+        raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
     if planning.best is None:
         return planning.nothing_fits(objective)
     if deadline is not None and planning.best.step_time > deadline:
         raise InfeasibleError(
-            f"no configuration meets the deadline of {deadline:g} s a step: on all {cluster.gpus:,} GPUs the shortest takes "
-            f"{planning.best.step_time:.3g} s",
+            f"no configuration meets the deadline of {deadline:g} s per step: the fastest step on all {cluster.gpus:,} GPUs "
+            f"takes {planning.best.step_time:.3g} s",
             field="deadline",
         )
     return planning.planned(objective)

@@ -1,4 +1,4 @@
-"""Request"""
+"""Request of a plan: the model, the cluster, the batch, the fixed choices and the objective; and its progress."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from pipeplan.workload import RECOMPUTE, ModelShape, Precision
 
 
 class PlanTrainer(Protocol):
-    """A trainer as a plan for it sees it."""
+    """Properties of a trainer that the planner needs."""
 
     @property
     def software(self) -> str:
-        """Row of the table of software that stands for the trainer."""
+        """Row of the software table that stands for the trainer."""
 
     @property
     def schedules(self) -> frozenset[str] | None:
-        """Names of the schedules that it runs; None: any."""
+        """Names of the schedules that it supports; None: any."""
 
     @property
     def read_layout(self) -> Callable[[str], tuple[int, ...]] | None:
-        """Reads the layers of each stage from the trainer's text, or raises InputError; None: it has no such text."""
+        """Reader of the trainer's text for the layers of each stage; it raises InputError. None: no such text."""
 
 
 NO_TRAINERS: Mapping[str, PlanTrainer] = MappingProxyType({})
 
 Fixed = Mapping[str, tuple[Any, ...]]
-"""Values that fields of the configuration may have, by field."""
+"""Allowed values by field of the configuration."""
 
 MOST = 1_000_000
-"""Maximum of any degree: more than there are GPUs in the world's clusters."""
+"""Maximum of any degree: larger than any cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanChoice:
-    """A field that a plan chooses, with its names and its reader.
+    """Field that a plan chooses, with its names and its reader.
 
     Attributes
     ----------
     field
-        Of :class:`~pipeplan.planner.Configuration`; ``trainer`` is no field of it but narrows what may be chosen.
+        Field of :class:`~pipeplan.planner.Configuration`, or ``trainer``, which restricts other fields.
     names
-        What people call it, the first one in messages.
+        Names of the field; messages use the first one.
     title
-        What it is.
+        Description of the field.
     read
-        Makes a value of a number or a text; raises InputError.
+        Converts a number or a text to a value; raises InputError.
     """
 
     field: str
@@ -73,20 +73,20 @@ def _count(name: str, value: Any) -> int:
     text = str(value)
     number = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else 0
     if not 1 <= number <= MOST:
-        raise InputError(f"{name} is a whole number from 1 on, not {value!r}", field="fix")
+        raise InputError(f"invalid {name} {value!r}: expected an integer >= 1", field="fix")
     return number
 
 
 def _zero(name: str, value: Any) -> int:
     if str(value) not in {"0", "1", "2", "3"}:
-        raise InputError(f"{name} is 0, 1, 2 or 3, not {value!r}", field="fix")
+        raise InputError(f"invalid {name} {value!r}: expected 0, 1, 2 or 3", field="fix")
     return int(value)
 
 
 def _flag(name: str, value: Any) -> bool:
     words = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
     if str(value).lower() not in words:
-        raise InputError(f"{name} is on or off, not {value!r}", field="fix")
+        raise InputError(f"invalid {name} {value!r}: expected on or off", field="fix")
     return words[str(value).lower()]
 
 
@@ -94,11 +94,11 @@ def _real(name: str, value: Any, kind: str, holds: Callable[[float], bool]) -> f
     with suppress(TypeError, ValueError):
         if holds(number := float(value)):
             return number
-    raise InputError(f"{name} is {kind}, not {value!r}", field="fix")
+    raise InputError(f"invalid {name} {value!r}: expected {kind}", field="fix")
 
 
 def _share(name: str, value: Any) -> float:
-    return _real(name, value, "a share from 0 to 1", lambda share: 0 <= share <= 1)
+    return _real(name, value, "a fraction from 0 to 1", lambda share: 0 <= share <= 1)
 
 
 def _amount(name: str, value: Any) -> float:
@@ -119,7 +119,7 @@ def _layers(name: str, value: Any) -> tuple[int, ...]:
     parts = str(value).replace("|", "+").split("+")
     if not all(part.strip().isdecimal() for part in parts):
         raise InputError(
-            f"{name} are the layers of each stage joined by +, such as 9+10+10+9, not {value!r}", field="fix"
+            f"invalid {name} {value!r}: expected the layers of each stage joined by +, such as 9+10+10+9", field="fix"
         )
     return tuple(int(part) for part in parts)
 
@@ -139,21 +139,23 @@ CHOICES: tuple[PlanChoice, ...] = (
     PlanChoice(
         field="expert_tensor", names=("etp", "expert-tensor"), title="expert tensor parallel degree", read=_count
     ),
-    PlanChoice(field="chunks", names=("vp", "chunks", "vpp"), title="chunks a rank", read=_count),
+    PlanChoice(field="chunks", names=("vp", "chunks", "vpp"), title="chunks per rank", read=_count),
     PlanChoice(
         field="microbatch_size", names=("micro", "mbs", "microbatch-size"), title="microbatch size", read=_count
     ),
     PlanChoice(
         field="schedule", names=("schedule",), title="schedule", read=lambda _, value: strategy(str(value)).name
     ),
-    PlanChoice(field="group_size", names=("group", "group-size"), title="microbatches of a group", read=_count),
-    PlanChoice(field="in_flight", names=("in-flight",), title="activations that a schedule is made for", read=_amount),
+    PlanChoice(field="group_size", names=("group", "group-size"), title="microbatches per group", read=_count),
+    PlanChoice(
+        field="in_flight", names=("in-flight",), title="activation limit that a schedule is built for", read=_amount
+    ),
     PlanChoice(field="layers", names=("layers", "layout"), title="layers of each stage", read=_layers),
-    PlanChoice(field="recompute", names=("recompute",), title="modules computed again", read=_modules),
-    PlanChoice(field="offload", names=("offload",), title="share of activations moved to the host", read=_share),
-    PlanChoice(field="zero", names=("zero",), title="what data parallel ranks shard", read=_zero),
+    PlanChoice(field="recompute", names=("recompute",), title="recomputed modules", read=_modules),
+    PlanChoice(field="offload", names=("offload",), title="fraction of activations offloaded to the host", read=_share),
+    PlanChoice(field="zero", names=("zero",), title="ZeRO stage: what data-parallel ranks shard", read=_zero),
     PlanChoice(field="sequence_parallel", names=("sp", "sequence-parallel"), title="sequence parallelism", read=_flag),
-    PlanChoice(field="precision", names=("precision",), title="format of matrix products", read=_precision),
+    PlanChoice(field="precision", names=("precision",), title="number format of matrix products", read=_precision),
     PlanChoice(
         field="software",
         names=("software",),
@@ -161,10 +163,10 @@ CHOICES: tuple[PlanChoice, ...] = (
         read=lambda _, value: software(str(value)).name,
     ),
     PlanChoice(
-        field="trainer", names=("trainer",), title="trainer that is to run it", read=lambda _, value: str(value).lower()
+        field="trainer", names=("trainer",), title="trainer to run it with", read=lambda _, value: str(value).lower()
     ),
 )
-"""Everything that ``--fix`` takes."""
+"""Every name that ``--fix`` accepts."""
 
 _BY_NAME = {name: choice for choice in CHOICES for name in (choice.field, *choice.names)}
 _BY_FIELD = {choice.field: choice for choice in CHOICES}
@@ -176,7 +178,7 @@ def short_name(field: str) -> str:
 
 
 def written(field: str, value: Any) -> str:
-    """A value as ``--fix`` takes it."""
+    """Return a value as ``--fix`` accepts it."""
     if field == "recompute":
         return "+".join(value) or "none"
     if field == "layers":
@@ -185,26 +187,25 @@ def written(field: str, value: Any) -> str:
 
 
 def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, PlanTrainer] = NO_TRAINERS) -> dict[str, tuple[Any, ...]]:
-    """Return what is fixed, by field.
+    """Return the allowed values of the fixed fields.
 
     Parameters
     ----------
     fix
-        By any name of a choice: a value, or several to choose from, as a list or joined by commas: ``{"tp": "4,8"}``.
+        By any name of a choice, a value, or several alternatives as a list or joined by commas: ``{"tp": "4,8"}``.
     trainers
-        By name, the trainers that a plan can be for; one that is fixed stands for its software. Their layouts are
-        read, too.
+        Trainers that a plan can be for, by name; a fixed trainer implies its software. Their layout texts are read, too.
 
     Raises
     ------
     UnknownNameError
-        For a name that is no choice, or a value that names nothing known; says the nearest.
+        If a name is not a choice, or a value is unknown; names the nearest one.
     InputError
-        For a value that cannot be, or two names of one choice.
+        If a value is invalid, or two names of one choice are given.
     """
     fixed: dict[str, tuple[Any, ...]] = {}
-    for key, given in fix.items():
-        name = str(key)  # a name that is none is one that nobody knows
+    for key, raw in fix.items():
+        name = str(key)  # keys of other types become unknown names
         choice = _BY_NAME.get(name.lower().replace("_", "-")) or _BY_NAME.get(name.lower())
         if choice is None:
             raise UnknownNameError(
@@ -212,12 +213,12 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, PlanTrainer] = NO_
             )
         if choice.field in fixed:
             raise InputError(f"{choice.names[0]} is fixed twice", field="fix")
-        values: Iterable[Any] = given.split(",") if isinstance(given, str) else given
+        values: Iterable[Any] = raw.split(",") if isinstance(raw, str) else raw
         if not isinstance(values, (list, tuple)):
-            values = (given,)
+            values = (raw,)
         read = tuple(dict.fromkeys(_read(choice, _stripped(value), trainers) for value in values))
         if not read:
-            raise InputError(f"{choice.names[0]} is fixed to no value at all", field="fix")
+            raise InputError(f"{choice.names[0]} is fixed to an empty list: expected at least one value", field="fix")
         fixed[choice.field] = read
     for trainer in fixed.get("trainer", ()):
         if trainer not in trainers:
@@ -240,35 +241,35 @@ def _stripped(value: Any) -> Any:
 
 
 RESERVE_BYTES = 4.5 * GIBIBYTE
-"""What a limit by default leaves of a GPU's memory: the allocator reserves 3.1 GiB more than is allocated (median of 43 runs
-of SimuMax's B200 release), and the context and NCCL's buffers take about 1.4 GiB."""
+"""Bytes of a GPU's memory that the default limit leaves free: the allocator reserves 3.1 GiB more than is allocated (median
+of 43 runs of SimuMax's B200 release), and the CUDA context and NCCL's buffers take about 1.4 GiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanRequest:
-    """A model to train on all GPUs of a cluster.
+    """Model to train on all GPUs of a cluster, with a batch and fixed choices.
 
     Attributes
     ----------
     model, cluster
-        What, and on what.
+        Model and cluster.
     global_batch, sequence
-        Sequences in a step, and tokens in a sequence.
+        Sequences per step, and tokens per sequence.
     memory_limit
-        Of a GPU; bytes that the framework may allocate.
+        Bytes that the framework may allocate per GPU.
     fixed
-        By field, the values that it may have.
+        Allowed values by field.
     trainers
-        By name, the trainers that may be fixed.
+        Trainers that may be fixed, by name.
     calibration
-        Factors of the user's machine; None: analytic times as they are.
+        Correction factors of the user's machine; None: analytic times.
 
     Raises
     ------
     ShapeError
-        For less than one GPU, sequence in a batch or token in a sequence.
+        If there is less than one GPU, one sequence per batch or one token per sequence.
     InputError
-        For a memory limit that is not more than 0.
+        If the memory limit is not positive.
     """
 
     model: ModelShape
@@ -283,19 +284,19 @@ class PlanRequest:
     def __post_init__(self) -> None:
         for name in ("global_batch", "sequence"):
             if getattr(self, name) < 1:
-                raise ShapeError(f"{name} must be at least 1, not {getattr(self, name)}", field=name)
+                raise ShapeError(f"{name} must be at least 1, got {getattr(self, name)}", field=name)
         if self.gpus < 1:
             raise ShapeError(
-                f"a plan needs GPUs: {self.cluster.nodes} nodes with {self.cluster.per_node} each have none",
+                f"the cluster has no GPUs ({self.cluster.nodes} nodes x {self.cluster.per_node})",
                 field="cluster",
             )
         if not self.memory_limit > 0:
             raise InputError(
-                f"a memory limit must be more than 0, not {self.memory_limit:g} bytes", field="memory_limit"
+                f"invalid memory limit of {self.memory_limit:g} bytes: expected more than 0", field="memory_limit"
             )
 
     def estimate(self, configuration: Configuration, schedule: Schedule | None = None) -> Estimate:
-        """Return the estimate of a configuration, without an error bar; see :func:`pipeplan.planner.estimate`."""
+        """Return the estimate of a configuration without an error bar; see :func:`pipeplan.planner.estimate`."""
         return estimate(
             self.model,
             self.cluster,
@@ -312,46 +313,46 @@ class PlanRequest:
 
 
 def part_of(cluster: Cluster, nodes: int, per_node: int) -> Cluster:
-    """Return so many nodes of a cluster with so many GPUs each."""
+    """Return a part of a cluster: a number of nodes with a number of GPUs each."""
     if (nodes, per_node) == (cluster.nodes, cluster.per_node):
         return cluster
     return replace(cluster, nodes=nodes, per_node=per_node, domain=min(cluster.joined, per_node * nodes))
 
 
 def default_limit(cluster: Cluster) -> float:
-    """Return the default memory limit: a GPU's memory less :data:`RESERVE_BYTES`; bytes."""
+    """Return the default memory limit in bytes: a GPU's memory minus :data:`RESERVE_BYTES`."""
     return max(cluster.gpu.memory_bytes - RESERVE_BYTES, cluster.gpu.memory_bytes / 2)
 
 
 Value = Callable[[PlanRequest, float], float]
-"""Of a request (which says the GPUs) and seconds of a step; it grows with the seconds."""
+"""Objective as a function of a request (for its number of GPUs) and the seconds of a step; it increases with the seconds."""
 
 TIE = 1e-6
-"""Weight of the step's time beside the number of GPUs: it decides among equal numbers only."""
+"""Weight of the step time relative to the number of GPUs: it only decides between equal numbers."""
 
 LATE = 1e6
-"""Factor on a step that misses the deadline: more than any number of GPUs."""
+"""Factor on a step that misses the deadline: larger than any number of GPUs."""
 
 
 def value_of(objective: Objective, deadline: float | None) -> Value:
-    """Return the function that an objective minimises.
+    """Return the function that an objective minimizes.
 
-    ``step-time`` and ``tokens`` a second are the same order where the batch is given: seconds of a step. ``cost`` is seconds
-    of a step times GPUs, whatever a GPU's hour costs. ``gpus`` is the number of GPUs where the step meets the deadline, the
-    quicker of equal ones first.
+    For a given batch, ``step-time`` and ``tokens`` per second have the same order: seconds of a step. ``cost`` is seconds of
+    a step times GPUs, which does not depend on the price per GPU hour. ``gpus`` is the smallest number of GPUs that meets
+    the deadline; ties are decided by the step time.
 
     Raises
     ------
     InputError
-        For ``gpus`` without a deadline, a deadline without ``gpus``, or one that is not more than 0.
+        If ``gpus`` has no deadline, another objective has one, or the deadline is not positive.
     """
     if (objective == "gpus") != (deadline is not None):
-        rule = "the objective gpus needs a deadline: seconds that a step may take; for N tokens in T seconds that is "
-        raise InputError(f"{rule}T x batch x sequence / N; no other objective takes one", field="deadline")
+        rule = "the objective gpus, and no other, needs a deadline: the maximum seconds per step"
+        raise InputError(f"{rule} (T x batch x sequence / N to train on N tokens in T seconds)", field="deadline")
     if objective == "gpus":
         assert deadline is not None
         if not deadline > 0:
-            raise InputError(f"a deadline must be more than 0 seconds, not {deadline:g}", field="deadline")
+            raise InputError(f"invalid deadline {deadline:g}: expected seconds above 0", field="deadline")
         return lambda request, seconds: (
             request.gpus * (1 + TIE * seconds / deadline) if seconds <= deadline else LATE * seconds / deadline
         )
@@ -361,9 +362,9 @@ def value_of(objective: Objective, deadline: float | None) -> Value:
 
 
 def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
-    """The cluster, or all parts of it that an objective compares: the smallest first.
+    """Return the cluster, or all parts of it that an objective compares, the smallest first.
 
-    Those are a node's GPUs halved as often as they can be, and 1, 2, 3, 4, 6, 8, 12 ... nodes up to all.
+    The parts are 1/2, 1/4, ... of a node, and 1, 2, 3, 4, 6, 8, 12 ... nodes up to the whole cluster.
     """
     if objective in {"step-time", "tokens"} or cluster.gpus < 1:
         return [cluster]
@@ -378,24 +379,24 @@ def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
 
 
 def with_cluster(request: PlanRequest, cluster: Cluster) -> PlanRequest:
-    """Return the same request for a part of the cluster."""
+    """Return the same request for another cluster."""
     return replace(request, cluster=cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProgress:
-    """How far a plan is.
+    """Progress of a planning run.
 
     Attributes
     ----------
     phase
-        What it does, in a word or two.
+        Name of the current phase.
     share
-        Of its budget in seconds that is spent, 0 to 1.
+        Fraction of the time budget spent, 0 to 1.
     estimated
-        Configurations so far.
+        Number of configurations estimated so far.
     best
-        The best that fits so far.
+        Best estimate so far that fits.
     """
 
     phase: str
@@ -405,4 +406,4 @@ class PlanProgress:
 
 
 PlanListener = Callable[[PlanProgress], None]
-"""Receives how far a plan is; may raise KeyboardInterrupt, upon which the plan answers with what it has."""
+"""Function that receives progress; it may raise KeyboardInterrupt to end the planning with what was found so far."""

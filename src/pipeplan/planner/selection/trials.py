@@ -1,4 +1,4 @@
-"""Estimates as tasks that any process can do, and the rounds in which they are made."""
+"""Estimates as independent tasks for any process, and the rounds in which they run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pipeplan.workload import ModelShape
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """Factors of one's own machine, some kinds of work times another factor.
+    """Correction factors of a machine, with some kinds of work scaled.
 
     Attributes
     ----------
     kinds, by
-        Which, and by how much their time grows.
+        Kinds of work, and the factor on their time.
     calibration
-        The machine's own factors; None: 1.
+        Correction factors of the machine; None: 1.
     """
 
     kinds: tuple[str, ...]
@@ -43,22 +43,22 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedInput:
-    """A changed input of an estimate.
+    """Changed input of an estimate.
 
     Attributes
     ----------
     input
-        In words.
+        Name of the input.
     factor
-        On it.
+        Factor on the input.
     bandwidth_inside, bandwidth_between
-        Factors on the bandwidth of the links.
+        Whether the factor applies to the bandwidth of links inside or between nodes.
     kinds
-        Kinds of work (of a calibration) that the input is about.
+        Kinds of work (of a calibration) that the factor applies to.
     cost
-        Whether the input is the time of these kinds; else it is their speed.
+        Whether the input is the time of these kinds; otherwise it is their speed.
     op_gap
-        Seconds that each op loses besides; None: as assumed.
+        Overhead between ops in seconds; None: unchanged.
     """
 
     input: str
@@ -70,7 +70,7 @@ class ChangedInput:
     op_gap: float | None = None
 
     def on_cluster(self, cluster: Cluster) -> Cluster:
-        """The cluster with it."""
+        """Return the cluster with the change."""
         inside, between = cluster.inside, cluster.between
         if self.bandwidth_inside:
             inside = replace(
@@ -83,13 +83,13 @@ class ChangedInput:
         return replace(cluster, inside=inside, between=between)
 
     def on_factors(self, calibration: TimeFactors | None) -> TimeFactors | None:
-        """The machine's factors with it."""
+        """Return the correction factors with the change."""
         if not self.kinds:
             return calibration
         return Scaled(self.kinds, self.factor if self.cost else 1.0 / self.factor, calibration)
 
     def on_configuration(self, configuration: Configuration) -> Configuration:
-        """The configuration with it."""
+        """Return the configuration with the change."""
         return configuration if self.op_gap is None else replace(configuration, op_gap=self.op_gap)
 
 
@@ -99,16 +99,16 @@ def _times(bandwidth: float | None, factor: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LayoutTask:
-    """A finalist is to be laid out.
+    """Layout search for a finalist.
 
     Attributes
     ----------
     memory_limit
-        Of a GPU; bytes.
+        Memory limit per GPU in bytes.
     seconds
-        To search.
+        Time budget.
     by_stage
-        Whether stages may compute different modules again.
+        Whether stages may recompute different modules.
     """
 
     memory_limit: float
@@ -118,16 +118,16 @@ class LayoutTask:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A configuration to estimate.
+    """Configuration to estimate.
 
     Attributes
     ----------
     configuration, nodes, per_node
-        On so much of the cluster.
+        Configuration, and the part of the cluster that it runs on.
     change
-        An input that is not as assumed; None: all are.
+        Changed input; None: all inputs as given.
     layout
-        How its layers are to be laid out; None: as the configuration says.
+        Layout search to run; None: the configuration's own layout.
     """
 
     configuration: Configuration
@@ -138,18 +138,18 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """Return the key of its answer in a store."""
+        """Key of the answer in a store."""
         text = f"{self.per_node}x{self.nodes} {self.configuration} {self.change} {self.layout}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property
     def task(self) -> SweepTask[Trial]:
-        """Return it as a task of a sweep."""
+        """The trial as a task of a sweep."""
         return SweepTask(self.key, self)
 
 
 def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: TimeFactors | None) -> Estimate:
-    """The estimate of a trial."""
+    """Return the estimate of a trial."""
     part = part_of(cluster, trial.nodes, trial.per_node)
     configuration = trial.configuration
     if trial.change is not None:
@@ -164,22 +164,22 @@ def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: Tim
         memory_limit=inf if trial.layout is None else trial.layout.memory_limit,
         calibration=calibration,
     )
-    found = request.estimate(configuration)
+    estimate = request.estimate(configuration)
     if trial.layout is None:
-        return found
-    return laid_out(request, found, seconds=trial.layout.seconds, by_stage=trial.layout.by_stage)
+        return estimate
+    return laid_out(request, estimate, seconds=trial.layout.seconds, by_stage=trial.layout.by_stage)
 
 
 def identity(model: ModelShape, cluster: Cluster, calibration: TimeFactors | None) -> Mapping[str, Any]:
-    """Return what the answers of trials depend on beside the trials."""
+    """Return what the answers of trials depend on besides the trials themselves."""
     return {"what": "plan", "model": str(model), "cluster": str(cluster), "calibration": str(calibration)}
 
 
 class Rounds:
-    """An iterator of a sweep's tasks that pauses at the end of each round.
+    """Iterator over a sweep's tasks that pauses at the end of each round.
 
-    A sweep asks again whenever something has finished, so the pause is a stop: where tasks of the round are under way,
-    there is nothing more to draw for now.
+    A sweep asks for more tasks whenever one finishes. While tasks of the round are in progress, the iterator stops; the next
+    round begins when all of them are done.
     """
 
     def __init__(self, rounds: Iterator[list[Trial]]) -> None:
@@ -196,7 +196,7 @@ class Rounds:
         return self
 
     def __next__(self) -> SweepTask[Trial]:
-        """The next task of this round, or of the next one."""
+        """Return the next task of this round, or the first of the next one."""
         while not self._queue:
             if self._under_way:
                 raise StopIteration
