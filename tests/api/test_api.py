@@ -125,7 +125,7 @@ def test_lists_are_padded_where_asked_with_a_warning():
         ({"rank": 4}, UnknownNameError, "did you mean 'ranks'"),
         ({"ranks": 0}, ShapeError, "ranks must be at least 1"),
         ({"chunks": 0}, ShapeError, "chunks must be at least 1"),
-        ({"chunks": 2}, ShapeError, "1f1b has 1 chunk"),
+        ({"chunks": 2}, ShapeError, "1f1b needs 1 chunk"),
         ({"ranks": 2, "stages": 3}, ShapeError, "3 stages are not 2 ranks x 1 chunk"),
         ({"ranks": 10**9}, ShapeError, "ranks must be at most 65,536, not 1,000,000,000"),
         ({"forward_times": 0}, CostError, "forward time must be more than 0"),
@@ -149,9 +149,9 @@ def test_settings_that_cannot_be(settings, error, message):
     ("name", "settings", "message"),
     [
         ("dualpipe", {"ranks": 3}, "even number of ranks, not 3"),
-        ("zb-auto", {"chunks": 2}, "zb-auto has 1 chunk"),
-        ("zb-auto", {"slices": 2}, "zb-auto does not cut sequences"),
-        ("1f1b", {"slices": 2}, "does not cut sequences"),
+        ("zb-auto", {"chunks": 2}, "zb-auto needs 1 chunk"),
+        ("zb-auto", {"slices": 2}, "zb-auto does not support sequence slices"),
+        ("1f1b", {"slices": 2}, "does not support sequence slices"),
         ("seq1f1b", {"slices": 0}, "slices must be at least 1, not 0"),
     ],
 )
@@ -356,7 +356,7 @@ def test_a_strategy_that_is_added_is_found_by_its_name(monkeypatch):
 
 @pytest.mark.parametrize("strategy", [3, None, "1f1b", STRATEGIES["1f1b"].build])
 def test_strategies_hold_nothing_but_strategies(strategy):
-    with pytest.raises(InputError, match="STRATEGIES holds strategies by name, not 'y': "):
+    with pytest.raises(InputError, match="STRATEGIES maps names to strategies, not 'y': "):
         STRATEGIES["y"] = strategy
     assert "y" not in STRATEGIES
 

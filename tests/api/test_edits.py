@@ -121,7 +121,7 @@ def _assert_stopped(edit: Edit) -> None:
     [
         ("3F0 3B0", "3B0 3F0", "order", "waits for 3F0, which does not come before it", [(3, 0)]),
         ("3F0 3B0", "3F0", "incomplete", "3B0 is missing", []),
-        ("3F0 3B0", "3F0 3B0 3B0", "duplicate", "occurs a second time", [(3, 2)]),
+        ("3F0 3B0", "3F0 3B0 3B0", "duplicate", "occurs twice", [(3, 2)]),
         ("3F0 3B0", "3F0 3B0 2F9", "range", "there is no microbatch 9; the last one is microbatch 5", [(3, 2)]),
         ("3F0 3B0", "3F0 3B0 9F0", "range", "there is no stage 9", [(3, 2)]),
         ("3F0 3B0", "3F0 3X0", "notation", "'3X0' is not an op", [(3, 1)]),

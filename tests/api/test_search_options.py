@@ -210,7 +210,7 @@ def test_sequences_that_are_cut():
     assert found.search is not None
     assert found.search.best_published is not None
     assert found.search.value <= found.search.best_published.value
-    with pytest.raises(ShapeError, match="gpipe does not cut sequences"):
+    with pytest.raises(ShapeError, match="gpipe does not support sequence slices"):
         pipeplan.search(ranks=2, microbatches=2, slices=2, start="gpipe", evaluations=10)
 
 

@@ -27,7 +27,7 @@ def test_a_limit_that_is_asked_for_is_an_error():
     (problem,) = report.problems
     assert (problem.rule, problem.where) == ("buffers", "rank 1, op 2 (1RECV_F2)")
     assert "3 received messages wait" in problem.message
-    assert "1 are enough when nothing is received early, and 2 are allowed" in problem.message
+    assert "late receives need 1, and 2 are allowed" in problem.message
     assert check(parse_schedule(GREEDY), buffers=3).valid
 
 

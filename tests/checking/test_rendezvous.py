@@ -25,8 +25,8 @@ def test_and_an_error_with_blocking_ones_the_cycle_spelled_out():
     (problem,) = report.problems
     assert (problem.rule, problem.where) == ("rendezvous", "rank 0, op 3 (0SEND_F1)")
     assert problem.message.endswith(
-        "rank 0 sends at 0SEND_F1 and blocks until rank 1 comes to 1RECV_F1, which stands behind 1SEND_B0; "
-        "rank 1 sends at 1SEND_B0 and blocks until rank 0 comes to 0RECV_B0, which stands behind 0SEND_F1"
+        "rank 0 sends at 0SEND_F1 and blocks until rank 1 reaches 1RECV_F1, which comes after 1SEND_B0; "
+        "rank 1 sends at 1SEND_B0 and blocks until rank 0 reaches 0RECV_B0, which comes after 0SEND_F1"
     )
     with pytest.raises(DeadlockError, match=">0SEND_F1<"):
         report.require_valid()

@@ -39,7 +39,7 @@ def test_what_is_wrong_and_where(text: str, rule: str, where: str):
 def test_only_one_of_two_stages_is_reduced():
     (problem,) = check(parse_schedule("0F0 1F0 1B0 1REDUCE_GRAD 0B0")).problems
     assert str(problem) == (
-        "reduce-grad: rank 0: 0REDUCE_GRAD is missing: every replica would go on with gradients of its own and drift apart"
+        "reduce-grad: rank 0: 0REDUCE_GRAD is missing: replicas would train with different gradients and diverge"
     )
 
 

@@ -34,7 +34,7 @@ def test_backwards_are_split_merged_and_retimed(run):
     ("line", "message"),
     [
         ("export plan.csv --to torch-csv --split-backward --merge-backward", "undo each other"),
-        ("convert plan.csv a.csv --retime", "no weight gradients apart to move"),
+        ("convert plan.csv a.csv --retime", "no weight backwards (W) to retime"),
         ("convert run.json a.csv --split-backward", "run.json holds a timeline: only the ops of a schedule"),
         ("convert plan.csv a.costs.json", "would hold the costs of one schedule, and this is a schedule"),
         ("export plan.csv --to torch-csw", "unknown format 'torch-csw'; did you mean 'torch-csv'?"),

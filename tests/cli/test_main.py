@@ -219,7 +219,7 @@ BAD_INPUT = [
     ("simulate -p 99999999999", "at most 65,536"),
     ("simulate -p 99999999999999999999", "ranks must be at most 65,536, not about 10^20"),
     ("simulate dualpipe -p 3", "even number of ranks, not 3"),
-    ("simulate interleaved-1f1b -g 9", "groups"),
+    ("simulate interleaved-1f1b -g 9", "group size"),
     ("simulate zbw", "did you mean 'zbv'"),
     ("simulate --rankz 3", "Did you mean --ranks"),
     ("simulate --communication fast", "fast"),
@@ -297,7 +297,7 @@ def test_an_input_is_not_overwritten(run):
 def test_infeasible_is_an_answer(run):
     code, out, err = run("simulate zbv-heuristic --memory-limit 2act")
     assert (code, out) == (1, "")
-    assert "room for 2 activations and needs at least 4" in err
+    assert "room for 2 activations but needs at least 4" in err
 
 
 def test_debug_shows_the_traceback(run):

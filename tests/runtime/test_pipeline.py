@@ -119,7 +119,7 @@ CONSTRUCTION = {
     "unlike": "ranks 0 and 1 were given different schedules",
     "microbatches missing": "1f1b needs its microbatches",
     "microbatches unlike": "1f1b has 4 microbatches, not 8",
-    "bidirectional": "cannot run dualpipe: it holds each stage once",
+    "bidirectional": "cannot run dualpipe: it supports one rank per stage",
     "slices": "cannot run seq1f1b",
     "no offload": "offload: rank 0: 0OFFLOAD0 is missing",
     "unknown": "unknown schedule '1f1c'; did you mean '1f1b'?",

@@ -49,7 +49,7 @@ def test_keeps_its_promises(ranks, microbatches):
 
 @pytest.mark.parametrize(
     ("ranks", "microbatches", "rule"),
-    [(3, 6, "an even number of ranks, not 3"), (4, 5, "must be even, not 5")],
+    [(3, 6, "an even number of ranks, not 3"), (4, 5, "even number of microbatches, half for each direction, not 5")],
 )
 def test_refused_shapes(ranks, microbatches, rule):
     with pytest.raises(ShapeError, match=rule):

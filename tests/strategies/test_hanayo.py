@@ -99,13 +99,13 @@ def test_one_wave_is_zbv_with_full_backwards(ranks: int):
 
 
 def test_one_chunk_makes_no_wave():
-    with pytest.raises(ShapeError, match="two chunks a rank for each wave, not 3 in all"):
+    with pytest.raises(ShapeError, match="even number of chunks per rank, two per wave, not 3"):
         hanayo(hanayo.shape(4, 4, 3))
 
 
 @pytest.mark.parametrize(("microbatches", "group_size", "least"), [(9, 3, 4), (9, 10, 4), (2, 1, 2)])
 def test_a_group_size_out_of_range_is_refused(microbatches: int, group_size: int, least: int):
     with pytest.raises(
-        ShapeError, match=f"takes groups of {least} to {microbatches} microbatches here, not {group_size}"
+        ShapeError, match=f"needs a group size of {least} to {microbatches} for this shape, not {group_size}"
     ):
         hanayo(hanayo.shape(4, microbatches, 2, group_size=group_size))

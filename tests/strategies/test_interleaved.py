@@ -93,12 +93,12 @@ def test_megatrons_groups_are_the_ranks() -> None:
 @ALL
 @pytest.mark.parametrize("group", [3, 9])
 def test_groups_are_from_the_ranks_to_the_microbatches(strategy: Strategy, group: int) -> None:
-    with pytest.raises(ShapeError, match=f"groups of 4 to 8 microbatches here, not {group}"):
+    with pytest.raises(ShapeError, match=f"group size of 4 to 8 for this shape, not {group}"):
         strategy(strategy.shape(4, 8, group_size=group))
 
 
 def test_a_deadlock_is_refused_with_its_rule_and_a_group_that_runs() -> None:
-    message = "groups of 5 leave a last group of 2, and the two sizes must sum to at least 8 with 5 ranks; groups of 6"
+    message = "groups of 5 leave a last group of 2, and the two sizes must sum to at least 8 with 5 ranks; group size 6"
     with pytest.raises(ShapeError, match=message):
         interleaved_1f1b(interleaved_1f1b.shape(5, 12, group_size=5))
 

@@ -54,7 +54,7 @@ def test_overlap_warm_up_takes_all_microbatches_where_they_are_few() -> None:
 
 
 def test_chunks_are_refused() -> None:
-    with pytest.raises(ShapeError, match="1f1b has 1 chunk"):
+    with pytest.raises(ShapeError, match="1f1b needs 1 chunk"):
         one_f_one_b.shape(4, 8, 2)
 
 

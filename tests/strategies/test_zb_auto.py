@@ -61,12 +61,12 @@ def test_limits_count_what_is_static_when_they_are_in_bytes():
 
 def test_a_rank_without_room_for_one_microbatch_is_named_with_the_least_limit():
     limits = ("2act", "0.5act", "2act")
-    with pytest.raises(InfeasibleError, match=r"rank 1 has room for 0\.5 activations and needs at least 1:"):
+    with pytest.raises(InfeasibleError, match=r"rank 1 has room for 0\.5 activations but needs at least 1:"):
         build(3, 4, Settings(memory_limit=limits))
 
 
 def test_what_is_static_may_leave_no_room_at_all():
-    with pytest.raises(InfeasibleError, match=r"rank 0 has room for 0\.0 B and needs at least 10\.0 B:"):
+    with pytest.raises(InfeasibleError, match=r"rank 0 has room for 0\.0 B but needs at least 10\.0 B:"):
         build(3, 4, Settings(memory_limit=90.0, activation_bytes=10.0, static_bytes=100.0))
 
 
@@ -80,7 +80,7 @@ def test_room_is_kept_for_a_backward_that_adds_memory():
 
 def test_costs_and_limits_must_fit():
     costs = Settings().costs(Placement.linear(3))
-    with pytest.raises(CostError, match="costs for 3 stages do not fit 4"):
+    with pytest.raises(CostError, match="costs have 3 stages, but the schedule has 4"):
         zb_auto(Shape(4, 4), costs)
     with pytest.raises(CostError, match="limit in bytes needs activation bytes"):
         zb_auto(Shape(3, 4), costs, Limits(np.full(3, 1e9), in_activations=False))

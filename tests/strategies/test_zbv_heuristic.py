@@ -73,7 +73,7 @@ def test_more_memory_shortens_it_where_times_are_uneven():
 
 
 def test_a_limit_below_p_activations_is_infeasible_with_the_least_one_named():
-    with pytest.raises(InfeasibleError, match=r"room for 3\.5 activations and needs at least 4: 8 chunk activations"):
+    with pytest.raises(InfeasibleError, match=r"room for 3\.5 activations but needs at least 4: 8 chunk activations"):
         build(4, 8, Settings(memory_limit="3.5act"))
     with pytest.raises(InfeasibleError, match="rank 2 has room for 3 activations"):
         build(4, 8, Settings(memory_limit=("4act", "4act", "3act", "4act")))

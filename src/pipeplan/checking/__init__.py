@@ -1,4 +1,4 @@
-"""Is a schedule right? An oracle that shares nothing with the simulation but the model."""
+"""Validation of schedules, independent of the simulation: the two share only the model."""
 
 from pipeplan.checking.checker import Sends, check
 from pipeplan.checking.finding import Finding, Report, marked_grid

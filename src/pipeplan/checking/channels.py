@@ -1,12 +1,12 @@
-"""Do the messages between ranks reach those for whom they are meant?
+"""Checks that messages between ranks reach the ops that need them.
 
-A channel is one rank's way to another. Its point-to-point messages carry no tag: the k-th receive on a channel gets the
-k-th message sent on it, whatever either side believes it to be. So for every result that goes to another rank there must be
-one send and one receive, and on every channel the order of sends must be the order of receives. Where it is not, nothing
-fails as long as the messages have one shape: the gradients are wrong, silently.
+A channel leads from one rank to another. Point-to-point messages carry no tag: the k-th receive on a channel gets the
+k-th message sent on it, no matter which message it expects. So every result that goes to another rank needs one send
+and one receive, and on every channel the order of sends must be the order of receives. If it is not, and all messages
+have the same shape, nothing fails: the gradients are silently wrong.
 
-PyTorch's own lowering breaks the rule where it defers receives (``defer_pp_recv``), for ZBV, InterleavedZeroBubble and
-DualPipeV, and its own simulation passes them.
+PyTorch's own lowering breaks this rule if it defers receives (``defer_pp_recv``), for ZBV, InterleavedZeroBubble and
+DualPipeV, and its own simulation does not notice.
 """
 
 from __future__ import annotations
@@ -25,23 +25,27 @@ PARTNER = {
     Kind.SEND_B: (Kind.RECV_B, -1),
     Kind.RECV_B: (Kind.SEND_B, +1),
 }
-"""The other end of a message: its kind, and the step to its stage."""
+"""Other end of a message: its kind, and the offset of its stage."""
 
 _MISSING = {
-    Kind.SEND_F: "rank {there} would take the next message of this channel for it, or wait for ever at {other}",
-    Kind.SEND_B: "rank {there} would take the next message of this channel for it, or wait for ever at {other}",
-    Kind.RECV_F: "{stage}F{rest} would run without its input, and {other} would be taken by the channel's next receive",
-    Kind.RECV_B: "the backward would run without its gradient, and {other} would be taken by the channel's next receive",
+    Kind.SEND_F: "rank {there} would take the next message of this channel for it, or wait forever at {other}",
+    Kind.SEND_B: "rank {there} would take the next message of this channel for it, or wait forever at {other}",
+    Kind.RECV_F: "{stage}F{rest} would run without its input, and the channel's next receive would take {other}",
+    Kind.RECV_B: "the backward would run without its gradient, and the channel's next receive would take {other}",
 }
 
 
 def communicates(schedule: Schedule) -> bool:
-    """Whether a schedule says when it sends and receives."""
+    """Return True if the schedule contains sends or receives."""
     return not schedule.kinds.isdisjoint(COMMUNICATION_KINDS)
 
 
 def check_messages(schedule: Schedule) -> Iterator[Finding]:
-    """A send and a receive for every result that goes to another rank, and no others. Needs a right structure."""
+    """Yield results that cross ranks without a send or a receive, and superfluous sends and receives.
+
+    :func:`check_structure` must have found no problem.
+    """
+    # leaves: results that stage s sends on; arrives: the same results, by the stage that receives them.
     onward = _onward(schedule)
     beyond = np.zeros((1, onward.shape[1]), np.bool_)
     leaves, arrives = np.concatenate((onward, beyond)).ravel(), np.concatenate((beyond, onward)).ravel()
@@ -57,7 +61,7 @@ def check_messages(schedule: Schedule) -> Iterator[Finding]:
 
 
 def _onward(schedule: Schedule) -> Bools:
-    """Whether the next stage is on another rank: shape (stages - 1, microbatches * slices)."""
+    """Return a mask of the results that go to another rank, shape (stages - 1, microbatches * slices)."""
     microbatches = np.arange(schedule.microbatches, dtype=np.int32)
     copies = schedule.placement.copy_of(microbatches, schedule.microbatches)
     ranks = schedule.placement.table[copies].T
@@ -91,17 +95,17 @@ def _extra(schedule: Schedule, position: int) -> Finding:
     op = schedule.op(position)
     other = _partner(op)
     if not 0 <= other.stage < schedule.stages:
-        why = f"stage {op.stage} is at the end of the model, where nothing is to be sent or received"
+        why = f"stage {op.stage} is at the end of the model and has no neighbor there"
     else:
-        why = f"stages {op.stage} and {other.stage} are on one rank, which hands the result on by itself"
-    then = "it would wait for ever" if op.kind in RECEIVE_KINDS else "nobody would receive it"
-    return Finding("message", schedule.place(position), f"is one too many: {why}; {then}", position)
+        why = f"stages {op.stage} and {other.stage} are on the same rank and need no message"
+    then = "it would wait forever" if op.kind in RECEIVE_KINDS else "no rank would receive it"
+    return Finding("message", schedule.place(position), f"is superfluous: {why}; {then}", position)
 
 
 def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
-    """On every channel, messages are received in the order in which they are sent: the first that is not, for each.
+    """Yield the first message of each channel that is received out of order.
 
-    Needs :func:`check_messages` to find nothing.
+    :func:`check_messages` must have found no problem.
     """
     receives = schedule.where(*RECEIVE_KINDS)
     sends = needs.arrival[receives]
@@ -122,12 +126,15 @@ def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]
 
 
 def _disorder(schedule: Schedule, receive: int, sent: int, counts: tuple[int, int, int]) -> Finding:
-    """A receive that gets another's message: ``counts`` are its number on the channel, those out of order, and all."""
+    """Describe a receive that gets another message.
+
+    ``counts`` are the receive's number on the channel, and the numbers of messages out of order and in all.
+    """
     number, wrong, messages = counts
     sender, receiver = schedule.rank[sent], schedule.rank[receive]
     message = (
-        f"is receive {number} on the channel from rank {sender} to rank {receiver}, and message {number} there is "
-        f"{schedule.op(sent)}: messages carry no tag, so it would get that one's data, and where the shapes agree nothing "
-        f"fails but the gradients are wrong ({wrong} of {messages} messages on this channel are out of order)"
+        f"is receive {number} on the channel from rank {sender} to rank {receiver}, but message {number} there is "
+        f"{schedule.op(sent)}: messages carry no tag, so it would get that data; if the shapes agree, gradients are "
+        f"silently wrong ({wrong} of {messages} messages on this channel are out of order)"
     )
     return Finding("channel", schedule.place(receive), message, receive)

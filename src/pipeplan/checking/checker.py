@@ -1,4 +1,4 @@
-"""The checker: everything that is wrong with a schedule. Independent of the simulator."""
+"""The checker: all problems of a schedule, found independently of the simulator."""
 
 from __future__ import annotations
 
@@ -34,25 +34,27 @@ def check(
     waits: bool | None = None,
     losses_in_order: bool = False,
 ) -> Report:
-    """Report all problems of a schedule: its structure first, and where that is right, whether it runs on the right data.
+    """Report all problems of a schedule: first of its structure and then, if that is valid, of its order and messages.
 
     Parameters
     ----------
     memory
-        What stages hold and ranks may; None: as much as they like.
+        Memory per stage and limits per rank; None: no limit.
     sends
-        What the runtime's sends do: ``buffered`` ones return at once, ``blocking`` ones wait for their receive. With
-        ``buffered``, a deadlock that only blocking sends run into is a note.
+        ``buffered`` sends return at once, ``blocking`` ones wait for their receive. With ``buffered``, a deadlock that
+        occurs only with blocking sends is a note.
     reduce_grad
-        Whether every stage needs a REDUCE_GRAD; None: where the schedule has any op of a whole stage.
+        True if every stage needs a REDUCE_GRAD; None: only if the schedule has any stage-wide op.
     buffers
-        How many received messages may wait for their ops on a rank. None: a generous number, and more is only a note.
-    waits
-        Whether the runtime requires ops that wait for sends and reduced gradients, or, False, refuses them; None: where the
-        schedule holds some it must hold all, and a schedule with communication without them is a note.
-    losses_in_order
-        Whether the runtime takes the k-th loss for microbatch k, as PyTorch's does. False: a schedule of which that is wrong
+        Maximum number of received messages that wait for their ops on a rank. None: a generous number, and exceeding it
         is a note.
+    waits
+        True if the runtime requires ops that wait for sends and reduced gradients, False if it rejects them. None: a
+        schedule with some of them must have all of them, and a schedule with communication but without them gets a
+        note.
+    losses_in_order
+        True if the runtime takes the k-th loss for microbatch k, as PyTorch's does. False: losses out of order are a
+        note.
     """
     notes: list[Finding] = []
     problems = list(check_structure(schedule))
@@ -74,9 +76,9 @@ def check(
 
 def _check_content(schedule: Schedule, reduce_grad: bool | None, waits: bool | None) -> Iterator[Finding]:
     yield from check_sharding(schedule)
-    yield from check_reduce_grad(schedule, wanted=reduce_grad)
+    yield from check_reduce_grad(schedule, required=reduce_grad)
     lost = list(check_messages(schedule)) if communicates(schedule) else []
-    lost += check_waits(schedule, wanted=waits)
+    lost += check_waits(schedule, required=waits)
     yield from lost
     if not lost:
         yield from _check_run(schedule)

@@ -1,4 +1,4 @@
-"""What a check finds, and the picture that points at it."""
+"""Findings of a check, and the text grid that marks the op at fault."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from pipeplan.model import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a schedule.
+    """One problem of a schedule.
 
     Attributes
     ----------
     rule
-        The rule it breaks, in one word. Of any schedule: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``,
-        ``overlap``, ``order``, ``deadlock``, ``memory``. Of messages: ``message`` (missing or one too many), ``channel``
-        (out of order), ``rendezvous``, ``buffers``, ``wait``. Of whole stages: ``reduce-grad``, ``sharding``. Of a
-        trainer: ``losses``, ``trainer``. Of a simulated timeline: ``times``.
+        The rule that is broken, in one word. For any schedule: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``,
+        ``overlap``, ``offload``, ``order``, ``deadlock``, ``memory``. For messages: ``message`` (missing or
+        superfluous), ``channel`` (out of order), ``rendezvous``, ``buffers``, ``wait``. For stage-wide ops:
+        ``reduce-grad``, ``sharding``. For a trainer: ``losses``, ``trainer``. For a
+        simulated timeline: ``times``.
     where
         The place: rank, number of the op in its row, the op.
     message
-        What is wrong and what would happen at run time.
+        The problem and its consequence at run time.
     position
-        Where the faulty op stands in the schedule's columns; None where no single op is at fault.
+        Position of the op at fault in the schedule's columns; None if no single op is.
     others
-        Where the other ops of a circle of waits stand.
+        Positions of the other ops in a cycle of waits.
     """
 
     rule: str
@@ -41,16 +42,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of a check, in the order in which they were made.
+    """Findings of a check, in the order in which they were made.
 
     Attributes
     ----------
     schedule
-        Which one.
+        The schedule that was checked.
     problems
-        What is wrong with it; none means it is right.
+        Problems of the schedule; empty if it is valid.
     notes
-        What is not wrong by itself, but would be on some runtimes or costs more than it must.
+        Properties that are problems on some runtimes only, or that cost more than necessary.
     """
 
     schedule: Schedule
@@ -59,18 +60,18 @@ class Report:
 
     @property
     def valid(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if there are no problems."""
         return not self.problems
 
     def require_valid(self) -> None:
-        """Do nothing for a schedule that is right.
+        """Raise the first problem as an error, if there is one.
 
         Raises
         ------
         DeadlockError
             If ranks wait for each other.
         InvalidScheduleError
-            If anything else is wrong; the message has the first problem and a grid that marks the op.
+            If there is any other problem; the message has the first problem and a grid that marks the op.
         """
         if self.valid:
             return
@@ -82,7 +83,7 @@ class Report:
 
 
 def marked_grid(schedule: Schedule, position: int, *, width: int = 9, height: int = 7) -> str:
-    """The rows around an op, a cell an op, with that op between ``>`` and ``<``."""
+    """Return the rows around an op as text, one cell per op, with that op between ``>`` and ``<``."""
     rank = int(schedule.rank[position])
     column = position - int(schedule.offsets[rank])
     left = max(column - width // 2, 0)

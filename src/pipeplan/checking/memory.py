@@ -1,8 +1,8 @@
-"""Does every rank stay within its memory limit, and how many received messages wait for their op at once?
+"""Checks of each rank's memory limit, and of the number of received messages that wait for their ops.
 
-A receive takes a buffer when it is posted, and holds it until the op that needs it runs. A schedule that receives early
-keeps ranks from waiting, and pays with buffers; one that receives far too early runs out of memory that no count of
-activations shows.
+A receive allocates a buffer when it is posted, and frees it when the op that needs it runs. A schedule that receives
+early keeps ranks from waiting at the cost of buffers. One that receives far too early runs out of memory that no count
+of activations shows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pipeplan.readable import size_text
 
 
 def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
-    """The first op on each rank at which more is held than its limit allows, walked op by op along the row."""
+    """Yield the first op on each rank at which the memory held exceeds the rank's limit."""
     slack = tolerances.MEMORY * np.maximum(rule.limit, 1.0)
     for rank in range(schedule.ranks):
         row = schedule.row(rank)
@@ -42,17 +42,18 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
             amounts = (float(held[over[0]]), float(held.max()), float(rule.limit[rank]))
             here, peak, limit = (size_text(amount) if rule.unit == "bytes" else f"{amount:.6g}" for amount in amounts)
             unit = "" if rule.unit == "bytes" else f" {rule.unit}"
-            message = f"holds {here}{unit} here and {peak} at its peak; its limit is {limit}"
+            message = f"the rank holds {here}{unit} here and {peak} at its peak; its limit is {limit}"
             yield Finding("memory", schedule.place(position), message, position)
 
 
 def _held(row: Columns, rule: MemoryRule) -> Floats:
+    # Deliberately not model.memory_levels: the oracle must not share an error with what it checks.
     kind = row.kind
     activation, until_weight = rule.activation[row.stage], rule.freed_by_weight[row.stage]
     kept, moved = rule.recompute_keeps[row.stage], rule.offloaded[row.stage]
-    again = kind == Kind.R
+    recomputes = kind == Kind.R
     changes = {
-        Kind.F: np.where(_recomputed(row, again), kept, activation),
+        Kind.F: np.where(_recomputed(row, recomputes), kept, activation),
         Kind.R: activation - kept,
         Kind.OFFLOAD: -moved,
         Kind.RELOAD: moved,
@@ -64,25 +65,25 @@ def _held(row: Columns, rule: MemoryRule) -> Floats:
     return np.cumsum(change)
 
 
-def _recomputed(row: Columns, again: Bools) -> Bools:
-    if not again.any():
-        return again
-    what = list(zip(row.stage.tolist(), row.microbatch.tolist(), row.slice.tolist(), strict=True))
-    recomputed = {key for key, recomputes in zip(what, again.tolist(), strict=True) if recomputes}
-    return np.array([key in recomputed for key in what])
+def _recomputed(row: Columns, recomputes: Bools) -> Bools:
+    if not recomputes.any():
+        return recomputes
+    keys = list(zip(row.stage.tolist(), row.microbatch.tolist(), row.slice.tolist(), strict=True))
+    recomputed = {key for key, is_recompute in zip(keys, recomputes.tolist(), strict=True) if is_recompute}
+    return np.array([key in recomputed for key in keys])
 
 
 SPARE = 2
-"""Buffers a rank that a schedule may use for early receives beyond twice what it needs: one a direction."""
+"""Buffers per rank allowed for early receives beyond twice the number needed: one per direction."""
 
 
 def check_buffers(schedule: Schedule, needs: Dependencies, *, limit: int | None = None) -> Iterator[Finding]:
-    """The first op on each rank at which more messages wait than its limit allows.
+    """Yield the first op on each rank at which more messages wait than its limit allows.
 
     Parameters
     ----------
     limit
-        Messages a rank; None: twice what the same ops need when every receive stands right before its op, and ``SPARE``.
+        Maximum number of messages per rank; None: ``SPARE`` more than twice the number that late receives need.
     """
     waiting = waiting_messages(schedule, needs)
     needed = _fewest(schedule, needs)
@@ -93,14 +94,14 @@ def check_buffers(schedule: Schedule, needs: Dependencies, *, limit: int | None 
         first, stop = schedule.offsets[rank : rank + 2]
         position = int(first + np.flatnonzero(waiting[first:stop] > allowed[rank])[0])
         message = (
-            f"{peaks[rank]} received messages wait for their ops at the peak of this rank, each in a buffer of its own; "
-            f"{needed[rank]} are enough when nothing is received early, and {allowed[rank]} are allowed"
+            f"{peaks[rank]} received messages wait for their ops at the peak of this rank, each in its own buffer; "
+            f"late receives need {needed[rank]}, and {allowed[rank]} are allowed"
         )
         yield Finding("buffers", schedule.place(position), message, position)
 
 
 def waiting_messages(schedule: Schedule, needs: Dependencies) -> Ints:
-    """How many messages each rank has received and not yet used, after each op; shape (ops,)."""
+    """Return the number of messages that each rank has received but not used after each op, shape (ops,)."""
     change = np.zeros(len(schedule), np.int64)
     change[schedule.where(*RECEIVE_KINDS)] = 1
     change[_consumers(schedule, needs)] = -1
@@ -110,23 +111,24 @@ def waiting_messages(schedule: Schedule, needs: Dependencies) -> Ints:
 
 
 def _consumers(schedule: Schedule, needs: Dependencies) -> NDArray[np.intp]:
-    """Positions of the compute ops that use a received message, in order."""
+    """Return the positions of the compute ops that use a received message, in order."""
     compute = schedule.where(*COMPUTE_KINDS)
     arrival = needs.arrival[compute]
     return compute[(arrival >= 0) & among(schedule.columns.kind[arrival], RECEIVE_KINDS)]
 
 
 def _fewest(schedule: Schedule, needs: Dependencies) -> Ints:
-    """The most messages that wait at once on each rank if every receive comes as late as it can, shape (ranks,).
+    """Return the maximum number of waiting messages on each rank if every receive is as late as possible, shape (ranks,).
 
-    That is right before the op that needs the message, or one that needs a later message of the channel: messages are
-    received in the order in which they are sent.
+    The latest place is right before the op that needs the message, or that needs a later message of the channel, because
+    messages are received in the order in which they are sent.
     """
     consumer = _consumers(schedule, needs)
     receive = needs.arrival[consumer]
     channel = schedule.rank[needs.arrival[receive]].astype(np.int64) * schedule.ranks + schedule.rank[consumer]
     order = np.lexsort((receive, channel))[::-1]
-    # Walked from the last channel to the first, each channel's numbers are below all before: the minimum starts anew.
+    # The order goes from the last channel to the first. The numbers of each channel are below all previous ones, so that the
+    # running minimum restarts at every channel.
     first_of_channel = channel[order] * len(schedule)
     due = np.minimum.accumulate(first_of_channel + consumer[order]) - first_of_channel
     taken, free = 2 * (due - schedule.joined[due]), 2 * consumer + 1

@@ -1,4 +1,4 @@
-"""Is everything there, once, and on the right rank? Is what was offloaded brought back?"""
+"""Checks that every op occurs once, on the right rank, and that every offload has its reload."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from pipeplan.model import (
 )
 
 SHOWN = 20
-"""How many places of one problem are listed."""
+"""Maximum number of places listed for one problem."""
 
 
 def check_structure(schedule: Schedule) -> Iterator[Finding]:
-    """Complete, without duplicates, every op on its stage's rank, overlapped pairs well formed, offloads with reloads."""
+    """Yield missing, duplicate and misplaced ops, malformed overlapped pairs, and offloads without reloads."""
     if schedule.keys > 100 * len(schedule) + 1_000_000:
         yield Finding(
             "incomplete",
             "",
             f"{schedule.stages} stages x {schedule.microbatches} microbatches x {schedule.slices} slices need "
-            f"{schedule.keys} forwards, and there are {len(schedule)} ops in all",
+            f"{schedule.keys} forwards, but the schedule has only {len(schedule)} ops",
         )
         return
     yield from _microbatch_given(schedule)
@@ -46,9 +46,9 @@ def check_structure(schedule: Schedule) -> Iterator[Finding]:
 
 
 def present(schedule: Schedule, kind: Kind) -> Bools:
-    """Return whether a kind stands for each (stage, microbatch, slice), by :attr:`Schedule.key`; shape (keys,)."""
-    stands: Bools = positions_of(schedule).table(kind) != MISSING
-    return stands
+    """Return a mask of the (stage, microbatch, slice) that have an op of a kind, by :attr:`Schedule.key`; shape (keys,)."""
+    mask: Bools = positions_of(schedule).table(kind) != MISSING
+    return mask
 
 
 def _microbatch_given(schedule: Schedule) -> Iterator[Finding]:
@@ -57,8 +57,9 @@ def _microbatch_given(schedule: Schedule) -> Iterator[Finding]:
         return
     without = columns.microbatch == NO_MICROBATCH
     stage_wide = among(columns.kind, STAGE_WIDE_KINDS)
+    # Stage-wide ops must have no microbatch, and all others must have one.
     for position in np.flatnonzero(without != stage_wide)[:SHOWN].tolist():
-        yield Finding("microbatch", schedule.place(position), "only ops of a whole stage have no microbatch", position)
+        yield Finding("microbatch", schedule.place(position), "only stage-wide ops have no microbatch", position)
 
 
 def _duplicates(schedule: Schedule) -> Iterator[Finding]:
@@ -72,32 +73,32 @@ def _duplicates(schedule: Schedule) -> Iterator[Finding]:
         repeated = np.flatnonzero(np.bincount(keys[keys >= 0], minlength=schedule.keys) > 1)
         for key in repeated[:SHOWN].tolist():
             first, second = where[keys == key][:2].tolist()
-            message = f"occurs a second time; the first is at {schedule.place(first)}"
+            message = f"occurs twice; the first is at {schedule.place(first)}"
             yield Finding("duplicate", schedule.place(second), message, second)
 
 
 def _absent(schedule: Schedule) -> Iterator[Finding]:
     forward, full, inputs, weights = (present(schedule, kind) for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
     yield from _list_keys(schedule, ~forward, Kind.F, "is missing: its stage never runs forward on this microbatch")
-    yield from _list_keys(schedule, ~(full | inputs | weights), Kind.B, "is missing, and so are I and W in its place")
-    yield from _list_keys(schedule, full & (inputs | weights), Kind.B, "occurs beside I or W: backward would run twice")
+    yield from _list_keys(schedule, ~(full | inputs | weights), Kind.B, "is missing, and so are I and W")
     yield from _list_keys(
-        schedule, inputs & ~weights & ~full, Kind.W, "is missing, though I is there: no weight gradient"
+        schedule, full & (inputs | weights), Kind.B, "occurs besides I or W: backward would run twice"
     )
-    yield from _list_keys(schedule, weights & ~inputs & ~full, Kind.I, "is missing, though W is there")
+    yield from _list_keys(schedule, inputs & ~weights & ~full, Kind.W, "is missing: I is there, but no weight gradient")
+    yield from _list_keys(schedule, weights & ~inputs & ~full, Kind.I, "is missing, but W is there")
 
 
 def _offloads(schedule: Schedule) -> Iterator[Finding]:
-    """What a microbatch leaves on a stage is kept, recomputed, or offloaded and reloaded: one of these."""
+    """Check that a microbatch's activation is either kept, recomputed, or offloaded and reloaded."""
     if schedule.kinds.isdisjoint(HOST_KINDS):
         return
-    gone, back, again = (present(schedule, kind) for kind in (*HOST_KINDS, Kind.R))
-    lost = "is missing: what its OFFLOAD copied to the host never comes back for the backward"
-    yield from _list_keys(schedule, gone & ~back, Kind.RELOAD, lost, rule="offload")
-    nothing = "is missing: its RELOAD would bring back what was never copied to the host"
-    yield from _list_keys(schedule, back & ~gone, Kind.OFFLOAD, nothing, rule="offload")
-    twice = "recomputes what its OFFLOAD and RELOAD bring back: a microbatch does one of the two on a stage"
-    yield from _list_keys(schedule, again & (gone | back), Kind.R, twice, rule="offload")
+    offloaded, reloaded, recomputed = (present(schedule, kind) for kind in (*HOST_KINDS, Kind.R))
+    lost = "is missing: the activation that its OFFLOAD copied to the host is not there for the backward"
+    yield from _list_keys(schedule, offloaded & ~reloaded, Kind.RELOAD, lost, rule="offload")
+    nothing = "is missing: its RELOAD has nothing to copy reloaded from the host"
+    yield from _list_keys(schedule, reloaded & ~offloaded, Kind.OFFLOAD, nothing, rule="offload")
+    twice = "recomputes an activation that is also offloaded: use one of the two for a microbatch on a stage"
+    yield from _list_keys(schedule, recomputed & (offloaded | reloaded), Kind.R, twice, rule="offload")
 
 
 def _list_keys(
@@ -120,7 +121,7 @@ def _wrong_ranks(schedule: Schedule) -> Iterator[Finding]:
         right = schedule.placement.ranks_of(
             np.array([op.stage]), np.array([max(op.microbatch, 0)]), schedule.microbatches
         )
-        message = f"its stage is held by rank {right[0]} for this microbatch"
+        message = f"is on the wrong rank: rank {right[0]} holds its stage for this microbatch"
         yield Finding("rank", schedule.place(position), message, position)
 
 

@@ -56,9 +56,7 @@ Bools = NDArray[np.bool_]
 
 
 MOST_FORWARDS = 20_000_000
-"""Maximum number of forwards in a schedule. That is up to 60 million ops and about 6 GB, more than any training step
-has.
-"""
+"""Maximum number of forwards in a schedule. That is up to 60 million ops and about 6 GB, more than any training step has."""
 
 MOST_RANKS = 2**16
 """Maximum number of pipeline ranks, about a hundred times those of the longest pipelines in use."""
@@ -73,8 +71,10 @@ MOST_COPIES = 64
 def require_size(**counts: int) -> None:
     """Check that counts are at least 1 and that a schedule of this size can be made.
 
-    Parameters ---------- **counts Ranks, stages, chunks, microbatches, slices: the factors of the number of forwards in
-    a schedule or a part of it.
+    Parameters
+    ----------
+    **counts
+        Ranks, stages, chunks, microbatches, slices: the factors of the number of forwards in a schedule or a part of it.
 
     Raises
     ------

@@ -25,6 +25,4 @@ DRAWN = 1e-6
 """Lengths in a picture are sums and products of times and sizes; bars of equal length differ by less than this."""
 
 WHOLE_NUMBER = 1e-6
-"""Absolute tolerance: a float that counts something (a solver's bound, cells) is the nearest integer within this
-distance.
-"""
+"""Absolute tolerance: a float that counts something (a solver's bound, cells) is the nearest integer within this."""

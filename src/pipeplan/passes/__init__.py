@@ -1,4 +1,4 @@
-"""From schedule to schedule."""
+"""Transformations from one schedule to another."""
 
 from pipeplan.passes.activations import insert_offload, insert_recompute, without_offload, without_recompute
 from pipeplan.passes.backward import Rearrangement, merge_backward, retime, split_backward

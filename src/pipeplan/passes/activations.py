@@ -1,12 +1,12 @@
-"""Activations that ranks hold for less time: recomputed before their backward, or offloaded to the host.
+"""Shorter lifetimes of activations: recomputation before the backward, and offloading to the host.
 
-Recomputation (activation checkpointing) forgets what a forward made, and an R makes it again before the backward.
+Recomputation (activation checkpointing) drops saved a forward computed, and an R computes it again before the backward.
 
-An OFFLOAD copies what a forward keeps to the host, and a RELOAD copies it back. Where the two ops stand says what is held:
-an OFFLOAD frees its rank's memory where it stands, and its rank waits there for the end of the copy, which begins right
-behind the forward; a RELOAD takes the memory where it stands, and its copy begins there. So an OFFLOAD stands some ops
-behind its forward and a RELOAD some ops ahead of its backward, as many as it takes to copy: then copies hide behind compute.
-Wan, Qi, Huang, Lin, Li, PipeOffload: Improving Scalability of Pipeline Parallelism with Memory Optimization, ICML 2025.
+An OFFLOAD copies saved a forward keeps to the host, and a RELOAD copies it back. Their places in the row decide saved is
+held. The copy of an OFFLOAD starts right after the forward, and the rank waits for its end at the OFFLOAD, which then
+frees the memory. A RELOAD allocates the memory at its place, and its copy starts there. To hide the copies behind
+computation, place an OFFLOAD some ops after its forward and a RELOAD some ops before its backward. Wan, Qi, Huang, Lin,
+Li, PipeOffload: Improving Scalability of Pipeline Parallelism with Memory Optimization, ICML 2025.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from pipeplan.model import (
 )
 
 Saved = Iterable[int | tuple[int, int]] | None
-"""Stages, or (stage, microbatch) pairs, or both; None: all of them."""
+"""Stages, (stage, microbatch) pairs, or both; None: all stages."""
 
 
-def chosen_backwards(schedule: Schedule, what: Saved, *, verb: str, field: str) -> tuple[NDArray[np.intp], Bools]:
-    """Positions of the backwards (B or I) of what is meant, and whether each is meant by itself, not by its stage.
+def chosen_backwards(schedule: Schedule, selection: Saved, *, verb: str, field: str) -> tuple[NDArray[np.intp], Bools]:
+    """Return the positions of the selected backwards (B or I), and a mask of those selected by a (stage, microbatch) pair.
 
-    Those that are recomputed or offloaded already are left out.
+    Microbatches that are already recomputed or offloaded are left out.
 
     Parameters
     ----------
     verb, field
-        What the pass does with them, and its setting: for the error.
+        Verb for the error message, and the setting that the selection comes from.
 
     Raises
     ------
     ShapeError
-        For a stage or a microbatch that the schedule does not have.
+        If the schedule does not have a selected stage or microbatch.
     """
     backwards = schedule.where(*BACKWARD_KINDS)
-    saved = schedule.key[schedule.where(Kind.R, *HOST_KINDS)]
-    backwards = backwards[~np.isin(schedule.key[backwards], saved)]
-    if what is None:
+    handled = schedule.key[schedule.where(Kind.R, *HOST_KINDS)]
+    backwards = backwards[~np.isin(schedule.key[backwards], handled)]
+    if selection is None:
         return backwards, np.zeros(len(backwards), np.bool_)
-    requested = list(what)
+    requested = list(selection)
     stages = [entry for entry in requested if not isinstance(entry, tuple)]
     pairs = [entry for entry in requested if isinstance(entry, tuple)]
     _require(schedule.stages, "stage", [*stages, *(stage for stage, _ in pairs)], verb, field)
@@ -76,29 +76,30 @@ def _require(count: int, noun: str, numbers: list[int], verb: str, field: str) -
         shown = sorted(set(numbers))
         ending = "es" if noun.endswith("ch") else "s"
         raise ShapeError(
-            f"cannot {verb} {noun}{ending} {shown}: this schedule has {noun}{ending} 0 to {count - 1}", field=field
+            f"cannot {verb} {noun}{ending} {shown}: the schedule has {noun}{ending} 0 to {count - 1}", field=field
         )
 
 
 def insert_recompute(schedule: Schedule, stages: Saved = None) -> Schedule:
-    """The schedule with an R right before the backward (B or I) of every microbatch on some stages, or of single ones.
+    """Return the schedule with an R right before the backward (B or I) of the selected microbatches.
 
-    The R of an overlapped pair stands before the pair. A microbatch that is recomputed or offloaded already stays as it is.
+    For an overlapped pair, the R precedes the pair. Microbatches that are already recomputed or offloaded do not change.
 
     Parameters
     ----------
     stages
-        Stages, or (stage, microbatch) pairs, or both; None: all of them.
+        Stages, (stage, microbatch) pairs, or both; None: all stages.
 
     Raises
     ------
     ShapeError
-        For a stage or a microbatch that the schedule does not have.
+        If the schedule does not have a selected stage or microbatch.
     """
     backwards, _ = chosen_backwards(schedule, stages, verb="recompute", field="recompute")
     columns = schedule.columns
     inserted = ops(Kind.R, columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards])
     before = backwards - schedule.joined[backwards]
+    # Existing ops sort at even numbers, so that 2 * before - 1 is the place right before one of them.
     order = np.argsort(np.concatenate((2 * np.arange(len(schedule)), 2 * before - 1)), kind="stable")
     counts = np.bincount(schedule.rank[backwards], minlength=schedule.ranks)
     offsets = schedule.offsets + np.concatenate(([0], np.cumsum(counts)))
@@ -117,25 +118,26 @@ def insert_offload(
     offload_behind: int | Sequence[int] = 1,
     reload_ahead: int | Sequence[int] = 1,
 ) -> Schedule:
-    """The schedule with an OFFLOAD behind the forward and a RELOAD ahead of the backward (B or I) of microbatches.
+    """Return the schedule with an OFFLOAD after the forward and a RELOAD before the backward (B or I) of microbatches.
 
-    Of whole stages, a microbatch is kept where no op would run between its OFFLOAD and its RELOAD: nothing would be saved.
-    One that is asked for by itself is offloaded in any case, with fewer ops behind its forward and ahead of its backward if
-    need be. What is recomputed or offloaded already stays as it is. An overlapped pair is one op, and is not torn apart.
+    If a stage is selected, its microbatches with no op between OFFLOAD and RELOAD are left out, because that saves no
+    memory. A selected (stage, microbatch) pair is always offloaded, if necessary with fewer ops in between.
+    Microbatches that are already recomputed or offloaded do not change. An overlapped pair counts as one op and is not
+    separated.
 
     Parameters
     ----------
     stages
-        Stages, or (stage, microbatch) pairs, or both; None: all of them.
+        Stages, (stage, microbatch) pairs, or both; None: all stages.
     offload_behind
-        How many ops of the rank run between a forward and its OFFLOAD; one number, or one per stage.
+        Number of ops of the rank between a forward and its OFFLOAD; one number, or one per stage.
     reload_ahead
-        How many run between a RELOAD and its backward, likewise.
+        Number of ops between a RELOAD and its backward; one number, or one per stage.
 
     Raises
     ------
     ShapeError
-        For a stage or a microbatch that the schedule does not have; for counts below 0, or of another number than stages.
+        If the schedule does not have a selected stage or microbatch, or a count is negative or not one per stage.
     """
     backwards, by_itself = chosen_backwards(schedule, stages, verb="offload", field="offload")
     columns = schedule.columns
@@ -147,14 +149,15 @@ def insert_offload(
     behind, ahead = _per_stage(schedule, offload_behind)[stage], _per_stage(schedule, reload_ahead)[stage]
     turn = np.searchsorted(first, np.arange(len(schedule)), side="right") - 1
     done, due = turn[forward_of[schedule.key[backwards]]], turn[backwards]
+    # done and due: turns of the forward and of the backward. At least one turn must lie between OFFLOAD and RELOAD.
     wanted = ((done + behind + 1 < due - ahead) | by_itself) & (forward_of[schedule.key[backwards]] >= 0)
     room = np.maximum(due - done - 2, 0)
     ahead = np.minimum(ahead, room)
     gone, back = done + np.minimum(behind, room - ahead), due - ahead
     backwards, gone, back = backwards[wanted], gone[wanted], back[wanted]
-    whose = columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards]
-    offloads, reloads = (ops(kind, *whose) for kind in HOST_KINDS)
-    # Of reloads at one place, that of the first backward comes first; of offloads, that of the first forward.
+    indices = columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards]
+    offloads, reloads = (ops(kind, *indices) for kind in HOST_KINDS)
+    # Several reloads at one place are in the order of their backwards, several offloads in that of their forwards.
     position = np.concatenate((np.arange(len(schedule)), last[gone], first[back]))
     side = np.repeat([1, 2, 0], [len(schedule), len(backwards), len(backwards)])
     then = np.concatenate((np.zeros(len(schedule), np.int64), forward_of[schedule.key[backwards]], backwards))
@@ -165,12 +168,12 @@ def insert_offload(
 
 
 def without_offload(schedule: Schedule) -> Schedule:
-    """The schedule without its OFFLOADs and RELOADs."""
+    """Return the schedule without its OFFLOADs and RELOADs."""
     return schedule.keep(~among(schedule.columns.kind, HOST_KINDS))
 
 
 def _turns(schedule: Schedule) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and last position of what ranks compute one after the other: single ops, and overlapped pairs."""
+    """Return the first and last position of each turn of a rank: a single compute op, or an overlapped pair."""
     first = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS) & ~schedule.joined)
     pair_goes_on = np.append(schedule.joined[1:], False)
     return first, first + pair_goes_on[first]
@@ -180,7 +183,7 @@ def _per_stage(schedule: Schedule, count: int | Sequence[int]) -> Ints:
     counts = np.full(schedule.stages, count) if isinstance(count, int) else np.array(count)
     if len(counts) != schedule.stages or counts.min(initial=0) < 0:
         raise ShapeError(
-            f"an offload stands so many ops behind its forward, a reload ahead of its backward: one count of at least 0, or "
-            f"one for each of the {schedule.stages} stages, not {count}"
+            f"the number of ops between a forward and its offload, or a reload and its backward, must be at least 0, "
+            f"either one number or one for each of the {schedule.stages} stages, not {count}"
         )
     return counts

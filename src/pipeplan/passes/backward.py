@@ -1,13 +1,13 @@
-"""Backwards as one op (B) or two: I for the inputs, and W for the weights, which may move into bubbles.
+"""Full backwards (B), or split ones: I for the inputs, and W for the weights, which may move into bubbles.
 
-Splitting changes no result and, with W right behind I, no time; it is what lets later passes move W away. Merging is its
-inverse where I and W stand side by side: one B saves a second walk through the autograd graph.
+Splitting changes neither results nor, with W right after I, the time; it allows later passes to move W. Merging is its
+inverse where I and W are adjacent: one B saves a second traversal of the autograd graph.
 
-A W waits for nothing but its own I, and nothing waits for it: it may run whenever its rank would idle. :func:`retime` knows
-no durations: it lets every op (and every overlapped pair) take one step, and moves each W that it can into an idle step
-*before* its place. So no rank holds more at any op than it did, and in steps nothing ends later. Where durations are known,
-:mod:`pipeplan.solver` does better. Filling bubbles with weight gradients: Qi, Wan, Huang, Lin, Zero Bubble Pipeline
-Parallelism, ICLR 2024, section 2.
+A W waits only for its own I, and no op waits for a W, so it may run whenever its rank would idle. :func:`retime` does
+not know durations. It counts one step for every op (and every overlapped pair), and moves each W that it can into an
+idle step *before* its place. So no rank holds more at any op than before, and no op ends in a later step. If durations
+are known, :mod:`pipeplan.solver` finds better orders. Filling bubbles with weight gradients: Qi, Wan, Huang, Lin, Zero
+Bubble Pipeline Parallelism, ICLR 2024, section 2.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from pipeplan.model import (
 
 
 def split_backward(schedule: Schedule) -> Schedule:
-    """The schedule with an I and a W right behind it in place of every B.
+    """Return the schedule with an I directly followed by a W in place of every B.
 
-    Of an overlapped pair with a B, the I stays in the pair and the W stands behind it.
+    In an overlapped pair, the I replaces the B and the W follows the pair.
     """
     full = schedule.columns.kind == Kind.B
     repeated = np.repeat(np.arange(len(schedule)), 1 + full)
@@ -52,7 +52,7 @@ def split_backward(schedule: Schedule) -> Schedule:
 
 
 def merge_backward(schedule: Schedule) -> Schedule:
-    """The schedule with one B in place of every I that has its own W right behind it; the two are one in a pair too."""
+    """Return the schedule with one B in place of every I that is directly followed by its own W, also within pairs."""
     columns, key = schedule.columns, schedule.key
     follows = np.zeros(len(schedule), np.bool_)
     follows[1:] = (columns.kind[:-1] == Kind.I) & (columns.kind[1:] == Kind.W) & (key[:-1] == key[1:])
@@ -64,21 +64,21 @@ def merge_backward(schedule: Schedule) -> Schedule:
 
 
 def _offsets(schedule: Schedule, copies: NDArray[np.bool_] | NDArray[np.signedinteger]) -> NDArray[np.int64]:
-    """The rows' offsets once each op stands as often as ``copies`` says."""
+    """Return the offsets of the rows if each op occurs ``copies`` times."""
     total: NDArray[np.int64] = np.concatenate(([0], np.cumsum(copies, dtype=np.int64)))
     return total[schedule.offsets]
 
 
 def retime(schedule: Schedule) -> Schedule:
-    """The schedule with its Ws as early as idle steps allow; the order of everything else stays.
+    """Return the schedule with its Ws as early as idle steps allow; all other ops keep their order.
 
-    On each rank the Ws keep their order among themselves. Only compute and copies to the host are kept: messages and ops of
-    whole stages belong where the new order wants them, which the passes that insert them know.
+    The Ws of a rank keep their order among themselves. Only compute ops and host copies are kept. Messages and
+    stage-wide ops must be inserted again, because their places depend on the new order.
 
     Raises
     ------
     DeadlockError
-        If ranks wait for each other: then ops have no steps.
+        If ranks wait for each other, so that ops have no steps.
     """
     retimed = schedule.keep(among(schedule.columns.kind, COMPUTE_KINDS))
     while (moved := _filled(retimed)) != retimed:
@@ -87,9 +87,9 @@ def retime(schedule: Schedule) -> Schedule:
 
 
 def _with_copies(retimed: Schedule, schedule: Schedule) -> Schedule:
-    """The retimed ops with the schedule's copies to the host and back, each before the op that it stood before.
+    """Return the retimed ops with the schedule's host copies, each before the op that it preceded.
 
-    Ws do not count there: a copy takes no step, and the Ws that stood before it are no later now.
+    Ws are ignored for this: a copy takes no step, and the Ws that preceded it do not run later than before.
     """
     stays = among(schedule.columns.kind, COMPUTE_KINDS) & (schedule.columns.kind != Kind.W)
     copies = schedule.where(*HOST_KINDS)
@@ -104,7 +104,7 @@ def _with_copies(retimed: Schedule, schedule: Schedule) -> Schedule:
 
 
 def _filled(schedule: Schedule) -> Schedule:
-    """One round: a W that moves lets what stood behind it run earlier, so steps are counted anew."""
+    """Run one round of moves. Ops after a moved W may run earlier, so the next round counts the steps again."""
     needs = dependencies(schedule)
     run = progress(schedule, needs)
     if not run.complete:
@@ -118,7 +118,7 @@ def _filled(schedule: Schedule) -> Schedule:
 
 
 def _moves(schedule: Schedule, needs: Dependencies, run: RowProgress) -> Iterator[tuple[int, int]]:
-    """Each W that can move, and the idle step that it moves to."""
+    """Yield each W that can move, and the idle step that it moves to."""
     steps = run.step.tolist()
     inputs = needs.own_stage.tolist()
     weights = schedule.columns.kind == Kind.W
@@ -136,28 +136,27 @@ def _moves(schedule: Schedule, needs: Dependencies, run: RowProgress) -> Iterato
 
 
 def _idle_steps(steps: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The steps of a row, up to its last op, in which its rank does nothing."""
+    """Return the steps of a row, up to its last op, in which its rank is idle."""
     return np.setdiff1d(np.arange(1, steps.max(initial=0)), steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rearrangement:
-    """The passes that are wanted, applied in this order.
+    """Selected passes over backwards, applied in this order.
 
     Attributes
     ----------
     split_backward
-        Every full backward becomes one for the inputs and, right behind it, one for the weights.
+        Split every full backward into one for the inputs, directly followed by one for the weights.
     retime
-        Weight gradients move into idle steps before them; see :func:`~pipeplan.passes.backward.retime`.
+        Move weight backwards into earlier idle steps; see :func:`~pipeplan.passes.backward.retime`.
     merge_backward
-        A backward for the inputs and the one for the weights right behind it become one full backward.
+        Merge a backward for the inputs with a directly following one for the weights.
 
     Raises
     ------
     InputError
-        For what is neither True nor False; for splitting and merging at once, without anything between them that would
-        tell the two apart.
+        If a value is not a bool, or if splitting and merging are both selected without retiming.
     """
 
     split_backward: bool = False
@@ -167,27 +166,27 @@ class Rearrangement:
     def __post_init__(self) -> None:
         require_flags(split_backward=self.split_backward, retime=self.retime, merge_backward=self.merge_backward)
         if self.split_backward and self.merge_backward and not self.retime:
-            raise InputError("split_backward and merge_backward undo each other: ask for one of them")
+            raise InputError("split_backward and merge_backward undo each other: choose one of them")
 
     def __bool__(self) -> bool:
         return bool(self.split_backward or self.retime or self.merge_backward)
 
     def __call__(self, schedule: Schedule) -> Schedule:
-        """The schedule rearranged.
+        """Return the rearranged schedule.
 
         Raises
         ------
         ShapeError
-            For retiming a schedule whose backwards are all full: it has no weight gradients to move.
+            If there are no weight backwards to retime, because all backwards are full.
         DeadlockError
-            For retiming one whose ranks wait for each other.
+            If the ranks of a schedule to retime wait for each other.
         """
         if self.split_backward:
             schedule = split_backward(schedule)
         if self.retime:
             if not schedule.has(Kind.W):
                 raise ShapeError(
-                    f"{schedule.name or 'this schedule'} has no weight gradients apart to move: split its backwards too"
+                    f"{schedule.name or 'this schedule'} has no weight backwards (W) to retime: split its backwards too"
                 )
             schedule = retime(schedule)
         return merge_backward(schedule) if self.merge_backward else schedule

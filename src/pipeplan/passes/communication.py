@@ -1,15 +1,17 @@
-"""From a compute schedule to one that says when each transfer is sent and received.
+"""Insertion of sends and receives into a schedule of compute ops.
 
-Both forms keep every channel (one rank to another) first-in-first-out, because point-to-point messages carry no tag: the
-k-th receive on a channel gets the k-th message sent on it, whatever either side believes it to be.
+Both modes keep every channel (from one rank to another) first in, first out. Point-to-point messages carry no tag, so
+the k-th receive on a channel gets the k-th message sent on it, no matter which message it expects.
 
 ``early``
-    A receive stands as soon as its message can be there. All ranks follow one total order of events (every op at its step
-    when each op takes one unit of time), in which a transfer's two ends stand together; so no two ranks ever wait for each
-    other, even where sends and receives block until they meet. Each transfer may also stand some steps later.
+    A receive is placed at the earliest step at which its message can arrive. All ranks follow one total order of events
+    (every op at its step if each op takes one unit of time), in which both ends of a transfer are adjacent. So no two
+    ranks ever wait for each other, even if sends and receives block until they meet. Each transfer may also be delayed
+    by some steps.
 ``late``
-    A receive stands right before the op that needs it, or before the receive of a later message of its channel, whichever
-    comes first. Buffers are held shortest. Sends must not block: two ranks may each send before they receive.
+    A receive is placed right before the op that needs it, or before the receive of a later message of its channel,
+    whichever comes first. Buffers are held for the shortest time. Sends must not block, because two ranks may both send
+    before they receive.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ Receives = Literal["early", "late"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Messages:
-    """Every transfer between ranks: the positions of its producer and consumer, and its two ends."""
+    """All transfers between ranks: the positions of their producers and consumers, and their two ends."""
 
     producer: NDArray[np.intp]
     consumer: NDArray[np.intp]
@@ -54,22 +56,22 @@ class _Messages:
 
 
 def insert_communication(schedule: Schedule, *, receives: Receives = "early", delays: Ints | None = None) -> Schedule:
-    """The schedule with a SEND and a RECV for every result that goes to another rank.
+    """Return the schedule with a SEND and a RECV for every result that goes to another rank.
 
-    A schedule that holds communication already loses it first.
+    Existing communication is removed first.
 
     Parameters
     ----------
     receives
-        When a receive stands.
+        Placement of receives.
     delays
-        With early receives: how many steps later each op's result is sent than at its own step, shape (ops,) of the schedule
-        without communication. None is sent later than right before its consumer's step.
+        For early receives: number of steps by which to delay the transfer of each op's result, shape (ops,) of the
+        schedule without communication. No transfer is delayed beyond the step before its consumer.
 
     Raises
     ------
     DeadlockError
-        If ranks wait for each other: then there is no moment at which to send.
+        If ranks wait for each other, so that some results are never sent.
     """
     compute = without_communication(schedule)
     needs = dependencies(compute)
@@ -84,7 +86,7 @@ def insert_communication(schedule: Schedule, *, receives: Receives = "early", de
 
 
 def without_communication(schedule: Schedule) -> Schedule:
-    """The schedule without its SENDs and RECVs, and without the waits for the SENDs."""
+    """Return the schedule without its SENDs and RECVs, and without the waits for SENDs."""
     return schedule.keep(~among(schedule.columns.kind, (*COMMUNICATION_KINDS, *SEND_WAIT_KINDS)))
 
 
@@ -92,26 +94,26 @@ def _steps(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:
     run = progress(schedule, needs)
     if not run.complete:
         stuck = int(np.flatnonzero(run.step == 0)[0])
-        raise DeadlockError(f"{schedule.place(stuck)} never runs, so there is no moment at which to send its result")
+        raise DeadlockError(f"{schedule.place(stuck)} never runs, so its result is never sent")
     return run.step
 
 
 def _messages(schedule: Schedule, needs: Dependencies) -> _Messages:
-    """The transfers; their ends are named as PyTorch does, by the stage at which they stand."""
+    """Return all transfers. Each end has the number of the stage on its own rank, as in PyTorch."""
     consumer = np.flatnonzero(crosses_ranks(schedule, needs.arrival))
     producer = needs.arrival[consumer].astype(np.intp)
     columns = schedule.columns
     forward = columns.kind[producer] == Kind.F
-    what = columns.microbatch[producer], columns.slice[producer]
-    sends = ops(np.where(forward, Kind.SEND_F, Kind.SEND_B), columns.stage[producer], *what)
-    recvs = ops(np.where(forward, Kind.RECV_F, Kind.RECV_B), columns.stage[consumer], *what)
+    indices = columns.microbatch[producer], columns.slice[producer]
+    sends = ops(np.where(forward, Kind.SEND_F, Kind.SEND_B), columns.stage[producer], *indices)
+    recvs = ops(np.where(forward, Kind.RECV_F, Kind.RECV_B), columns.stage[consumer], *indices)
     return _Messages(producer, consumer, sends, recvs)
 
 
 def _early(
     schedule: Schedule, messages: _Messages, step: NDArray[np.int32], sent: NDArray[np.signedinteger]
 ) -> Schedule:
-    """Ops and both ends of each transfer in one total order: a transfer behind all of the step at which it is sent."""
+    """Return ops and both ends of each transfer in one total order, with transfers after all ops of their step."""
     turn = np.empty(len(messages), np.int64)
     turn[np.lexsort((schedule.rank[messages.producer], sent))] = np.arange(1, len(messages) + 1)
     when = np.concatenate((step, sent, sent))
@@ -120,7 +122,7 @@ def _early(
 
 
 def _late(schedule: Schedule, messages: _Messages) -> Schedule:
-    """Sends right behind their producer, receives right before the op at which they are due; pairs stay together."""
+    """Return the schedule with sends right after their producer and receives right before they are due."""
     due = _due(schedule, messages)
     position = np.arange(len(schedule))
     behind = messages.producer + np.append(schedule.joined[1:], False)[messages.producer]
@@ -131,11 +133,12 @@ def _late(schedule: Schedule, messages: _Messages) -> Schedule:
 
 
 def _due(schedule: Schedule, messages: _Messages) -> NDArray[np.intp]:
-    """The op before which each message must be received: its consumer, or that of a later message of its channel."""
+    """Return the op before which each message must be received: its consumer, or that of a later message on its channel."""
     count = len(schedule)
     channel = schedule.rank[messages.producer].astype(np.int64) * schedule.ranks + schedule.rank[messages.consumer]
     order = np.lexsort((messages.producer, channel))[::-1]
-    # Walked from the last channel to the first, each channel's numbers are below all before: the minimum starts anew.
+    # The order goes from the last channel to the first. The numbers of each channel are below all previous ones, so that the
+    # running minimum restarts at every channel.
     earliest = np.minimum.accumulate((channel * count + messages.consumer)[order])
     due = np.empty(len(messages), np.intp)
     due[order] = earliest - channel[order] * count
@@ -145,7 +148,7 @@ def _due(schedule: Schedule, messages: _Messages) -> NDArray[np.intp]:
 def _merged(
     schedule: Schedule, messages: _Messages, when: NDArray[np.signedinteger], then: NDArray[np.int64]
 ) -> Schedule:
-    """Ops, sends and receives, sorted on each rank by ``when`` and ``then``; of equals the schedule's order stands."""
+    """Return ops, sends and receives, sorted on each rank by ``when``, then ``then``, then the schedule's order."""
     rank = schedule.rank
     ranks = np.concatenate((rank, rank[messages.producer], rank[messages.consumer]))
     order = np.lexsort((np.arange(len(ranks)), then, when, ranks))

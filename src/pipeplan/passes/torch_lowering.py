@@ -1,9 +1,9 @@
-"""What PyTorch's pipeline runtime wants in a schedule beside compute and transfers.
+"""Ops that PyTorch's pipeline runtime needs besides compute and transfers.
 
-UNSHARD, RESHARD and REDUCE_GRAD follow the rules of ``torch.distributed.pipelining`` 2.13 to 2.15 (``_add_unshard_reshard``,
-``_add_reduce_grad``), for stages that are sharded over a data-parallel group (FSDP); on other stages these ops do nothing.
-From 2.15 on every SEND and every REDUCE_GRAD also needs an op that waits for it (``_add_wait_send``), which older releases
-refuse. Every release numbers losses in the order in which they are computed.
+UNSHARD, RESHARD and REDUCE_GRAD follow the rules of ``torch.distributed.pipelining`` 2.13 to 2.15
+(``_add_unshard_reshard``, ``_add_reduce_grad``) for stages that are sharded over a data-parallel group (FSDP); on other
+stages these ops do nothing. From 2.15 on, every SEND and every REDUCE_GRAD also needs an op that waits for it
+(``_add_wait_send``), which older releases reject. All releases number losses in the order in which they are computed.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from pipeplan.model import (
 from pipeplan.passes.communication import Receives, insert_communication
 
 ACTIVE_STAGES = 3
-"""How many stages of a rank hold their gathered parameters at once: one forward, one backward, one fetched ahead."""
+"""Number of stages with gathered parameters on a rank at once: one forward, one backward, one prefetched."""
 
 
 def lower_for_torch(schedule: Schedule, *, receives: Receives = "early", waits: bool | None = None) -> Schedule:
-    """The schedule as PyTorch's runtime executes it.
+    """Return the schedule as PyTorch's runtime executes it.
 
-    A schedule that holds communication keeps it as it is. What it holds of UNSHARD, RESHARD and REDUCE_GRAD is kept too.
+    Existing communication, UNSHARD, RESHARD and REDUCE_GRAD ops do not change.
 
     Parameters
     ----------
     receives
-        Where inserted receives stand.
+        Placement of inserted receives.
     waits
-        Whether ops wait for sends and for reduced gradients, as the runtime of PyTorch 2.15 requires and older ones refuse;
-        None: those that the schedule holds, and no others.
+        True to add ops that wait for sends and reduced gradients, as PyTorch 2.15 requires; False to remove them,
+        because older releases reject them; None to keep those in the schedule.
 
     Raises
     ------
     ShapeError
-        For a schedule that the runtime cannot express; see :func:`require_expressible`.
+        If the runtime cannot express the schedule; see :func:`require_expressible`.
     DeadlockError
         If ranks wait for each other.
     """
@@ -72,18 +72,16 @@ def lower_for_torch(schedule: Schedule, *, receives: Receives = "early", waits: 
 
 
 def require_expressible(schedule: Schedule) -> None:
-    """Refuse what PyTorch's runtime has no form for.
+    """Raise an error for schedules that PyTorch's runtime does not support.
 
     Raises
     ------
     ShapeError
-        For two copies of the model (bidirectional), and sliced sequences.
+        If there are two copies of the model (bidirectional) or sequence slices.
     """
     reasons = {
-        "it holds each stage once, on one rank; a bidirectional placement holds every stage twice": (
-            schedule.placement.copies > 1
-        ),
-        f"its ops are whole microbatches; this schedule cuts sequences into {schedule.slices} slices": (
+        "it supports one rank per stage; a bidirectional placement has two": schedule.placement.copies > 1,
+        f"it supports whole microbatches only; this schedule has {schedule.slices} slices per microbatch": (
             schedule.slices > 1
         ),
     }
@@ -93,7 +91,7 @@ def require_expressible(schedule: Schedule) -> None:
 
 
 def add_reduce_grad(schedule: Schedule) -> Schedule:
-    """The schedule with a REDUCE_GRAD behind the last weight gradient (B or W) of every stage."""
+    """Return the schedule with a REDUCE_GRAD after the last weight gradient (B or W) of every stage."""
     last = np.full(schedule.stages, -1, np.int64)
     weights = schedule.where(*WEIGHT_KINDS)
     np.maximum.at(last, schedule.columns.stage[weights], weights)
@@ -106,11 +104,11 @@ def add_reduce_grad(schedule: Schedule) -> Schedule:
 
 
 def add_waits(schedule: Schedule) -> Schedule:
-    """Return the schedule with an op that waits for every REDUCE_GRAD and every SEND, as PyTorch 2.15 places them.
+    """Return the schedule with a wait for every REDUCE_GRAD and every SEND, as PyTorch 2.15 places them.
 
-    The wait for a REDUCE_GRAD stands right behind it. The wait for a SEND_F stands behind the backward of its microbatch on
-    its stage, which proves that the next stage has received the output; that of any other SEND at the end of its rank's row.
-    What the schedule holds of either sort stays where it is, and no more of that sort is added.
+    The wait for a REDUCE_GRAD follows it directly. The wait for a SEND_F follows the backward of its microbatch on its
+    stage, which proves that the next stage has received the output; that of any other SEND is at the end of its rank's
+    row. If the schedule already has waits for reductions, or for sends, these stay and no more of that kind are added.
     """
     if not schedule.has(Kind.WAIT_REDUCE_GRAD):
         reductions = schedule.where(Kind.REDUCE_GRAD)
@@ -132,33 +130,33 @@ def add_waits(schedule: Schedule) -> Schedule:
 
 
 def without_waits(schedule: Schedule) -> Schedule:
-    """Return the schedule without ops that wait for sends and for reduced gradients."""
+    """Return the schedule without the ops that wait for sends and reduced gradients."""
     return schedule.keep(~among(schedule.columns.kind, WAIT_KINDS))
 
 
 def in_order_of_losses(schedule: Schedule) -> Schedule:
-    """Return the schedule with its microbatches numbered in the order in which the last stage takes them forward.
+    """Return the schedule with microbatches renumbered in the order of the last stage's forwards.
 
-    PyTorch takes the k-th loss of a step for microbatch k: where it is another's, the gradients are wrong without a word.
-    Which samples a microbatch holds is the same to the schedule, so only its number changes. A schedule that PyTorch cannot
-    run, of two copies of the model or with forwards missing, stays as it is.
+    PyTorch takes the k-th loss of a step for microbatch k; if it belongs to another one, gradients are silently wrong.
+    A schedule does not depend on the samples of a microbatch, so only the numbers change. A schedule that PyTorch
+    cannot run, with two copies of the model or missing forwards, does not change.
     """
-    taken = order_of_losses(schedule)
+    order = order_of_losses(schedule)
     numbers = np.arange(schedule.microbatches)
-    if np.array_equal(taken, numbers) or not np.array_equal(np.sort(taken), numbers) or schedule.placement.copies > 1:
+    if np.array_equal(order, numbers) or not np.array_equal(np.sort(order), numbers) or schedule.placement.copies > 1:
         return schedule
     number = np.empty(schedule.microbatches, np.int32)
-    number[taken] = numbers
+    number[order] = numbers
     microbatch = schedule.columns.microbatch
     numbered = np.where(microbatch == NO_MICROBATCH, microbatch, number[microbatch])
     return replace(schedule, columns=replace(schedule.columns, microbatch=numbered))
 
 
 def add_unshard_reshard(schedule: Schedule, *, active: int = ACTIVE_STAGES) -> Schedule:
-    """The schedule with an UNSHARD ahead of use and a RESHARD after it, so that a rank gathers few stages at once.
+    """Return the schedule with an UNSHARD before use and a RESHARD after it, so that a rank gathers few stages at once.
 
-    Before every op a rank gathers the next ``active`` different stages that it will compute on, after giving back those
-    that are not among them.
+    Before every op, a rank gathers the next ``active`` different stages that it will compute, after it has freed all
+    others.
     """
     before: list[int] = []
     inserted: list[Columns] = []
@@ -170,7 +168,7 @@ def add_unshard_reshard(schedule: Schedule, *, active: int = ACTIVE_STAGES) -> S
 
 
 def _changes(schedule: Schedule, first: int, stop: int, active: int) -> Iterator[tuple[int, Kind, list[int]]]:
-    """On one rank: before which op, and what, is gathered or given back."""
+    """Yield where a rank gathers or frees stages: the position before which to insert, the kind, and the stages."""
     gathered: list[int] = []
     for position, wanted in _windows(schedule, first, stop, active):
         if evicted := sorted(set(gathered) - set(wanted)):
@@ -183,7 +181,10 @@ def _changes(schedule: Schedule, first: int, stop: int, active: int) -> Iterator
 
 
 def _windows(schedule: Schedule, first: int, stop: int, active: int) -> Iterator[tuple[int, list[int]]]:
-    """The next different stages from each op on, where they change; both stages of a pair that reaches the limit count."""
+    """Yield the next different stages from each op on, where they change.
+
+    If the limit falls between the two stages of an overlapped pair, both count.
+    """
     compute = np.flatnonzero(among(schedule.columns.kind[first:stop], COMPUTE_KINDS)) + first
     stages = schedule.columns.stage[compute].tolist()
     step = (compute - schedule.joined[compute]).tolist()
@@ -200,9 +201,9 @@ def _windows(schedule: Schedule, first: int, stop: int, active: int) -> Iterator
 
 
 def _insert(schedule: Schedule, before: NDArray[np.int64], inserted: Columns) -> Schedule:
-    """The schedule with ops put before the given positions (in ascending order; of equals the given order stands).
+    """Return the schedule with ops inserted before the given positions, which are in ascending order.
 
-    An op goes to the rank on which its stage stands, which decides between the end of one row and the start of the next.
+    Each op goes to the rank of its stage, which decides between the end of one row and the start of the next.
     """
     rank_of = schedule.placement.table[0]
     position = np.concatenate((np.arange(len(schedule)), before))

@@ -1,4 +1,4 @@
-"""Every rule that makes a schedule, published orders and cost-driven heuristics alike: one family a file."""
+"""Schedule strategies: published orders and cost-driven heuristics, one family per file."""
 
 from pipeplan.strategies.protocol import Formula, FromCosts, Shape, Strategy
 from pipeplan.strategies.registry import STRATEGIES, is_strategy, strategy

@@ -1,4 +1,4 @@
-"""The loop that runs a repeated building block on a V, one unit of time after the other."""
+"""Kernel that runs a repeated building block on a V placement, one unit of time after the other."""
 
 from collections.abc import MutableSequence, Sequence
 
@@ -19,17 +19,30 @@ def run_block(
     awake: MutableSequence[int],
     woken: MutableSequence[int],
 ) -> None:
-    """Write into ``order`` what each rank does in turn, as numbers of sorts; a rank has ``6 * microbatches`` places.
+    """Write the ops of each rank into ``order``, in order, as op numbers.
 
-    Sorts are numbered as a microbatch passes through them: 0 and 1 are the forwards of chunk 0 and 1, 2 and 3 the input
-    backwards of chunk 1 and 0, and 4 is a weight backward. The block has sort ``s`` of microbatch ``j`` on rank ``r`` due
-    at ``offset[4r + s] + interval * j``; the op waits for the same microbatch's op numbered ``source[4r + s]`` (-1: for
-    nothing), and ``waiting[4r + s]`` is the one that waits for it. The warm-up of a rank ends with its first op of sort
-    ``turn``. ``done`` (4 a rank) and ``length`` (one a rank) count from 0; ``taken``, ``woken`` (one a rank) and ``awake``
-    (two a rank) are scratch.
+    Op numbers follow a microbatch through the V: 0 and 1 are the forwards of chunks 0 and 1, 2 and 3 the input
+    backwards of chunks 1 and 0, and 4 is a weight backward. Legend, for p ranks, s = 0 to 3::
 
-    A rank that can do nothing is not asked again before an op that it waits for has run: so all of it takes as long as there
-    are ops, however long the ranks wait.
+        offset[4r + s]    time of op s of microbatch 0 on rank r; that of microbatch j is interval * j later
+        source[4r + s]    4 * rank + op number that the op waits for, of the same microbatch; -1: nothing
+        waiting[4r + s]   the inverse of source: the op that waits for this one; -1: none
+        capacity          maximum number of chunk activations on a rank
+        turn              op number that ends the warm-up of a rank
+        done[4r + s]      microbatches whose op s is done; starts at 0
+        length[r]         ops in the row of rank r; starts at 0
+        order[6mr + i]    out: op number of the i-th op of rank r
+        taken[r]          scratch: op number that rank r runs in this unit, or -1
+        awake[2p]         scratch: two lists of ranks to look at, for this unit and for the next
+        woken[r]          scratch: last unit for which rank r was put on a list
+
+    One unit of time, with what each awake rank can choose from::
+
+        rank 0   0F2 is due next, but memory is full -> it frees room with 0W0
+        rank 1   1I0 is due next and its source is done -> 1I0; rank 0, which waits for it, is awake in the next unit
+        rank 2   nothing can run -> it sleeps until rank 1 or 3 runs the op that it waits for
+
+    A sleeping rank is not looked at again before that, so the time is linear in the ops, however long ranks wait.
     """
     row = 6 * microbatches
     awaken = ranks
@@ -46,29 +59,30 @@ def run_block(
             forwards = done[base] + done[base + 1]
             inputs = done[base + 2] + done[base + 3]
             weights = length[rank] - forwards - inputs
-            # Of all four sorts, the op that is due first; of those that can run, the first forward and the first backward.
+            # head: the op that is due first. forward, backward: the first of each that can run now.
             head, forward, backward = -1, -1, -1
             head_due, forward_due, backward_due = 0, 0, 0
             head_ready = False
-            for sort in range(4):
-                count = done[base + sort]
+            for number in range(4):
+                count = done[base + number]
                 if count == microbatches:
                     continue
-                due = offset[base + sort] + interval * count
-                needed = source[base + sort]
+                due = offset[base + number] + interval * count
+                needed = source[base + number]
                 ready = needed < 0 or done[needed] > count
                 if head < 0 or due < head_due:
-                    head, head_due, head_ready = sort, due, ready
-                if ready and sort < 2 and (forward < 0 or due < forward_due):
-                    forward, forward_due = sort, due
-                if ready and sort >= 2 and (backward < 0 or due < backward_due):
-                    backward, backward_due = sort, due
+                    head, head_due, head_ready = number, due, ready
+                if ready and number < 2 and (forward < 0 or due < forward_due):
+                    forward, forward_due = number, due
+                if ready and number >= 2 and (backward < 0 or due < backward_due):
+                    backward, backward_due = number, due
+            # Rules 1 to 3 of the module controllable_memory.
             chosen = -1
             warming_up = done[base + turn] == 0
             if head_ready:
                 chosen = head
             elif warming_up and forward >= 0:
-                # Forwards of the other chunk that are due before this one keep their room.
+                # Reserve room for the forwards of the other chunk that are due before this one.
                 other = base + 1 - forward
                 ahead = forward_due - offset[other] - interval * done[other]
                 kept = min(max((ahead + interval - 1) // interval, 0), microbatches - done[other])
@@ -76,11 +90,12 @@ def run_block(
                     chosen = forward
             if chosen < 0 and (warming_up or forwards == 2 * microbatches):
                 chosen = backward
+            # Rule 4: the oldest W, if nothing else can run or a forward finds the memory full.
             full = forwards - weights == capacity
             if inputs > weights and (chosen < 0 or (chosen < 2 and full)):
                 chosen = 4
             taken[rank] = chosen
-        # What a rank does now, the others see from the next unit of time on.
+        # Only now record what ran, so that other ranks see it from the next unit of time on.
         begin = ranks - first
         stop = begin
         for place in range(first, first + awaken):

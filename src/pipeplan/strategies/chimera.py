@@ -5,25 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.model import Ints, Kind, Placement, Schedule, concatenate, ops
-from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
-
-
-def _require(shape: Shape) -> None:
-    ranks, microbatches = shape.ranks, shape.microbatches
-    require(ranks % 2 == 0, "chimera", f"needs an even number of ranks, not {ranks}", field="ranks")
-    require(
-        microbatches % 2 == 0,
-        "chimera",
-        f"halves its microbatches: they must be even, not {microbatches}",
-        field="microbatches",
-    )
+from pipeplan.strategies.protocol import Formula, Shape, Strategy, require_two_directions
 
 
 def build_chimera(shape: Shape) -> Schedule:
     """Two pipelines in opposite directions, over two copies of the model, fill each other's bubbles.
 
-    The first half of the microbatches goes down from rank 0, the second half up from rank p - 1. In slots of one forward
-    or one backward the two directions use slots of different parity on every rank, and so merge without conflict.
+    The first half of the microbatches runs down from rank 0, the second half up from rank p - 1. In slots of one forward
+    or backward, the two directions use slots of different parity on every rank, so they merge without conflict.
 
     Four ranks, four microbatches, F = B = 1::
 
@@ -32,10 +21,10 @@ def build_chimera(shape: Shape) -> Schedule:
         rank 2 | .   1F2 2F0 1F3 2F1 2B0 1B2 2B1 1B3 .
         rank 3 | 0F2 0F3 .   3F0 3B0 3F1 3B1 0B2 .   0B3
 
-    Units of p microbatches, p/2 a direction, follow each other directly: the next unit's first forwards stand in the last
-    bubbles of the one before. The last unit may be smaller.
+    Units of p microbatches, p/2 per direction, follow each other directly: the first forwards of a unit fill the last
+    bubbles of the unit before. The last unit may be smaller.
 
-    Idle time is p - 2 for F = B and whole units, however many. A longer backward leaves bubbles where units meet, which
+    Idle time is p - 2 for F = B and any number of whole units. A longer backward leaves bubbles where units meet, which
     the paper calls intermediate: (p - 2)(m/p + 1) for B = 2F, and at most p - k more with k < p microbatches in the last
     unit. The peak is min(p, m) activations, and every rank holds the parameters of two stages. Valid for even p and m.
 
@@ -61,25 +50,25 @@ chimera = Strategy(
     memory=Formula("min(m, p)", lambda shape: min(shape.microbatches, shape.ranks)),
     paper="Li and Hoefler, Chimera, SC 2021, arXiv 2107.06925",
     build=build_chimera,
-    requires=_require,
+    requires=lambda shape: require_two_directions(shape, "chimera"),
 )
 
 FAMILY = (chimera,)
 
 
 def round_trips(placement: Placement, entry: Ints) -> Schedule:
-    """The schedule in which a microbatch passes all S stages in S slots, and comes back in the next S.
+    """Return the schedule in which each microbatch passes all S stages in S slots and returns in the next S slots.
 
     Stage s runs the forward of microbatch i in slot ``entry[i] + s`` and its full backward in slot
     ``entry[i] + 2S - 1 - s``; every rank runs its ops in the order of their slots. The entries must be such that no rank
-    gets two ops in one slot: then the slots are the times of the schedule with F = B = 1, and it cannot deadlock.
+    has two ops in one slot. Then the slots are the times of the schedule with F = B = 1, and it cannot deadlock.
 
     Parameters
     ----------
     placement
-        Which rank holds each stage, for each copy of the model.
+        Placement of the stages, for each copy of the model.
     entry
-        The slot in which each microbatch enters, shape (microbatches,).
+        Slot in which each microbatch enters, shape (microbatches,).
     """
     stages, microbatches = placement.stages, len(entry)
     stage = np.repeat(np.arange(stages), microbatches)

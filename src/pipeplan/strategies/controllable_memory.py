@@ -1,22 +1,22 @@
-"""V-Min and V-Half: two chunks a rank in a V, in a third and in half of the memory of 1F1B.
+"""V-Min and V-Half: two chunks per rank on a V, in a third and in half of the memory of 1F1B.
 
-Both repeat a *building block*: the four ops F0, F1, I1, I0 of a microbatch (forwards of chunk 0 and 1, backwards of chunk 1
-and 0) at fixed offsets on each rank, every 6 units of time, with F = I = W = 1. How long the block keeps a microbatch on a
-rank is what the rank needs to hold. The Ws stand in the units that the block leaves free.
+Both repeat a *building block*: the four ops F0, F1, I1, I0 of a microbatch (forwards of chunks 0 and 1, input backwards
+of chunks 1 and 0) at fixed offsets on each rank, every 6 units of time, with F = I = W = 1. The time between the first
+and the last of them on a rank determines its memory. The Ws run in the units that the block leaves free.
 
-The block alone has a warm-up and a cool-down with holes. The schedule is what happens when in each unit of time every rank
-does the first of these that it can:
+Repeating the block alone leaves holes in the warm-up and the cool-down. In the schedule, every rank runs in each unit of
+time the first of these ops that can run:
 
-1. the op that the block has due next; a forward that finds the memory full lets the oldest owed W go first;
-2. in its warm-up: its next forward of either chunk, if there stays room for all those that are due before; what Ws free in
-   that time is room for the forwards that are due;
-3. in its warm-up, and after its last forward: its next backward of either chunk;
-4. the oldest owed W.
+1. the op that the block has due next; if a forward finds the memory full, the oldest pending W runs first;
+2. in the warm-up: the next forward of either chunk, if room remains for all forwards that are due before it; room that
+   Ws free during the warm-up is reserved for forwards that are due;
+3. in the warm-up, and after the last forward: the next backward of either chunk;
+4. the oldest pending W.
 
-The warm-up of a rank ends with its first backward: with V-Min, whose microbatches turn on every rank at full speed, with
-its first backward of chunk 0.
+The warm-up of a rank ends with its first backward. For V-Min, whose microbatches return on every rank at full speed, it
+ends with the first backward of chunk 0.
 
-It cannot get stuck: of all ops due next, the earliest waits for nothing, and the block itself stays within the capacity.
+It cannot deadlock: of all ops due next, the earliest has nothing to wait for, and the block stays within the capacity.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from pipeplan.strategies.building_block_kernel import run_block
 from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 INTERVAL = 6
-"""Units of time from one microbatch's block to the next: F, I and W of two chunks."""
+"""Units of time between the blocks of two microbatches: F, I and W of two chunks."""
 
-_SORTS = 4
+_OPS = 4
 _WEIGHT = 4
 _RUN_BLOCK = Kernel(run_block)
 
 Block = Ints
-"""When the block has F0, F1, I1 and I0 of microbatch 0 on each rank, shape (ranks, 4)."""
+"""Units of time of F0, F1, I1 and I0 of microbatch 0 on each rank, shape (ranks, 4)."""
 
 
 def build_v_min(shape: Shape) -> Schedule:
-    """The block in which a microbatch goes through the V as fast as it can: F0, F1, I1 and I0 follow each other directly.
+    """A microbatch passes the V as fast as possible: F0, F1, I1 and I0 of all ranks follow each other directly.
 
-    A rank then holds a microbatch for about as long as it takes to run a third of the ranks' work.
+    Each rank then holds a microbatch for the shortest time, and needs about a third of the memory of 1F1B.
 
     Three ranks, three microbatches::
 
@@ -50,7 +50,7 @@ def build_v_min(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 .   1I0 1F2 4I1 1W0 4F2 4W1 1I1 4I2 1W1 4W2 1I2 1W2 .
         rank 2 | .   .   2F0 3F0 2F1 3F1 .   .   3I0 2I0 3W0 2W0 2F2 3F2 3I1 2I1 3W1 2W1 3I2 2I2 3W2 2W2 .
 
-    With F = I = W idle time is at most (4p - 5)/2, exactly so for one microbatch. The peak is min((p + 4)//3, m)
+    With F = I = W, idle time is at most (4p - 5)/2, exactly so for one microbatch. The peak is min((p + 4)//3, m)
     activations. Any shape is valid.
 
     Source: Qi et al., Pipeline Parallelism with Controllable Memory (2024), the V-Min block.
@@ -59,9 +59,9 @@ def build_v_min(shape: Shape) -> Schedule:
 
 
 def build_v_half(shape: Shape) -> Schedule:
-    """The block in which chunk 0's forwards and chunk 1's backwards go down the V at half speed, and return at full speed.
+    """Forwards of chunk 0 and backwards of chunk 1 move down the V at half speed, and return at full speed.
 
-    Ranks wait less for each other than with V-Min, and hold half of what 1F1B holds.
+    Ranks wait less for each other than with V-Min, and need half of the memory of 1F1B.
 
     Three ranks, three microbatches::
 
@@ -69,7 +69,7 @@ def build_v_half(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 1F2 1I0 4I1 1W0 4W1 4F2 .   1I1 4I2 1W1 4W2 1I2 1W2 .
         rank 2 | .   .   2F0 3F0 2F1 3F1 .   .   3I0 2I0 3W0 2F2 2W0 3F2 3I1 2I1 3W1 2W1 3I2 2I2 3W2 2W2 .
 
-    With F = I = W idle time is at most max(3p - 4, 4p - 3 - 2m)/2, exactly so for one microbatch. The peak is
+    With F = I = W, idle time is at most max(3p - 4, 4p - 3 - 2m)/2, exactly so for one microbatch. The peak is
     min((p + 2)//2, m) activations. Any shape is valid.
 
     Source: Qi et al., Pipeline Parallelism with Controllable Memory (2024), the V-Half block.
@@ -102,50 +102,50 @@ def _v_half_peak(ranks: int) -> int:
 def _repeat(block: Block, peak: int, shape: Shape, *, turn: int) -> Schedule:
     """Return the block repeated for every microbatch, within ``peak`` activations of two chunks each.
 
-    ``turn`` is the sort of the op that ends the warm-up of its rank: 2 for a backward of chunk 1, 3 for one of chunk 0.
+    ``turn`` is the op number that ends the warm-up of a rank: 2 for a backward of chunk 1, 3 for one of chunk 0.
     """
     ranks, microbatches = shape.ranks, shape.microbatches
     placement = Placement.v(ranks)
     row = INTERVAL * microbatches
     order = np.zeros(ranks * row, np.int64)
-    counts = [np.zeros(size, np.int64) for size in (_SORTS * ranks, ranks, ranks)]
+    counts = [np.zeros(size, np.int64) for size in (_OPS * ranks, ranks, ranks)]
     scratch = [np.zeros(size, np.int64) for size in (2 * ranks, ranks)]
     sources = _sources(placement).ravel()
     inputs = (block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, turn, microbatches, ranks)
     _RUN_BLOCK(inputs, (*counts, order, *scratch), work=len(order))
-    rows = [_columns(sorts, rank, shape) for rank, sorts in enumerate(order.reshape(ranks, row))]
+    rows = [_columns(numbers, rank, shape) for rank, numbers in enumerate(order.reshape(ranks, row))]
     return Schedule.from_rows(placement, microbatches, rows)
 
 
 def _sources(placement: Placement) -> Ints:
-    """What each rank's F0, F1, I1, I0 waits for, as 4 * rank + sort, -1 for nothing; shape (ranks, 4)."""
+    """Return the op that each rank's F0, F1, I1, I0 waits for, as 4 * rank + op number; -1: none. Shape (ranks, 4)."""
     ranks, stages = placement.ranks, placement.stages
-    source = np.full((ranks, _SORTS), -1, np.int64)
+    source = np.full((ranks, _OPS), -1, np.int64)
     for rank in range(ranks):
         first, last = placement.stages_on(rank)
-        for sort, (kind, stage) in enumerate(((Kind.F, first), (Kind.F, last), (Kind.I, last), (Kind.I, first))):
+        for number, (kind, stage) in enumerate(((Kind.F, first), (Kind.F, last), (Kind.I, last), (Kind.I, first))):
             if (needed := source_of(kind, stage, stages)) is not None:
                 there, chunk = placement.rank_of[0][needed[1]], placement.chunk_of[0][needed[1]]
-                source[rank, sort] = _SORTS * there + (chunk if needed[0] is Kind.F else 3 - chunk)
+                source[rank, number] = _OPS * there + (chunk if needed[0] is Kind.F else 3 - chunk)
     return source
 
 
 def _waiting(sources: Ints) -> Ints:
-    """Which one waits for each, -1 for none."""
+    """Return the inverse of the sources: the op that waits for each op, -1 for none."""
     waiting = np.full(len(sources), -1, np.int64)
     waits = np.flatnonzero(sources >= 0)
     waiting[sources[waits]] = waits
     return waiting
 
 
-def _columns(sorts: Ints, rank: int, shape: Shape) -> Columns:
-    """A rank's ops from their sorts: every sort takes the microbatches in order, the Ws follow the Is."""
+def _columns(numbers: Ints, rank: int, shape: Shape) -> Columns:
+    """Return a rank's ops from their numbers. The ops of one number take the microbatches in order, and Ws follow the Is."""
     first, last = rank, 2 * shape.ranks - 1 - rank
-    kind = np.array([Kind.F, Kind.F, Kind.I, Kind.I, Kind.W])[sorts]
-    stage = np.array([first, last, last, first, -1])[sorts]
-    microbatch = np.empty_like(sorts)
-    for sort in range(_SORTS):
-        microbatch[sorts == sort] = np.arange(shape.microbatches)
+    kind = np.array([Kind.F, Kind.F, Kind.I, Kind.I, Kind.W])[numbers]
+    stage = np.array([first, last, last, first, -1])[numbers]
+    microbatch = np.empty_like(numbers)
+    for number in range(_OPS):
+        microbatch[numbers == number] = np.arange(shape.microbatches)
     weights, inputs = kind == Kind.W, kind == Kind.I
     stage[weights], microbatch[weights] = stage[inputs], microbatch[inputs]
     return ops(kind, stage, microbatch)
@@ -163,7 +163,7 @@ v_min = Strategy(
     name="v-min",
     title="V-shaped, in about a third of the memory of 1F1B",
     placement="v",
-    shapes="any p, m; two chunks a rank",
+    shapes="any p, m; two chunks per rank",
     bubble=Formula("at most (4p-5)/2", _v_min_idle),
     memory=Formula("min((p+4)//3, m)", lambda shape: min(_v_min_peak(shape.ranks), shape.microbatches)),
     paper="Qi et al., Pipeline Parallelism with Controllable Memory (2024), arXiv:2405.15362",
@@ -176,7 +176,7 @@ v_half = Strategy(
     name="v-half",
     title="V-shaped, in about half of the memory of 1F1B",
     placement="v",
-    shapes="any p, m; two chunks a rank",
+    shapes="any p, m; two chunks per rank",
     bubble=Formula("at most max(3p-4, 4p-3-2m)/2", _v_half_idle),
     memory=Formula("min((p+2)//2, m)", lambda shape: min(_v_half_peak(shape.ranks), shape.microbatches)),
     paper="Qi et al., Pipeline Parallelism with Controllable Memory (2024), arXiv:2405.15362",

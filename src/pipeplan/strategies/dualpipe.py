@@ -1,4 +1,4 @@
-"""DualPipe and DualPipeV: two streams of microbatches cross, forwards of one overlapped with backwards of the other."""
+"""DualPipe and DualPipeV: two streams of microbatches cross, and forwards of one overlap with backwards of the other."""
 
 from __future__ import annotations
 
@@ -7,34 +7,19 @@ from dataclasses import replace
 import numpy as np
 
 from pipeplan.model import NO_GROUP, Columns, Kind, Placement, Schedule, alternate, concatenate, ops, overlap
-from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
+from pipeplan.strategies.protocol import Formula, Shape, Strategy, require, require_two_directions
 
 
 def _require_dualpipe(shape: Shape) -> None:
-    ranks, microbatches = shape.ranks, shape.microbatches
-    require(ranks % 2 == 0, "dualpipe", f"needs an even number of ranks, not {ranks}", field="ranks")
-    require(
-        microbatches % 2 == 0,
-        "dualpipe",
-        f"halves its microbatches: they must be even, not {microbatches}",
-        field="microbatches",
-    )
-    least = 2 * ranks - 2
-    require(
-        microbatches >= least,
-        "dualpipe",
-        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
-        field="microbatches",
-    )
+    require_two_directions(shape, "dualpipe")
+    _require_microbatches(shape, "dualpipe", 2 * shape.ranks - 2)
 
 
-def _require_dualpipev(shape: Shape) -> None:
-    ranks, microbatches = shape.ranks, shape.microbatches
-    least = 2 * ranks - 1
+def _require_microbatches(shape: Shape, name: str, least: int) -> None:
     require(
-        microbatches >= least,
-        "dualpipev",
-        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
+        shape.microbatches >= least,
+        name,
+        f"on {shape.ranks} ranks needs at least {least} microbatches, not {shape.microbatches}",
         field="microbatches",
     )
 
@@ -42,8 +27,8 @@ def _require_dualpipev(shape: Shape) -> None:
 def build_dualpipe(shape: Shape) -> Schedule:
     """Microbatches enter at both ends; in the middle of the step every rank overlaps a forward with a backward.
 
-    The first half of the microbatches enters at rank 0, the second half at rank p - 1, each over its own copy of the model.
-    The communication of a forward hides behind the backward that it runs with; split backwards shorten both ends.
+    The first half of the microbatches enters at rank 0, the second half at rank p - 1, each on its own copy of the model.
+    The communication of a forward hides behind the backward it overlaps with; split backwards shorten both ends.
 
     Four ranks, six microbatches, F = 1, B = 2, I = W = 1::
 
@@ -67,9 +52,9 @@ def build_dualpipe(shape: Shape) -> Schedule:
 
 
 def build_dualpipev(shape: Shape) -> Schedule:
-    """DualPipe cut in half at its middle: one copy of the model in a V, whose ways down and up are the two streams.
+    """DualPipe cut in half at its middle: one copy of the model on a V, whose two legs are the two streams.
 
-    Twice as deep a pipeline then runs on the same ranks, and no parameters are held twice.
+    The same ranks then run a pipeline twice as deep, and hold no parameters twice.
 
     Two ranks, three microbatches, in units of one stage: F = 1, B = 2, I = W = 1::
 
@@ -77,7 +62,7 @@ def build_dualpipev(shape: Shape) -> Schedule:
         rank 1 | .    1F0  2F0  1F1  2F1  1F2  2B0  --   (2F2 1B0) --   2B1  --   1B1  --   .    2I2  1I2  2W2  1W2
 
     Idle time is (p - 1)(FB + B - 3W) with times of one stage: p - 1 where FB = F + B and F = I = W are of a rank, two
-    stages. The peak is p + 1/2 activations. Valid for m >= 2p - 1 (PyTorch asks for one more).
+    stages. The peak is p + 1/2 activations. Valid for m >= 2p - 1 (PyTorch requires one more).
 
     Source: Sea AI Lab, DualPipe Could Be Better Without the Dual (2025); the order is PyTorch's ScheduleDualPipeV.
     """
@@ -90,18 +75,19 @@ def build_dualpipev(shape: Shape) -> Schedule:
 
 
 def _order(near: int, far: int, microbatches: int) -> Columns:
-    """One rank's kinds and stages in order, microbatches still unnumbered.
+    """Return one rank's kinds and stages in order, with all microbatches 0 (:func:`_numbered` fills them in).
 
-    The phases: forwards of the near stream, then of both; split backwards of the far one among its forwards; overlapped
-    pairs; those that are left while the near stream has no forwards any more; backwards, the later ones split; weight
-    backwards. Their lengths follow from the number of ranks from here to the middle (inward) and to the end (outward).
+    The phases are: forwards of the near stream; forwards of both; split backwards of the far stream between its
+    forwards; overlapped pairs; the pairs that remain when the near stream has no forwards left; backwards, the later
+    ones split; weight backwards. Their lengths follow from the number of ranks to the middle (inward) and to the end
+    (outward).
 
     Parameters
     ----------
     near, far
-        The stages of the two streams on this rank; the near stream is the one that reaches it first.
+        Stages of the two streams on this rank; the near stream reaches the rank first.
     microbatches
-        In one stream.
+        Microbatches of one stream.
     """
     inward, outward = (far - near) // 2, near + 1
     steady = microbatches - 2 * inward - outward
@@ -122,24 +108,24 @@ def _run(kind: Kind, stage: int, count: int) -> Columns:
 
 
 def _steady(near: int, far: int, count: int, *, apart: int) -> Columns:
-    """Forwards and backwards of alternating streams, overlapped; the first ``apart`` of them one after the other."""
+    """Return forwards and backwards of alternating streams as overlapped pairs, except for the first ``apart`` pairs."""
     forwards = alternate(_run(Kind.F, near, count), _run(Kind.F, far, count))
     backwards = alternate(_run(Kind.B, far, count), _run(Kind.B, near, count))
     return concatenate(forwards[:apart], backwards[:apart], overlap(forwards[apart:], backwards[apart:]))
 
 
 def _drain(near: int, far: int, count: int) -> Columns:
-    """A backward of the far stream, then its last forwards overlapped with backwards of the near one; ``count`` times."""
+    """Return ``count`` far backwards, each followed by a far forward overlapped with a near backward."""
     triples = alternate(_run(Kind.B, far, count), _run(Kind.F, far, count), _run(Kind.B, near, count))
     turn, place = np.divmod(np.arange(len(triples)), 3)
     return replace(triples, group=np.where(place == 0, NO_GROUP, turn).astype(np.int32))
 
 
 def _numbered(order: Columns, first: dict[int, int]) -> Columns:
-    """The ops with their microbatches.
+    """Return the ops with their microbatches filled in.
 
-    Each stage's forwards and backwards are numbered through from ``first[stage]``; weight backwards are done first in,
-    first out: the n-th W belongs to the n-th I.
+    Each stage's forwards and backwards are numbered from ``first[stage]``. Weight backwards are first in, first out:
+    the n-th W belongs to the n-th I.
     """
     stage, microbatch = order.stage.copy(), order.microbatch.copy()
     for holder, start in first.items():
@@ -155,7 +141,7 @@ dualpipe = Strategy(
     name="dualpipe",
     title="two copies of the model in opposite directions, forward and backward overlapped",
     placement="bidirectional",
-    shapes="p even, m even, m >= 2p - 2 (counted over both directions)",
+    shapes="p even, m even, m >= 2p - 2 (both directions together)",
     bubble=Formula("p - 2", lambda shape: shape.ranks - 2),
     memory=Formula("p + 1 (2 for p = m = 2)", lambda shape: min(shape.ranks + 1, shape.microbatches)),
     paper="DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, arXiv 2412.19437, section 3.2.1",
@@ -166,14 +152,14 @@ dualpipe = Strategy(
 
 dualpipev = Strategy(
     name="dualpipev",
-    title="DualPipe's two streams as the ways down and up of one copy in a V",
+    title="DualPipe's two streams as the two legs of a V, with one copy of the model",
     placement="v",
     shapes="m >= 2p - 1",
     bubble=Formula("p - 1", lambda shape: shape.ranks - 1),
     memory=Formula("p + 1/2 (1 for p = m = 1)", lambda shape: min(shape.ranks + 0.5, shape.microbatches)),
     paper="Sea AI Lab, DualPipe Could Be Better Without the Dual, 2025; PyTorch's ScheduleDualPipeV",
     build=build_dualpipev,
-    requires=_require_dualpipev,
+    requires=lambda shape: _require_microbatches(shape, "dualpipev", 2 * shape.ranks - 1),
     chunks=2,
     aliases=("DualPipeV", "dualpipe_v"),
 )

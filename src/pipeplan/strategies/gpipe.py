@@ -1,4 +1,4 @@
-"""All forwards, then all backwards: GPipe, and looped breadth-first, the same with several chunks a rank."""
+"""All forwards, then all backwards: GPipe, and looped BFS, its form with several chunks per rank."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 
 def build_gpipe(shape: Shape) -> Schedule:
-    """Every rank runs the forwards of all microbatches, then the backwards of all in the same order.
+    """Every rank runs the forwards of all microbatches, then all backwards in the same order.
 
-    It needs no order between forwards and backwards at all, and pays with the activations of every microbatch.
+    This is the simplest order, but each rank holds the activations of all microbatches.
 
     Three ranks, three microbatches::
 
@@ -29,17 +29,17 @@ def build_gpipe(shape: Shape) -> Schedule:
 
 
 def build_looped_bfs(shape: Shape) -> Schedule:
-    """Every chunk runs the forwards of all microbatches before the next chunk starts; backwards in exactly the reverse.
+    """Each chunk runs the forwards of all microbatches before the next chunk starts; backwards run in exact reverse.
 
-    Each stage is visited once for forwards and once for backwards, so that a sharded stage is gathered only twice a step.
+    Each stage runs once for forwards and once for backwards, so a sharded stage is gathered only twice per step.
 
     Two ranks with two chunks, two microbatches::
 
         rank 0 | 0F0 0F1 2F0 2F1 .   .   .   2B1 --  2B0 --  0B1 --  0B0 --
         rank 1 | .   1F0 1F1 3F0 3F1 3B1 --  3B0 --  1B1 --  1B0 --  .   .
 
-    Idle time is (p - 1)(F + B)/v, and (v - 1)(p - m)(F + B)/v more where microbatches are fewer than ranks: each chunk then
-    waits for the one before to come round. The peak is m activations. Any shape is valid.
+    Idle time is (p - 1)(F + B)/v, plus (v - 1)(p - m)(F + B)/v with fewer microbatches than ranks, because each chunk then
+    waits for the previous one to return. The peak is m activations. Any shape is valid.
 
     Source: Lamy-Poirier, Breadth-First Pipeline Parallelism (2022), section 4.
     """
@@ -71,7 +71,7 @@ gpipe = Strategy(
 
 looped_bfs = Strategy(
     name="looped-bfs",
-    title="all forwards chunk after chunk, then all backwards",
+    title="all forwards, chunk by chunk, then all backwards",
     placement="loop",
     shapes="any p, m, v",
     bubble=Formula("(p-1 + (v-1) max(p-m, 0))(F+B)/v", _looped_idle),

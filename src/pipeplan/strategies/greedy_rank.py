@@ -1,8 +1,8 @@
-"""What a greedy heuristic keeps of each rank while it places one op after the other, and how it places them.
+"""State of each rank in a greedy heuristic, and placing one op after the other.
 
-Both heuristics of the zero-bubble authors work this way: a rank has a clock, a memory level, a bubble, and a queue of the
-weight backwards that it owes. An op starts when its rank is free and what it waits for has arrived; owed Ws fill the
-wait and make room in memory.
+Both heuristics of the zero-bubble authors work this way. A rank has a clock, a memory level, a bubble, and a queue of
+pending weight backwards. An op starts when its rank is free and what it waits for has arrived; pending Ws fill the wait
+and make room in memory.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from pipeplan.readable import sizes_text
 
 @dataclass(frozen=True, slots=True)
 class RankCosts:
-    """The costs of one chunk's ops on a rank whose chunks are all alike.
+    """Costs of one chunk's ops on a rank whose chunks are all equal.
 
     Attributes
     ----------
     forward, backward_input, backward_weight
-        How long F, I and W take.
+        Times of F, I and W.
     held, freed_by_weight
-        What F takes in memory, and what W frees, the rest being freed (or, below 0, added) by I: in the unit of ``limit``.
+        Memory that F allocates and that W frees; I frees (or, if negative, allocates) the rest. In the unit of
+        ``limit``.
     limit
-        The most that the rank may hold at once, what is static aside.
+        Memory limit of the rank without its static memory.
     unit
-        Of memory: bytes or activations.
+        Unit of memory: bytes or activations.
     """
 
     forward: float
@@ -45,39 +46,39 @@ class RankCosts:
 
     @property
     def input_change(self) -> float:
-        """The change of memory by an I; below 0 where it frees."""
+        """Change of memory by an I; negative if it frees memory."""
         return self.freed_by_weight - self.held
 
     @property
     def forward_room(self) -> float:
-        """The memory that must be free for an F: what it takes, and what its I will add to that."""
+        """Memory that must be free for an F: what it allocates, and what its I will add to that."""
         return max(self.held, self.freed_by_weight)
 
     def require_room(self, name: str, rank: int, needed: float, reason: str) -> None:
-        """Refuse a limit below what the heuristic ``name`` needs on this rank.
+        """Raise an error if the limit is below what the heuristic ``name`` needs on this rank.
 
         Raises
         ------
         InfeasibleError
-            With the limit and the least one known to be needed.
+            With the limit and the memory that is known to be needed.
         """
         if self.limit < needed * (1 - tolerances.MEMORY):
             room = max(self.limit, 0.0)
             has, needs = sizes_text(room, needed) if self.unit == "bytes" else (f"{room:g} {self.unit}", f"{needed:g}")
             raise InfeasibleError(
-                f"{name}: rank {rank} has room for {has} and needs at least {needs}: {reason}", field="memory_limit"
+                f"{name}: rank {rank} has room for {has} but needs at least {needs}: {reason}", field="memory_limit"
             )
 
 
 def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> list[RankCosts]:
-    """Each rank's costs, taken from its first chunk.
+    """Return each rank's costs, taken from its first chunk.
 
-    Memory is in bytes under a limit in bytes, else in activations, of which each chunk holds an equal share.
+    Memory is in bytes if the limit is in bytes, else in activations, of which each chunk holds an equal share.
 
     Raises
     ------
     CostError
-        For a limit in bytes where the costs hold none.
+        If the limit is in bytes but the costs have no bytes.
     """
     rule = costs.memory.rule(placement, limits)
     return [
@@ -95,8 +96,8 @@ def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> lis
     ]
 
 
-class Longest:
-    """The largest bubble of all ranks that share it; kept as it grows, as heuristics ask for it before every op."""
+class LargestBubble:
+    """Largest bubble of the ranks that share this object, updated as it grows. Heuristics need it before every op."""
 
     __slots__ = ("bubble",)
 
@@ -105,16 +106,16 @@ class Longest:
 
 
 class GreedyRank:
-    """One rank of a greedy heuristic, to which ops are appended; ops of one kind and chunk come in microbatch order.
+    """One rank of a greedy heuristic, to which ops are appended; microbatches in order for each kind and chunk.
 
     Attributes
     ----------
     clock, memory, bubble
-        When the last op ends, what is held then, and the idle time since the first op.
+        End of the last op, memory held then, and idle time since the first op.
     forwards, inputs
-        ``forwards[chunk][microbatch]`` is the end of that F, and ``inputs`` of that I; as long as ops are placed.
+        ``forwards[chunk][microbatch]`` is the end of that F, ``inputs`` that of an I, for the ops placed so far.
     owed
-        (chunk, microbatch) of the Ws whose I is done, in that order.
+        (chunk, microbatch) of the pending Ws whose I is done, in that order.
     row
         (kind, chunk, microbatch) of all ops placed.
     """
@@ -133,7 +134,7 @@ class GreedyRank:
         "row",
     )
 
-    def __init__(self, rank: int, costs: RankCosts, chunks: int, longest: Longest) -> None:
+    def __init__(self, rank: int, costs: RankCosts, chunks: int, longest: LargestBubble) -> None:
         self._rank = rank
         self._longest = longest
         self._limit = costs.limit * (1 + tolerances.MEMORY)
@@ -146,12 +147,12 @@ class GreedyRank:
 
     @property
     def largest_bubble(self) -> float:
-        """The largest bubble of all ranks so far; no bubble ever falls."""
+        """Largest bubble of all ranks so far; bubbles never shrink."""
         return self._longest.bubble
 
     @property
     def span(self) -> float:
-        """The time from the start of the first op to the end of the last."""
+        """Time from the start of the first op to the end of the last."""
         return self.clock - (self.forwards[0][0] - self.costs.forward)
 
     def ends(self, kind: Kind, chunk: int) -> list[float]:
@@ -159,30 +160,30 @@ class GreedyRank:
         return self.forwards[chunk] if kind is Kind.F else self.inputs[chunk]
 
     def fits(self, change: float) -> bool:
-        """Whether this much more stays within the limit."""
+        """Return True if this much more memory is within the limit."""
         return self.memory + change <= self._limit
 
     def place_forward(self, chunk: int, arrival: float = 0.0) -> None:
-        """F of the chunk's next microbatch, whose input arrives at ``arrival``."""
+        """Place F of the chunk's next microbatch, whose input arrives at ``arrival``."""
         ends = self.forwards[chunk]
         self.row.append((Kind.F, chunk, len(ends)))
         ends.append(self._run(self.costs.forward, self.costs.held, arrival))
 
     def place_input(self, chunk: int, arrival: float = 0.0) -> None:
-        """I of the chunk's next microbatch, whose gradient arrives at ``arrival``; its W is owed from now on."""
+        """Place I of the chunk's next microbatch, whose gradient arrives at ``arrival``, and queue its W."""
         ends = self.inputs[chunk]
         self.owed.append((chunk, len(ends)))
         self.row.append((Kind.I, chunk, len(ends)))
         ends.append(self._run(self.costs.backward_input, self.costs.input_change, arrival))
 
     def place_weight(self) -> None:
-        """Place the W that has been owed for longest."""
+        """Place the oldest pending W."""
         chunk, microbatch = self.owed.popleft()
         self.row.append((Kind.W, chunk, microbatch))
         self._run(self.costs.backward_weight, -self.costs.freed_by_weight, 0.0)
 
     def _run(self, time: float, change: float, arrival: float) -> float:
-        """The end of an op that has just been added to the row."""
+        """Run the op that was just added to the row and return its end."""
         if not self.fits(change):
             raise InfeasibleError(
                 f"rank {self._rank} has no room for its next op after {len(self.row) - 1} ops", field="memory_limit"
@@ -196,23 +197,23 @@ class GreedyRank:
         return self.clock
 
     def make_room(self, change: float) -> None:
-        """Place owed Ws until this much more fits, or none is owed any more."""
+        """Place pending Ws until this much more memory fits or none is pending."""
         while self.owed and not self.fits(change):
             self.place_weight()
 
     def fill_wait(self, arrival: float) -> None:
-        """Place owed Ws that end no later than ``arrival``."""
+        """Place pending Ws that end no later than ``arrival``."""
         while self.owed and arrival >= self.clock + self.costs.backward_weight:
             self.place_weight()
 
     def finish(self) -> None:
-        """Place all Ws still owed."""
+        """Place all pending Ws."""
         while self.owed:
             self.place_weight()
 
 
 class Arrivals:
-    """Arrival times of what the ranks' next ops wait for.
+    """Arrival times of the inputs of the ranks' next ops.
 
     ``ranks`` are the greedy ranks of a placement with one copy of the model; a transfer takes ``transfer``.
     """
@@ -229,12 +230,12 @@ class Arrivals:
                 self._sources[kind, rank, chunk] = there
 
     def of(self, kind: Kind, rank: int, chunk: int = 0) -> float | None:
-        """Return when the chunk's next F or I can start for what another rank sends; None where it waits for no other rank.
+        """Return when the input of the chunk's next F or I arrives; None if it comes from the same rank.
 
         Raises
         ------
         InfeasibleError
-            If the other rank has not done that op yet: a limit that is too small keeps it from being the next one there.
+            If the other rank has not placed that op yet, because its memory limit is too small.
         """
         source = self._sources[kind, rank, chunk]
         if source is None:
@@ -250,8 +251,8 @@ class Arrivals:
 
 
 def greedy_ranks(per_rank: Sequence[RankCosts], chunks: int) -> list[GreedyRank]:
-    """Ranks on which nothing is placed, with so many chunks each."""
-    longest = Longest()
+    """Return ranks without ops, with this many chunks each."""
+    longest = LargestBubble()
     return [GreedyRank(rank, costs, chunks, longest) for rank, costs in enumerate(per_rank)]
 
 
@@ -261,7 +262,7 @@ def largest_bubble(ranks: Sequence[GreedyRank]) -> float:
 
 
 def to_schedule(ranks: Sequence[GreedyRank], placement: Placement, microbatches: int) -> Schedule:
-    """Return the schedule of the rows placed."""
+    """Return the schedule with the rows of these ranks."""
     rows = [_columns(rank.row, placement.stages_on(index)) for index, rank in enumerate(ranks)]
     return Schedule.from_rows(placement, microbatches, rows)
 

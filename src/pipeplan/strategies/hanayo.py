@@ -14,16 +14,16 @@ def _require(shape: Shape) -> None:
     require(
         shape.chunks % 2 == 0,
         "hanayo",
-        f"needs two chunks a rank for each wave, not {shape.chunks} in all",
+        f"needs an even number of chunks per rank, two per wave, not {shape.chunks}",
         field="chunks",
     )
     _group_sizes(shape)
 
 
 def build_hanayo(shape: Shape) -> Schedule:
-    """Chimera's flow in both directions without its second copy: the stages run down and up the ranks, w times.
+    """Flow in both directions as in Chimera, but with one copy of the model: stages run down and up the ranks, w times.
 
-    Every microbatch takes both ways itself, so that all ranks hold early and late stages alike.
+    Every microbatch takes both directions, so all ranks hold early and late stages alike.
 
     Three ranks, one wave (two chunks a rank), four microbatches, F = B = 1::
 
@@ -31,17 +31,18 @@ def build_hanayo(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 1F2 4F0 1F3 4F1 4B0 4F2 4B1 .   1B0 4F3 4B2 1B1 4B3 1B2 .   1B3 .
         rank 2 | .   .   2F0 3F0 2F1 3F1 2F2 3F2 3B0 2F3 2B0 3F3 3B1 2B1 3B2 2B2 3B3 2B3 .   .
 
-    The paper lists actions for p microbatches: one enters in every second slot, moves on by one stage a slot, and comes back
-    the same way. For more, the rule here carries the steady flow of ZBV, with full backwards, over to any number of waves: a
-    microbatch's wave, one trip down and up, takes the place of ZBV's microbatch. Trips go out in groups, wave after wave; a
-    group has at least p microbatches, so that the first is back when its next wave goes out. Once backwards have begun, F
-    and B take turns on each rank. What is missing to p microbatches is left out of the rows.
+    The paper lists the actions for p microbatches: one enters in every second slot, moves on by one stage per slot, and
+    returns the same way. For more microbatches, this strategy applies the steady flow of ZBV, with full backwards, to any
+    number of waves: one trip of a microbatch down and up the ranks takes the place of a microbatch in ZBV. Trips start in
+    groups, wave after wave. A group has at least p microbatches, so that the first one is back when its next wave starts.
+    Once backwards have begun, F and B alternate on each rank. With fewer than p microbatches, the rows are those of p
+    microbatches without the missing ones.
 
-    Groups have m / floor(m/p) microbatches, rounded up in some and down in others. Ranks then wait where the flow starts and
-    where it ends, and nowhere between: idle time is (p - 1)max(F, B)/w for any m >= p, where F and B are those of all chunks
-    of a rank, and (p - m)(F + B) + (m - 1)max(F, B)/w for fewer. The peak is p/w + (1 - 1/w)g activations in groups of g, or
-    m where that is less: p with one wave, or where p divides m. A group size of p keeps it at p for any m, while a last
-    group of k < p idles (1 - 1/w)(p - k)max(F, B) more. Valid for any p and m with an even number of chunks.
+    Groups have m / floor(m/p) microbatches, rounded up or down. Ranks then wait only where the flow starts and ends. Idle
+    time is (p - 1)max(F, B)/w for any m >= p, where F and B are those of all chunks of a rank, and
+    (p - m)(F + B) + (m - 1)max(F, B)/w for fewer. The peak is min(p/w + (1 - 1/w)g, m) activations with groups of g: p with
+    one wave, or if p divides m. A group size of p keeps the peak at p for any m, but a last group of k < p adds
+    (1 - 1/w)(p - k)max(F, B) to the idle time. Valid for any p and m with an even number of chunks.
 
     Source: Liu et al., Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large Model Training Efficiency
     (2023).
@@ -54,40 +55,42 @@ def build_hanayo(shape: Shape) -> Schedule:
 
 
 class _Trips(NamedTuple):
-    """Trips in the order in which their forwards go out: the place of each among all of them, wave and microbatch."""
+    """Trips in the order in which their forwards start: index of each among all trips, wave and microbatch."""
 
     place: Ints
     wave: Ints
     microbatch: Ints
 
 
-class _Voice(NamedTuple):
-    """Ops in order, and the place of each among those that there would be with the trips that are left out."""
+class _Phrase(NamedTuple):
+    """Ops in order, and the index of each in the full phrase, which includes the trips of missing microbatches."""
 
     ops: Columns
     place: Ints
 
-    def part(self, start: int, stop: int | None = None) -> _Voice:
-        """Those at these places, which count from the first of them."""
+    def part(self, start: int, stop: int | None = None) -> _Phrase:
+        """Return the ops with indices from ``start`` up to ``stop``, counted from ``start``."""
         begin = int(np.searchsorted(self.place, start))
         end = len(self.place) if stop is None else int(np.searchsorted(self.place, stop))
-        return _Voice(self.ops[begin:end], self.place[begin:end] - start)
+        return _Phrase(self.ops[begin:end], self.place[begin:end] - start)
 
 
-def _in_turn(*voices: _Voice) -> Columns:
-    """The ops by their places, and of one place the first voice's first."""
-    number = np.repeat(np.arange(len(voices)), [len(voice.place) for voice in voices])
-    order = np.lexsort((number, np.concatenate([voice.place for voice in voices])))
-    return concatenate(*(voice.ops for voice in voices))[order]
+def _in_turn(*phrases: _Phrase) -> Columns:
+    """Merge phrases by index; of equal indices, the op of the first phrase comes first."""
+    number = np.repeat(np.arange(len(phrases)), [len(phrase.place) for phrase in phrases])
+    order = np.lexsort((number, np.concatenate([phrase.place for phrase in phrases])))
+    return concatenate(*(phrase.ops for phrase in phrases))[order]
 
 
 def _group_sizes(shape: Shape) -> list[int]:
-    """Microbatches in each group, the largest first; the last may have more than there are, as none has less than p.
+    """Return the microbatches in each group, the largest first.
+
+    No group has less than p, so part of the last one may be missing.
 
     Raises
     ------
     ShapeError
-        For a group size out of range.
+        If the group size is out of range.
     """
     p, m, size = shape.ranks, max(shape.ranks, shape.microbatches), shape.group_size
     if size is None:
@@ -97,7 +100,7 @@ def _group_sizes(shape: Shape) -> list[int]:
     require(
         least <= size <= shape.microbatches,
         "hanayo",
-        f"takes groups of {least} to {shape.microbatches} microbatches here, not {size}",
+        f"needs a group size of {least} to {shape.microbatches} for this shape, not {size}",
         field="group_size",
     )
     size = max(size, p)
@@ -105,23 +108,23 @@ def _group_sizes(shape: Shape) -> list[int]:
 
 
 def _row(rank: int, ranks: int, waves: int, sizes: list[int], trips: _Trips) -> Columns:
-    """One rank's row: three phrases of warm-up, and F and B in turn.
+    """Return one rank's row: three phrases of warm-up, then F and B in turn.
 
-    Its phrases are those with a group of p more than asked for, which keeps every one going until the last op that counts.
+    The phrases include one more group of p than requested, so that every phrase lasts until the last op that counts.
     """
     forth, back = 2 * ranks * trips.wave, 2 * ranks * (waves - 1 - trips.wave)
     turned = 2 * ranks - 1 - rank
-    f_up = _Voice(ops(Kind.F, forth + turned, trips.microbatch), trips.place)
-    b_up = _Voice(ops(Kind.B, back + turned, trips.microbatch), trips.place)
-    b_down = _Voice(ops(Kind.B, back + rank, trips.microbatch), trips.place)
+    f_up = _Phrase(ops(Kind.F, forth + turned, trips.microbatch), trips.place)
+    b_up = _Phrase(ops(Kind.B, back + turned, trips.microbatch), trips.place)
+    b_down = _Phrase(ops(Kind.B, back + rank, trips.microbatch), trips.place)
 
     size, behind = sizes[0], ranks - rank
-    # What the rank waits for the first F on the way up it spends on the first of the microbatches beyond p; some of them may
-    # be the next group's, and go ahead of this one's second wave.
+    # While the rank waits for its first F on the way up, it runs forwards of the microbatches beyond p. Some of them may
+    # belong to the next group and move ahead of this group's second wave.
     early = min(behind - 1, sum(sizes) - ranks)
     places = _ahead(trips.place, size, waves * size, max(early - (size - ranks), 0))
     order = np.argsort(places)
-    f_down = _Voice(ops(Kind.F, forth + rank, trips.microbatch)[order], places[order])
+    f_down = _Phrase(ops(Kind.F, forth + rank, trips.microbatch)[order], places[order])
 
     first, started = behind + early, (waves - 1) * size + ranks
     return concatenate(
@@ -133,13 +136,13 @@ def _row(rank: int, ranks: int, waves: int, sizes: list[int], trips: _Trips) -> 
 
 
 def _ahead(place: Ints, to: int, begin: int, count: int) -> Ints:
-    """Places after those from ``begin`` on, so many, have gone to the place ``to`` before them."""
+    """Return the indices after ``count`` items, from index ``begin`` on, have moved forward to index ``to``."""
     moved: Ints = np.where((begin <= place) & (place < begin + count), place - begin + to, place)
     return moved + count * ((to <= place) & (place < begin))
 
 
 def _trips(waves: int, sizes: list[int], microbatches: int) -> _Trips:
-    """Each trip of these microbatches, in the order in which forwards go out: by groups, in a group by waves."""
+    """Return the trips of these microbatches in the order in which their forwards start: by group, then by wave."""
     starts = np.cumsum([0, *sizes])
     microbatch = np.tile(np.arange(microbatches), waves)
     wave = np.repeat(np.arange(waves), microbatches)
@@ -166,7 +169,7 @@ hanayo = Strategy(
     name="hanayo",
     title="waves: the stages run down and up the ranks several times",
     placement="wave",
-    shapes="any p and m, chunks even (two a wave); group size p to m (m where m < p)",
+    shapes="any p and m, even chunks (two per wave); group size p to m (m if m < p)",
     bubble=Formula(
         "(p-1)max(F,B)/w, w = v/2 waves; m < p: (p-m)(F+B) + (m-1)max(F,B)/w; last group of k < p: "
         "(1-1/w)(p-k)max(F,B) more",

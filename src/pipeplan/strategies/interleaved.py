@@ -1,8 +1,12 @@
-"""Several chunks a rank, microbatches in groups: interleaved 1F1B, its zero-bubble form, and the overlapped one.
+"""Interleaved schedules: several chunks per rank, microbatches in groups; as 1F1B, as zero bubble, and overlapped.
 
-All three run through the microbatches in groups of g: a rank's forwards go through the groups, in a group through its
-chunks, in a chunk through its microbatches; its backwards do the same with the chunks reversed. They differ in the
-warm-up and in what follows it. Which groups are free of deadlock is said in :mod:`pipeplan.strategies.interleaved`.
+All three run the microbatches in groups of g. A rank's forwards run group by group, within a group chunk by chunk, and
+within a chunk microbatch by microbatch; its backwards do the same with the chunks reversed. The strategies differ in the
+warm-up and in the order that follows it.
+
+They are free of deadlock if the last group has the full size g, or if its size s = m mod g and g sum to at least 2(p -
+1) (interleaved 1F1B), 2p - 1 (overlapped) or p - 1 (zero bubble). With one chunk, or with s = 1 and two chunks, any
+sizes are.
 """
 
 from __future__ import annotations
@@ -18,9 +22,10 @@ from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 
 
 def build_interleaved_1f1b(shape: Shape) -> Schedule:
-    """1F1B where a microbatch visits each rank v times, so that filling and draining the pipeline costs a v-th.
+    """1F1B in which a microbatch visits each rank v times, which divides the cost of filling and draining by v.
 
-    Rank r runs min(2(p - 1 - r) + (v - 1)g, mv) forwards, then a forward and a backward in turn, then the backwards left.
+    Rank r runs min(2(p - 1 - r) + (v - 1)g, mv) forwards, then alternates one forward and one backward, then runs the
+    remaining backwards.
 
     Two ranks with two chunks, four microbatches in groups of two, in units of one stage's forward::
 
@@ -30,17 +35,17 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
     Idle time is (p - 1)(F + B)/v; with m < p it is (p - 1 + (v - 1)(p - m))(F + B)/v, and with a last group smaller than p
     at most (4v - 1)(p - 1)/v forwards for B = 2F. The peak is min(2(p - 1) + (v - 1)g + 1, mv)/v activations.
 
-    The two variants differ in the groups. ``pytorch``, the default, takes g = m / max(1, m // p) unless told otherwise;
-    where that is not whole (PyTorch then refuses) p, or the next larger one that is free of deadlock. ``megatron`` takes
-    g = p unless told otherwise and refuses a last group smaller than p, as Megatron-Core does, because ranks would wait
-    in it for a chunk to come round.
+    The two variants differ in their default group size. ``pytorch``, the default, uses g = m / max(1, m // p); if that is
+    not an integer (PyTorch then raises an error), the smallest size from p on that is free of deadlock. ``megatron`` uses
+    g = p and does not support a last group smaller than p, as Megatron-Core does not, because ranks would wait in it for a
+    chunk to return.
 
     Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), section 2.2.
 
     Raises
     ------
     ShapeError
-        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
+        If the group size is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
     """
     group = group_size(shape, "interleaved-1f1b")
     return _rows(
@@ -54,25 +59,25 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
 
 
 def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
-    """Interleaved 1F1B with one more forward in the warm-up; what then alternates runs as overlapped pairs.
+    """Interleaved 1F1B with one more forward in the warm-up, after which forwards and backwards run as overlapped pairs.
 
-    The extra forward leaves the two ops of a pair independent, so that one's computation can hide the other's
-    communication.
+    The extra forward makes the two ops of a pair independent, so that the computation of one hides the communication of
+    the other.
 
     Two ranks with two chunks, two microbatches, in units of one stage's forward; a pair takes F + B::
 
         rank 0 | 0F0  0F1  2F0  2F1  .    .    .    2B0  --   2B1  --   0B0  --   0B1  --
         rank 1 | .    1F0  1F1  3F0  (3F1 3B0) --   3B1  --   1B0  --   1B1  --   .    .
 
-    Where a pair takes F + B, idle time is that of interleaved-1f1b, except that a last group smaller than p costs at most
-    (5v - 2)(p - 1)/v forwards in all. The peak is min(2(p - 1) + (v - 1)g + 2, mv)/v activations.
+    If a pair takes F + B, idle time is that of interleaved-1f1b, except that with a last group smaller than p it is at most
+    (5v - 2)(p - 1)/v forwards. The peak is min(2(p - 1) + (v - 1)g + 2, mv)/v activations.
 
     Source: the public pipeline-schedule visualizer's "interleaved 1F1B with overlapped forward and backward".
 
     Raises
     ------
     ShapeError
-        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
+        If the group size is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
     """
     group = group_size(shape, "interleaved-1f1b-overlap")
     return _rows(
@@ -86,17 +91,17 @@ def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
 
 
 def build_interleaved_zb(shape: Shape) -> Schedule:
-    """Interleaved 1F1B with split backward: inputs first, and on rank r the weights r backwards later.
+    """Interleaved 1F1B with split backwards; on rank r, weight backwards start r input backwards later.
 
-    An input backward is done sooner than a full one, which halves the warm-up to min(p - 1 - r + (v - 1)g, mv) forwards, and
-    the weights that are put off fill the end. With one chunk and m >= p this is ZB-H1.
+    Because an input backward is shorter than a full one, the warm-up needs only min(p - 1 - r + (v - 1)g, mv) forwards, and
+    the delayed weight backwards fill the cool-down. With one chunk and m >= p this is ZB-H1.
 
     Two ranks with two chunks, four microbatches in groups of two, in units of one stage's forward::
 
         rank 0 | 0F0 0F1 2F0 2F1 .   2I0 2W0 0F2 2I1 2W1 0F3 0I0 0W0 2F2 0I1 0W1 2F3 2I2 2W2 2I3 2W3 0I2 0W2 0I3 0W3
         rank 1 | .   1F0 1F1 3F0 3I0 3F1 3I1 3W0 1F2 1I0 3W1 1F3 1I1 1W0 3F2 3I2 1W1 3F3 3I3 3W2 1I2 3W3 1I3 1W2 1W3
 
-    With F = I = W, all groups alike and m >= p idle time is (p - 1)F/v. A last group of s < p microbatches adds
+    With F = I = W, equal groups and m >= p, idle time is (p - 1)F/v. A last group of s < p microbatches adds
     (v - 1)(max(p - 2s, 0) + max(p - 3s, 0))F/v, and m < p adds (v(p - m) + (v - 1) max(p - 2m, 0))F/v. The peak is
     min(p + (v - 1)g, mv)/v activations on every rank.
 
@@ -105,7 +110,7 @@ def build_interleaved_zb(shape: Shape) -> Schedule:
     Raises
     ------
     ShapeError
-        For a group size that is out of range.
+        If the group size is out of range.
     """
     group = group_size(shape, "interleaved-zb")
 
@@ -122,10 +127,10 @@ def build_interleaved_zb(shape: Shape) -> Schedule:
 
 
 def _rows(shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Columns, int], Columns]) -> Schedule:
-    """The schedule whose ranks run ``row(forwards, backwards, rank)``, each in the order of the groups."""
+    """Return the schedule whose ranks run ``row(forwards, backwards, rank)``, both in the order of the groups."""
     p, m, v = shape.ranks, shape.microbatches, shape.chunks
     chunk, microbatch = in_groups(m, v, group)
-    # On rank 0; rank r runs the same for the stages r further on.
+    # These are the ops of rank 0; rank r runs the same for stages that are r larger.
     forwards, backwards = ops(Kind.F, chunk * p, microbatch), ops(backward, (v - 1 - chunk) * p, microbatch)
     rows = [
         row(replace(forwards, stage=forwards.stage + rank), replace(backwards, stage=backwards.stage + rank), rank)
@@ -135,7 +140,10 @@ def _rows(shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Colu
 
 
 def _idle(shape: Shape, name: str, small_group_stalls: int) -> float:
-    """Idle time of the forms with full backwards, where a chunk's turn through a last group under p stalls that often."""
+    """Return the idle time of the strategies with full backwards.
+
+    ``small_group_stalls`` is how often a chunk stalls, for p - 1 forwards, in a last group smaller than p.
+    """
     p, m, v = shape.ranks, shape.microbatches, shape.chunks
     uneven = 0 < m % group_size(shape, name) < p
     stalls = small_group_stalls * (p - 1) if uneven else 3 * max(p - m, 0)
@@ -151,16 +159,16 @@ def _idle_zb(shape: Shape) -> float:
 
 
 def _peak(shape: Shape, name: str, beyond_groups: int) -> float:
-    """Activations where ``beyond_groups`` forwards and v - 1 groups are held at once."""
+    """Return the peak activations if ``beyond_groups`` forwards and v - 1 groups are held at once."""
     held = beyond_groups + (shape.chunks - 1) * group_size(shape, name)
     return min(held, shape.microbatches * shape.chunks) / shape.chunks
 
 
-_ACCEPTS = "any p, m, v; group size p to m (m where m < p)"
+_ACCEPTS = "any p, m, v; group size p to m (m if m < p)"
 
 interleaved_1f1b = Strategy(
     name="interleaved-1f1b",
-    title="1F1B over several chunks a rank, microbatches in groups",
+    title="1F1B over several chunks per rank, microbatches in groups",
     placement="loop",
     shapes=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2(p-1) - g",
     bubble=Formula(
@@ -183,7 +191,7 @@ interleaved_1f1b = Strategy(
 
 interleaved_zb = Strategy(
     name="interleaved-zb",
-    title="interleaved 1F1B with weight backwards put off to fill the end",
+    title="interleaved 1F1B with weight backwards delayed to fill the cool-down",
     placement="loop",
     shapes=_ACCEPTS,
     bubble=Formula("(p-1)F/v for equal groups of at least p; more for smaller ones", _idle_zb),
@@ -227,60 +235,63 @@ LEAST_SUM: dict[str, Callable[[int], int]] = {
     "interleaved-1f1b-overlap": lambda p: 2 * p - 1,
     "interleaved-zb": lambda p: p - 1,
 }
-"""The least g + s with which a strategy runs on p ranks."""
+"""Minimum of g + s on p ranks, for group size g and last group s, for which a strategy is free of deadlock."""
 
 
 def in_groups(microbatches: int, chunks: int, group: int) -> tuple[Ints, Ints]:
-    """Chunk and microbatch of a rank's forwards in order, each of shape (chunks * microbatches,)."""
+    """Return the chunk and microbatch of a rank's forwards in order, each of shape (chunks * microbatches,)."""
     chunk, microbatch = np.divmod(np.arange(chunks * microbatches), microbatches)
     order = np.lexsort((microbatch, chunk, microbatch // group))
     return chunk[order], microbatch[order]
 
 
 def group_size(shape: Shape, name: str) -> int:
-    """The group size asked for, or the strategy's default.
+    """Return the requested group size, or the strategy's default.
 
     Raises
     ------
     ShapeError
-        For a size that is out of range, deadlocks, or is not Megatron's under the variant of that name.
+        If the size is out of range or deadlocks, or the megatron variant does not support it.
     """
     p, m, g = shape.ranks, shape.microbatches, shape.group_size
     if g is None:
         g = min(p, m) if shape.variant == "megatron" else _pytorch_group(shape, name)
     require(
-        min(p, m) <= g <= m, name, f"takes groups of {min(p, m)} to {m} microbatches here, not {g}", field="group_size"
+        min(p, m) <= g <= m,
+        name,
+        f"needs a group size of {min(p, m)} to {m} for this shape, not {g}",
+        field="group_size",
     )
     left = f"{m} microbatches in groups of {g} leave a last group of {m % g}"
     require(
         _runs(shape, name, g),
         name,
         f"deadlocks: {left}, and the two sizes must sum to at least {LEAST_SUM[name](p)} with {p} ranks; "
-        f"groups of {_next_group(shape, name, g)} are free of deadlock",
+        f"group size {_next_group(shape, name, g)} is free of deadlock",
         field="group_size",
     )
     require(
         shape.variant != "megatron" or not 0 < m % g < p,
         name,
-        f"as Megatron has it needs a last group of at least {p} microbatches, one a rank: {left}",
+        f"(variant megatron) needs a last group of at least {p} microbatches, one per rank, but {left}",
         field="group_size",
     )
     return g
 
 
 def _pytorch_group(shape: Shape, name: str) -> int:
-    """The microbatches of a round, in as many rounds as there are ranks' worth of them; where uneven, about the ranks."""
+    """Return m / max(1, m // p), PyTorch's group size, or if that is not an integer a deadlock-free size from p on."""
     p, m = shape.ranks, shape.microbatches
     rounds = max(1, m // p)
     return m // rounds if m % rounds == 0 else _next_group(shape, name, p)
 
 
 def _next_group(shape: Shape, name: str, group: int) -> int:
-    """The smallest group size from ``group`` up that is free of deadlock; all microbatches in one group always are."""
+    """Return the smallest deadlock-free group size from ``group`` up; a single group of all microbatches always is."""
     return next(g for g in range(group, shape.microbatches + 1) if _runs(shape, name, g))
 
 
 def _runs(shape: Shape, name: str, group: int) -> bool:
-    """Whether groups of this size, no smaller than the ranks, are free of deadlock: the module's rule."""
+    """Return True if groups of this size, at least p, are free of deadlock by the rule in the module's docstring."""
     last = shape.microbatches % group
     return last * (shape.chunks - 1) < 2 or group + last >= LEAST_SUM[name](shape.ranks)

@@ -1,4 +1,4 @@
-"""One forward, one backward: 1F1B, with an eager warm-up, and with the two overlapped."""
+"""1F1B (one forward, one backward), also with an eager warm-up, and with forward and backward overlapped."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concat
 from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 Row = Callable[[Columns, Columns, int], Columns]
-"""A rank's row from its forwards, its backwards, each in order, and the length of its warm-up."""
+"""Function from a rank's forwards, its backwards and the length of its warm-up to its row."""
 
 
 def one_forward_one_backward(forwards: Columns, backwards: Columns, warm_up: int) -> Columns:
-    """``warm_up`` forwards, then a forward and a backward in turn, then the backwards that are left."""
+    """Return ``warm_up`` forwards, then alternately a forward and a backward, then the remaining backwards."""
     return concatenate(forwards[:warm_up], alternate(forwards[warm_up:], backwards))
 
 
 def forward_with_backward(forwards: Columns, backwards: Columns, warm_up: int) -> Columns:
-    """``warm_up`` forwards, then overlapped pairs of a forward and a backward, then the backwards that are left."""
+    """Return ``warm_up`` forwards, then overlapped pairs of a forward and a backward, then the remaining backwards."""
     pairs = max(len(forwards) - warm_up, 0)
     return concatenate(forwards[:warm_up], overlap(forwards[warm_up:], backwards[:pairs]), backwards[pairs:])
 
 
 def build_1f1b(shape: Shape) -> Schedule:
-    """Each rank runs as many forwards as there are ranks behind it, then one forward and one backward in turn.
+    """Each rank runs as many forwards as there are ranks after it, then alternates one forward and one backward.
 
-    Backwards start as early as they can, so that a rank never holds more microbatches than it takes to keep the ranks
-    behind it busy.
+    Backwards start as early as possible, so a rank never holds more microbatches than needed to keep the ranks after it
+    busy.
 
     Three ranks, four microbatches::
 
@@ -36,8 +36,8 @@ def build_1f1b(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 .   .   1B0 --  1F2 1B1 --  1F3 1B2 --  .   1B3 --  .   .
         rank 2 | .   .   2F0 2B0 --  2F1 2B1 --  2F2 2B2 --  2F3 2B3 --  .   .   .   .
 
-    Idle time is (p - 1)(F + B), the peak min(p, m) activations. Any shape is valid: with fewer microbatches than ranks
-    the warm-up takes all of them.
+    Idle time is (p - 1)(F + B), the peak min(p, m) activations. Any shape is valid: with fewer microbatches than ranks, all
+    of them belong to the warm-up.
 
     Source: Narayanan et al., PipeDream (2019), section 3.2, with the flush of Narayanan et al., Memory-Efficient
     Pipeline-Parallel DNN Training (2021), section 3.2.
@@ -46,9 +46,9 @@ def build_1f1b(shape: Shape) -> Schedule:
 
 
 def build_eager_1f1b(shape: Shape) -> Schedule:
-    """1F1B with twice the warm-up: min(2(p - 1 - r) + 1, m) forwards on rank r, then one backward and one forward in turn.
+    """1F1B with twice the warm-up: min(2(p - 1 - r) + 1, m) forwards on rank r, then alternately a backward and a forward.
 
-    A forward is done one round trip before its successor needs it, which leaves time to hide both transfers.
+    Each forward ends one round trip before the next rank needs it, which leaves time to hide both transfers.
 
     Three ranks, five microbatches::
 
@@ -60,23 +60,23 @@ def build_eager_1f1b(shape: Shape) -> Schedule:
 
     Source: Zhuang et al., On Optimizing the Communication of Model Parallelism (2022), section 4.
     """
-    # The warm-up's last forward is the first of the turns: F, then B.
+    # The last forward of the warm-up is the first op of the alternation: F, then B.
     return _linear(shape, one_forward_one_backward, lambda behind: 2 * behind)
 
 
 def build_1f1b_overlap(shape: Shape) -> Schedule:
-    """2(p - 1 - r) + 1 forwards on rank r, then one forward overlapped with one backward, then the remaining backwards.
+    """1F1B with 2(p - 1 - r) + 1 forwards as the warm-up of rank r, after which each forward overlaps with a backward.
 
-    The longer warm-up leaves the forward and the backward of a pair independent, so that one's computation can hide the
-    other's communication.
+    The longer warm-up makes the two ops of a pair independent, so that the computation of one hides the communication of
+    the other.
 
     Two ranks, four microbatches; a pair takes F + B::
 
         rank 0 | 0F0  0F1  0F2  .    .    (0F3 0B0) --   0B1  --   .    0B2  --   0B3  --
         rank 1 | .    1F0  (1F1 1B0) --   (1F2 1B1) --   (1F3 1B2) --   1B3  --   .    .
 
-    Idle time is (p - 1)(F + B) where a pair takes F + B, the peak min(2p, m) activations. Any shape is valid: with m
-    microbatches or more in its warm-up a rank has no pairs.
+    Idle time is (p - 1)(F + B) if a pair takes F + B, the peak min(2p, m) activations. Any shape is valid: a rank whose
+    warm-up covers all m microbatches has no pairs.
 
     Source: the public pipeline-schedule visualizer's "1F1B with overlapped forward and backward".
     """
@@ -84,7 +84,7 @@ def build_1f1b_overlap(shape: Shape) -> Schedule:
 
 
 def _linear(shape: Shape, row: Row, warm_up: Callable[[int], int]) -> Schedule:
-    """One chunk a rank; ``warm_up`` gives the forwards of a rank with this many ranks behind it."""
+    """Return the schedule with one chunk per rank; ``warm_up`` maps the number of ranks after a rank to its warm-up."""
     microbatch = np.arange(shape.microbatches)
     rows = [
         row(ops(Kind.F, rank, microbatch), ops(Kind.B, rank, microbatch), warm_up(shape.ranks - 1 - rank))

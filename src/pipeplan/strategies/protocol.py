@@ -1,7 +1,7 @@
-"""What a strategy is: a rule that makes a schedule, what it looks at, and what its authors promise about it.
+"""Interface of all strategies: how a schedule is built, from which inputs, and with which published bounds.
 
-Most rules look at the shape alone. Some look at costs and memory limits, too: theirs is a :class:`FromCosts`. All are called
-the same way, ``strategy(shape, costs, limits)``.
+Most strategies depend on the shape alone. Those that also depend on costs and memory limits have a :class:`FromCosts`.
+All are called the same way: ``strategy(shape, costs, limits)``.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pipeplan.model import Placement, Schedule, require_size
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of a schedule: ranks, microbatches, chunks, and how microbatches are grouped or cut.
+    """Size of a schedule: ranks, microbatches, chunks, groups and slices.
 
     Attributes
     ----------
     ranks, microbatches, chunks
         p, m and v.
     group_size
-        Microbatches in a group of an interleaved schedule; None is the strategy's default.
+        Microbatches per group of an interleaved schedule; None is the strategy's default.
     slices
-        Slices of a microbatch's sequence.
+        Sequence slices per microbatch.
     variant
-        Which of several published rules under one name; None is the strategy's first.
+        Variant of the strategy; None is its first.
 
     Raises
     ------
     ShapeError
-        For less than one of anything, or more forwards than can be scheduled.
+        If a count is less than 1, or the schedule would be too large.
     """
 
     ranks: int
@@ -51,12 +51,12 @@ class Shape:
 
     @property
     def forwards(self) -> int:
-        """How many forwards a schedule of this shape has."""
+        """Number of forwards in a schedule of this shape."""
         return self.ranks * self.chunks * self.microbatches * self.slices
 
 
 def _any_shape(shape: Shape) -> None:
-    """Refuse no shape."""
+    """Accept every shape."""
 
 
 def _unknown(shape: Shape) -> float:
@@ -65,7 +65,7 @@ def _unknown(shape: Shape) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A published figure: in words for a person, and as a function of the shape for a test; infinite where there is none."""
+    """A published formula, as text for display and as a function of the shape for tests; infinite if there is none."""
 
     text: str
     value: Callable[[Shape], float] = _unknown
@@ -73,15 +73,15 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class FromCosts:
-    """A rule that looks at costs and memory limits beside the shape.
+    """A rule that depends on costs and memory limits as well as on the shape.
 
     Attributes
     ----------
     build
-        Makes the schedule from a shape, the costs of its stages, and every rank's limit; None where there is none. It raises
-        CostError for costs that it cannot take, and InfeasibleError where it finds no schedule within the limits.
+        Returns the schedule for a shape, the costs of its stages, and the limit of every rank (None: no limit). It
+        raises CostError for unsupported costs, and InfeasibleError if it finds no schedule within the limits.
     default_limit
-        Under what limit it runs when none is given, in words.
+        Description of the memory limit it applies by default.
     """
 
     build: Callable[[Shape, Costs, Limits | None], Schedule]
@@ -90,37 +90,38 @@ class FromCosts:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A published schedule.
+    """A schedule strategy with its documentation.
 
     Attributes
     ----------
     name, title
-        Its name on the command line, and what it is in one line.
+        Name on the command line, and a description in one line.
     placement
         Name of the placement it uses.
     shapes
-        The shapes (and costs) that it takes, in words.
+        Description of the supported shapes (and costs).
     bubble
-        Idle time of the worst rank, in units of one rank's forward on one microbatch, when forward, input backward and
-        weight backward take the same and transfers nothing. An upper bound, met exactly where the text says no more.
+        Idle time of the worst rank, in units of one rank's forward on one microbatch, if forward, input backward and
+        weight backward take equally long and transfers take no time. An upper bound, which is exact unless the text
+        says otherwise.
     memory
-        Peak activations of the worst rank, where one activation is all chunks of a rank for one microbatch.
+        Peak activations of the worst rank; one activation is what all chunks of a rank hold for one microbatch.
     paper
-        Where it was published.
+        Publication.
     build
-        Makes the schedule from a shape that it accepts, or from such a shape and the costs.
+        Returns the schedule for a supported shape, or (:class:`FromCosts`) for a shape and costs.
     requires
-        Refuses a shape: raises ShapeError with the rule that the shape breaks.
+        Raises ShapeError for an unsupported shape, with the rule that it breaks.
     chunks
-        Chunks a rank when nobody says; where ``fixed_chunks``, no other number is possible.
+        Default number of chunks per rank; with ``fixed_chunks``, the only one.
     slices
-        Slices of a microbatch's sequence when nobody says.
+        Default number of sequence slices per microbatch.
     grouped
-        Whether it runs microbatches in groups, and so has a group size.
+        True if microbatches run in groups, so that there is a group size.
     variants
-        Rules published under this one name, the default first.
+        Names of the variants, the default first.
     aliases
-        Its names elsewhere.
+        Names of the same schedule in other projects.
     """
 
     name: str
@@ -141,17 +142,17 @@ class Strategy:
 
     @property
     def looks_at_costs(self) -> bool:
-        """Whether the schedule depends on costs and memory limits, and not on the shape alone."""
+        """True if the schedule depends on costs and memory limits, not only on the shape."""
         return isinstance(self.build, FromCosts)
 
     @property
     def idea(self) -> str:
-        """The idea and the timing table of the strategy, as its builder's documentation has them."""
+        """Idea and timing table of the strategy: the docstring of its builder."""
         build = self.build.build if isinstance(self.build, FromCosts) else self.build
         return inspect.getdoc(build) or self.title
 
     def accepts(self, shape: Shape) -> bool:
-        """Whether the strategy has a schedule for a shape; none is made."""
+        """Return True if the strategy supports this shape. No schedule is built."""
         try:
             self.requires(shape)
         except ShapeError:
@@ -159,7 +160,7 @@ class Strategy:
         return True
 
     def placed(self, shape: Shape) -> Placement:
-        """Return the placement of its schedule of a shape: costs are given for its stages."""
+        """Return the placement of the schedule for a shape; costs must have one entry per stage of it."""
         return Placement.called(self.placement, shape.ranks, shape.chunks)
 
     def shape(
@@ -172,26 +173,26 @@ class Strategy:
         slices: int | None = None,
         variant: str | None = None,
     ) -> Shape:
-        """A shape with this strategy's defaults where nothing is said.
+        """Return a shape, with this strategy's defaults for omitted arguments.
 
         Raises
         ------
         ShapeError
-            For a number of chunks or slices that the strategy cannot have, or a group size where it has no groups.
+            If the number of chunks or slices is unsupported, or a group size is given but there are no groups.
         UnknownNameError
-            For a variant it does not know.
+            If the variant is unknown.
         """
         if chunks is not None and self.fixed_chunks and chunks != self.chunks:
-            raise ShapeError(f"{self.name} has {self.chunks} chunk(s) a rank, not {chunks}", field="chunks")
+            raise ShapeError(f"{self.name} needs {self.chunks} chunk(s) per rank, not {chunks}", field="chunks")
         if slices is not None and slices != 1 and self.slices == 1:
-            raise ShapeError(f"{self.name} does not cut sequences into slices ({slices} asked for)", field="slices")
+            raise ShapeError(f"{self.name} does not support sequence slices, but slices is {slices}", field="slices")
         if group_size is not None and not self.grouped:
             raise ShapeError(
-                f"{self.name} does not run microbatches in groups (a group size of {group_size} asked for)",
+                f"{self.name} does not run microbatches in groups, but group size is {group_size}",
                 field="group_size",
             )
         if variant is not None and not self.variants:
-            raise ShapeError(f"{self.name} has no variants ({variant} asked for)", field="variant")
+            raise ShapeError(f"{self.name} has no variants, but variant is {variant}", field="variant")
         if variant is not None and variant not in self.variants:
             raise UnknownNameError(f"variant of {self.name}", variant, self.variants, field="variant")
         chunks = self.chunks if chunks is None else chunks
@@ -206,29 +207,30 @@ class Strategy:
         )
 
     def __call__(self, shape: Shape, costs: Costs | None = None, limits: Limits | None = None) -> Schedule:
-        """The schedule for a shape, named after the strategy.
+        """Return the schedule for a shape, named after the strategy.
 
         Parameters
         ----------
         costs, limits
-            Of the stages and ranks of :meth:`placed`, for a strategy that looks at them; any other takes no notice. Without
-            costs, F, I and W take the same and transfers nothing.
+            Costs and limits for the stages and ranks of :meth:`placed`. Strategies that depend on the shape alone
+            ignore them. By default F, I and W take equally long, transfers take no time, and each strategy applies its
+            default limit.
 
         Raises
         ------
         ShapeError
-            For a shape that the strategy cannot take.
+            If the shape is unsupported.
         CostError
-            For costs that do not fit the placement or this strategy.
+            If the costs do not match the placement or are unsupported.
         InfeasibleError
-            If it finds no schedule within the limits.
+            If no schedule within the limits is found.
         """
         self.requires(shape)
         if isinstance(self.build, FromCosts):
             placement = self.placed(shape)
             costs = Settings().costs(placement) if costs is None else costs
             if costs.stages != placement.stages:
-                raise CostError(f"costs for {costs.stages} stages do not fit {placement.stages} stages")
+                raise CostError(f"costs have {costs.stages} stages, but the schedule has {placement.stages}")
             schedule = self.build.build(shape, costs, limits)
         else:
             schedule = self.build(shape)
@@ -236,17 +238,29 @@ class Strategy:
 
 
 def require(holds: bool, strategy: str, rule: str, *, field: str) -> None:
-    """Refuse a shape: ``require(m >= p, "name", f"needs ...", field="microbatches")``.
+    """Raise a ShapeError unless ``holds``: ``require(m >= p, "name", f"needs ...", field="microbatches")``.
 
     Parameters
     ----------
     field
-        The setting that the rule is about.
+        Setting that the rule is about.
 
     Raises
     ------
     ShapeError
-        Unless the rule holds.
+        If the rule does not hold.
     """
     if not holds:
         raise ShapeError(f"{strategy} {rule}", field=field)
+
+
+def require_two_directions(shape: Shape, strategy: str) -> None:
+    """Raise a ShapeError unless ranks and microbatches are even, as two opposite streams of microbatches need."""
+    ranks, microbatches = shape.ranks, shape.microbatches
+    require(ranks % 2 == 0, strategy, f"needs an even number of ranks, not {ranks}", field="ranks")
+    require(
+        microbatches % 2 == 0,
+        strategy,
+        f"needs an even number of microbatches, half for each direction, not {microbatches}",
+        field="microbatches",
+    )

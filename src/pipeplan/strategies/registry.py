@@ -1,4 +1,4 @@
-"""All strategies by name: every file of this folder that has a ``FAMILY`` of them is found by itself."""
+"""All strategies by name. Every file of this folder with a ``FAMILY`` tuple is discovered automatically."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIRST = (
     "zb_auto",
     "zbv_heuristic",
 )
-"""The files in the order of the documentation; those that are not named here follow by name."""
+"""Files in the order of the documentation; other files follow in alphabetical order."""
 
 
 def _registered() -> Iterator[Strategy]:
@@ -38,41 +38,44 @@ def _registered() -> Iterator[Strategy]:
 
 
 class Strategies(UserDict[str, Strategy]):
-    """Strategies by name. One that is added under another name gets that name, and keeps its own as an alias."""
+    """Dictionary of strategies by name.
+
+    A strategy added under another name is renamed to it and keeps its own name as an alias.
+    """
 
     def __setitem__(self, name: str, strategy: Strategy) -> None:
         if not isinstance(strategy, Strategy):
-            raise InputError(f"STRATEGIES holds strategies by name, not {shortened(f'{name!r}: {strategy!r}', 60)}")
+            raise InputError(f"STRATEGIES maps names to strategies, not {shortened(f'{name!r}: {strategy!r}', 60)}")
         if strategy.name != name:
             strategy = replace(strategy, name=name, aliases=(*strategy.aliases, strategy.name))
         super().__setitem__(name, strategy)
 
 
 STRATEGIES = Strategies({strategy.name: strategy for strategy in _registered()})
-"""Every strategy by its name, in the order of the documentation."""
+"""All strategies by name, in the order of the documentation."""
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of this name or alias; letter case does not matter.
+    """Return the strategy with this name or alias, ignoring letter case.
 
     Raises
     ------
     UnknownNameError
-        Naming the nearest one.
+        If there is none; the message suggests the most similar name.
     """
-    named = _named(name)
-    if named is None:
+    match = _named(name)
+    if match is None:
         raise UnknownNameError("schedule", name, STRATEGIES, field="schedules")
-    return named
+    return match
 
 
 def is_strategy(name: str) -> bool:
-    """Whether a strategy is called this, in any letter case."""
+    """Return True if a strategy has this name or alias, ignoring letter case."""
     return _named(name) is not None
 
 
 def _named(name: str) -> Strategy | None:
-    """The strategy of this name or alias, of those that ``STRATEGIES`` holds now; None where there is none."""
+    """Return the strategy with this name or alias, or None. Looks at ``STRATEGIES`` on every call, as tests add to it."""
     lower = name.lower()
     if lower in STRATEGIES:
         return STRATEGIES[lower]

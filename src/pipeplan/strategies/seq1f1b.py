@@ -10,9 +10,9 @@ from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 
 def build_seq1f1b(shape: Shape) -> Schedule:
-    """1F1B whose unit is one of k slices of a microbatch's sequence; backward takes the slices in reverse.
+    """1F1B whose unit of work is one of k slices of a microbatch's sequence; backwards take the slices in reverse.
 
-    Attention looks back only, so forwards of slices follow each other and backwards come in reverse order. Rank r runs
+    Causal attention needs only earlier slices, so forwards run in order and backwards in reverse. Rank r runs
     p - 1 - r + k - 1 forwards first, because the first backward is that of a microbatch's last slice.
 
     Two ranks, two microbatches of two slices (``0F1.1`` is slice 1 of microbatch 1), in units of half a microbatch::
@@ -20,7 +20,8 @@ def build_seq1f1b(shape: Shape) -> Schedule:
         rank 0 | 0F0   0F0.1 0F1   .     .     0B0.1 --    0F1.1 0B0   --    .     0B1.1 --    0B1   --
         rank 1 | .     1F0   1F0.1 1B0.1 --    1F1   1B0   --    1F1.1 1B1.1 --    1B1   --    .     .
 
-    Idle time is (p - 1)(F + B)/k where slices take the same, the peak min(p + k - 1, mk)/k activations. Any shape is valid.
+    Idle time is (p - 1)(F + B)/k if slices take equally long, the peak min(p + k - 1, mk)/k activations. Any shape is
+    valid.
 
     Source: Sun et al., Seq1F1B: Efficient Sequence-Level Pipeline Parallelism (2024), section 3.
     """

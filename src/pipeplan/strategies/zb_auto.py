@@ -1,9 +1,10 @@
-"""``zb-auto``: the one-chunk zero-bubble schedule that its authors' greedy heuristic finds under a memory limit.
+"""``zb-auto``: the one-chunk zero-bubble schedule of its authors' greedy heuristic under a memory limit.
 
-Stage r on rank r. A warm-up as long as memory and the return of the first microbatch allow, then in each round a forward
-and an I on every rank, with Ws where a rank would idle or is out of memory. Three choices that no rule decides well (may a
-rank idle before its first I; may it skip a forward for an I's sake; may a W delay an op) are all tried. ZB-1p is this under
-p activations a rank, here with 3 ranks, 4 microbatches and equal times; ZB-2p is it under 2p::
+Stage r is on rank r. The warm-up is as long as memory and the return of the first microbatch allow. In each later
+round, every rank runs a forward and an I, and Ws where it would idle or is out of memory. Three choices are not decided
+by a rule, so all combinations are tried: may a rank idle before its first I, may it skip a forward to run an I earlier,
+and may a W delay another op. ZB-1p is this heuristic with p activations per rank, here for 3 ranks, 4 microbatches and
+equal times; ZB-2p is it with 2p::
 
     rank 0   0F0 0F1 0F2  .   .  0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3
     rank 1       1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
@@ -37,11 +38,11 @@ class Switches(NamedTuple):
     Attributes
     ----------
     early
-        Whether a rank may idle before its first I: the last warm-up forward ends in time for it.
+        If True, a rank may idle before its first I: its last warm-up forward ends before that I can start.
     prioritize
-        Whether a rank that is ahead of the next one skips a forward so that the next I is not late.
+        If True, a rank that is ahead of the next one skips a forward so that its next I is not late.
     greedy
-        Whether a W goes into any wait, however short.
+        If True, a W fills any wait, even a shorter one.
     """
 
     early: bool
@@ -50,36 +51,36 @@ class Switches(NamedTuple):
 
 
 CHOICES = tuple(Switches(*choice) for choice in product((True, False), repeat=3))
-"""All are tried, in this order."""
+"""All combinations of the switches, in the order in which they are tried."""
 
 
 def build_zb_auto(shape: Shape, costs: Costs, limits: Limits | None = None) -> Schedule:
-    """The heuristic's schedule of least longest span over its eight settings.
+    """Return the heuristic's schedule with the smallest longest span over its eight settings.
 
     Parameters
     ----------
     shape
         p and m.
     costs
-        Of p stages, each with its own times and memory.
+        Costs of p stages, each with its own times and memory.
     limits
-        The limit of every rank; none where none is given.
+        Memory limit of every rank; None: no limit.
 
     Raises
     ------
     InfeasibleError
-        If a limit is less than one microbatch alone holds on its rank.
+        If a limit is less than one microbatch needs on its rank.
     """
     placement = Placement.linear(shape.ranks)
     per_rank = rank_costs(placement, costs, limits)
     for rank, of_rank in enumerate(per_rank):
-        of_rank.require_room(zb_auto.name, rank, of_rank.forward_room, "one microbatch alone holds that much")
+        of_rank.require_room(zb_auto.name, rank, of_rank.forward_room, "the memory of one microbatch")
     best = best_run(per_rank, shape.microbatches, costs.transfer.time())
     return to_schedule(best, placement, shape.microbatches)
 
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:
-    """The ranks with all ops placed, under the first choice of least longest span."""
+    """Return the ranks with all ops placed, under the first setting with the smallest longest span."""
     runs = (_Heuristic(per_rank, microbatches, transfer, choice).run() for choice in CHOICES)
     return min(runs, key=_longest_span)
 
@@ -118,7 +119,7 @@ class _Heuristic:
         here.place_input(0, arrives)
 
     def _prepare(self, here: GreedyRank, change: float, arrives: float) -> None:
-        """Ws that make room for the next op or fill the wait for what it needs."""
+        """Place Ws that make room for the next op or fill the wait for its input."""
         here.make_room(change)
         here.fill_wait(arrives)
         wait = arrives - here.clock
@@ -128,28 +129,31 @@ class _Heuristic:
     # Warm-up
 
     def _warm_up(self) -> None:
-        """The forwards before each rank's first I, and that I."""
+        """Place the forwards before each rank's first I, and that I."""
         for rank in range(self.last + 1):
             self._forward(rank)
-        for rank, more in enumerate(self._more_forwards()):
-            for _ in range(more):
+        for rank, extra in enumerate(self._more_forwards()):
+            for _ in range(extra):
                 self._forward(rank)
         for rank in range(self.last, -1, -1):
             self._input(rank)
 
     def _more_forwards(self) -> list[int]:
-        """How many forwards each rank does beyond the first while the first microbatch travels down and back."""
-        more = [0] * (self.last + 1)
+        """Return the number of forwards on each rank, beyond the first, while the first microbatch travels down and back."""
+        extra = [0] * (self.last + 1)
         returns = self.ranks[self.last].clock + self.ranks[self.last].costs.backward_input
         for rank in range(self.last - 1, -1, -1):
             here = self.ranks[rank]
-            more[rank] = self._forwards_until(here, returns + self.transfer)
-            busy = here.clock + more[rank] * here.costs.forward
+            extra[rank] = self._forwards_until(here, returns + self.transfer)
+            busy = here.clock + extra[rank] * here.costs.forward
             returns = max(busy, returns + self.transfer) + here.costs.backward_input
-        return self._descending(more)
+        return self._descending(extra)
 
     def _forwards_until(self, here: GreedyRank, deadline: float) -> int:
-        """Forwards that fit into memory and the wait; with ``early`` none ends late, without it none starts late."""
+        """Return how many forwards fit into memory and the wait.
+
+        With ``early`` none may end after the deadline, else none may start after it.
+        """
         clock, count = here.clock, 0
         forward = here.costs.forward
         while count + 1 < self.microbatches and here.fits(count * here.costs.held + here.costs.forward_room):
@@ -160,15 +164,15 @@ class _Heuristic:
             count += 1
         return count
 
-    def _descending(self, more: list[int]) -> list[int]:
-        """Each rank fewer than the one before it, unless it does all microbatches, and never more."""
+    def _descending(self, extra: list[int]) -> list[int]:
+        """Limit each rank to fewer forwards than the previous one, unless it does all microbatches."""
         for rank in range(1, self.last + 1):
-            more[rank] = min(more[rank], more[rank - 1])
-            if more[rank] == more[rank - 1] and 1 + more[rank] < self.microbatches:
-                more[rank] = max(more[rank] - 1, 0)
-        return more
+            extra[rank] = min(extra[rank], extra[rank - 1])
+            if extra[rank] == extra[rank - 1] and 1 + extra[rank] < self.microbatches:
+                extra[rank] = max(extra[rank] - 1, 0)
+        return extra
 
-    # Rounds: a forward where one is due, then an I
+    # Rounds: on every rank a forward, if one is due, then an I
 
     def _round(self) -> None:
         for rank, due in enumerate(self._forwards_due()):
@@ -180,14 +184,14 @@ class _Heuristic:
             self._input(rank)
 
     def _forwards_due(self) -> list[bool]:
-        """Which ranks do a forward this round; one does only if the next rank does."""
+        """Return a flag per rank: True if it runs a forward in this round, which requires that the next rank does too."""
         due = [len(rank.forwards[0]) < self.microbatches for rank in self.ranks]
         for rank in range(self.last - 1, -1, -1):
             due[rank] = due[rank] and due[rank + 1] and not (self.choice.prioritize and self._skips(rank))
         return due
 
     def _skips(self, rank: int) -> bool:
-        """Whether a forward here would delay the I that the next rank can hand over after its own next forward and I."""
+        """Return True if a forward here would delay the I that follows the next rank's next forward and I."""
         here, following = self.ranks[rank], self.ranks[rank + 1]
         if len(here.forwards[0]) < len(following.forwards[0]) + 2:
             return False
@@ -200,7 +204,7 @@ class _Heuristic:
 
     @staticmethod
     def _time_for_room(here: GreedyRank) -> float:
-        """How long the Ws take that must go before the next forward fits."""
+        """Return the time of the Ws that must run before the next forward fits."""
         count = 0
         while count < len(here.owed) and not here.fits(here.costs.forward_room - count * here.costs.freed_by_weight):
             count += 1
@@ -211,9 +215,9 @@ zb_auto = Strategy(
     name="zb-auto",
     title="the zero-bubble authors' heuristic under a memory limit: ZB-1p with p activations, ZB-2p with 2p",
     placement="linear",
-    shapes="any ranks and microbatches; times, memory and limits of each rank its own",
-    bubble=Formula("about that of ZB-H1 with p activations, near none with 2p"),
-    memory=Formula("within the limit, from one activation a rank"),
+    shapes="any ranks and microbatches; times, memory and limits may differ between ranks",
+    bubble=Formula("about that of ZB-H1 with p activations, almost none with 2p"),
+    memory=Formula("within the limit, which is at least one activation per rank"),
     paper="Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
     build=FromCosts(build_zb_auto, default_limit="none"),
 )

@@ -1,9 +1,9 @@
-"""``zbv-heuristic``: the V-shaped schedule that the zero-bubble authors' greedy heuristic finds under a memory limit.
+"""``zbv-heuristic``: the V-shaped schedule of the zero-bubble authors' greedy heuristic under a memory limit.
 
-Two chunks a rank in a V: F of chunk 0 flows from rank 0 to p-1 and F of chunk 1 back to rank 0; I of chunk 1 flows from
-rank 0 to p-1 and I of chunk 0 back. The heuristic fills the warm-up so far as memory allows, then alternates I and F on
-every rank, with Ws where a rank would idle or is out of memory. With room for 2p chunk activations and equal times no
-rank idles after its first op, here in 2 ranks and 3 microbatches::
+Each rank has two chunks on a V: F of chunk 0 flows from rank 0 to p-1 and F of chunk 1 back to rank 0; I of chunk 1
+flows from rank 0 to p-1 and I of chunk 0 back. The heuristic fills the warm-up as far as memory allows, then alternates
+I and F on every rank, with Ws where a rank would idle or is out of memory. With room for 2p chunk activations and equal
+times no rank idles after its first op, here for 2 ranks and 3 microbatches::
 
     rank 0   0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2
     rank 1       1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
@@ -34,35 +34,35 @@ from pipeplan.strategies.protocol import Formula, FromCosts, Shape, Strategy
 
 
 class Fill(NamedTuple):
-    """Whether a W may go before an op although the wait is shorter than the W: before I of chunk 1, and before F."""
+    """Permission for a W in a wait that is shorter than the W: before I of chunk 1, and before F."""
 
     before_input: bool
     before_forward: bool
 
 
 SETTINGS = (Fill(True, True), Fill(True, False), Fill(False, True), Fill(False, False))
-"""All are tried, in this order."""
+"""All settings, in the order in which they are tried."""
 
 
 def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None) -> Schedule:
-    """The heuristic's best schedule over its four settings.
+    """Return the heuristic's best schedule over its four settings.
 
     Parameters
     ----------
     shape
         p and m.
     costs
-        Of 2p stages, all with the same times and memory.
+        Costs of 2p stages, all with the same times and memory.
     limits
-        The limit of every rank, of which the smallest counts for all, since the V loads them alike; p activations (2p chunk
-        activations) where none is given.
+        Memory limit of every rank. The smallest one applies to all ranks, because the V loads them equally. None: p
+        activations (2p chunk activations).
 
     Raises
     ------
     CostError
-        If the costs are not the same on all stages.
+        If the costs differ between stages.
     InfeasibleError
-        If a limit is less than p activations; with m < p, whose first wave is shorter, if an op finds no room.
+        If a limit is less than p activations; with m < p, whose first wave is shorter, if an op does not fit.
     """
     placement = Placement.v(shape.ranks)
     _require_equal(costs)
@@ -77,7 +77,10 @@ def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None
 
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:
-    """The ranks with all ops placed, under the first setting of least largest bubble; equal costs and limits only."""
+    """Return the ranks with all ops placed, under the first setting with the smallest largest bubble.
+
+    Costs and limits must be equal on all ranks.
+    """
     return min((_refined(per_rank, microbatches, transfer, fill) for fill in SETTINGS), key=largest_bubble)
 
 
@@ -102,7 +105,7 @@ def _require_equal(costs: Costs) -> None:
 
 
 def _require_room(per_rank: list[RankCosts]) -> None:
-    """Room for the forwards that rank 0 does before the first microbatch has travelled down and up the V."""
+    """Check the memory for the forwards that rank 0 runs before the first microbatch has travelled down and up the V."""
     chunks = 2 * len(per_rank)
     for rank, costs in enumerate(per_rank):
         needed = (chunks - 1) * costs.held + costs.forward_room
@@ -112,7 +115,7 @@ def _require_room(per_rank: list[RankCosts]) -> None:
 
 
 def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill: Fill) -> list[GreedyRank]:
-    """Runs that each take the last one's bubbles as approved, as long as the largest bubble falls."""
+    """Repeat runs, each with the bubbles of the previous one approved, as long as the largest bubble shrinks."""
     best = _Heuristic(per_rank, microbatches, transfer, fill).run()
     while True:
         approved = [rank.bubble for rank in best]
@@ -125,7 +128,8 @@ def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill
 class _Heuristic:
     """One run under one setting.
 
-    ``approved`` are the ranks' bubbles of the run before: a rank may idle by what its own fell short of the largest.
+    ``approved`` are the ranks' bubbles in the previous run: a rank may idle for the difference between its own and the
+    largest.
     """
 
     def __init__(
@@ -150,7 +154,7 @@ class _Heuristic:
         return self.ranks
 
     def stays_below(self, bubble: float) -> bool:
-        """Place all ops; false as soon as the largest bubble, which never falls, is not below this one."""
+        """Place all ops; return False as soon as the largest bubble, which never shrinks, is not below this one."""
         self._first_wave()
         self._even_out()
         for _ in range(2 * self.microbatches):
@@ -167,7 +171,7 @@ class _Heuristic:
     # The first forwards
 
     def _first_wave(self) -> None:
-        """The first microbatch down and up, and F0s where a rank would wait for it to come back."""
+        """Place the first microbatch down and up the V, and F0s where a rank would wait for it to come back."""
         for rank in range(self.last + 1):
             self._forward(rank, 0)
         for rank in range(self.last, -1, -1):
@@ -176,7 +180,7 @@ class _Heuristic:
             self._forward(rank, 1)
 
     def _forwards_until(self, rank: int, deadline: float) -> None:
-        """F0s on ranks 0 to ``rank``, as many as end there by ``deadline`` and leave room for the F1s that follow."""
+        """Place F0s on ranks 0 to ``rank``, as many as end by ``deadline`` and leave room for the F1s that follow."""
         here = self.ranks[rank]
         costs = here.costs
         while (
@@ -188,7 +192,7 @@ class _Heuristic:
                 self._forward(upstream, 0)
 
     def _even_out(self) -> None:
-        """Forwards of both chunks in turn, from the last rank up to the first that has fewer than the one before it."""
+        """Alternate forwards of both chunks on the last ranks, until no rank has fewer forwards than the previous one."""
         chunk = 0
         for rank in range(1, self.last + 1):
             while self._is_behind(rank):
@@ -202,10 +206,10 @@ class _Heuristic:
         fewer = len(here[0]) + len(here[1]) < len(before[0]) + len(before[1])
         return fewer or len(here[1]) <= len(before[1]) < self.microbatches
 
-    # The rounds: on every rank an I, then an F
+    # Rounds: on every rank an I, then an F
 
     def _inputs(self) -> None:
-        """Each rank's next I: those of chunk 0 from the last rank up, then those of chunk 1 from the first rank down."""
+        """Place each rank's next I: first chunk 0 from the last rank up, then chunk 1 from the first rank down."""
         chunks = [self._input_chunk(rank) for rank in range(self.last + 1)]
         for rank in range(self.last, -1, -1):
             if chunks[rank] == 0:
@@ -238,7 +242,7 @@ class _Heuristic:
                 self._forward(rank, chunk, fill=True)
 
     def _forward_chunk(self, rank: int) -> int | None:
-        """Which chunk's F comes next, or None where there is none this round."""
+        """Return the chunk whose F comes next, or None if there is none in this round."""
         first, second = (len(ends) for ends in self.ranks[rank].forwards)
         if second == self.microbatches:
             return None
@@ -250,7 +254,7 @@ class _Heuristic:
         return 0 if first < self.microbatches and can_start else None
 
     def _forward(self, rank: int, chunk: int, *, fill: bool = False) -> None:
-        """The chunk's next F; with ``fill``, Ws in the wait for its input."""
+        """Place the chunk's next F; with ``fill``, place Ws in the wait for its input."""
         here, arrives = self.ranks[rank], self.arrivals.of(Kind.F, rank, chunk)
         if arrives is None:
             here.place_forward(chunk)
@@ -260,7 +264,7 @@ class _Heuristic:
         here.place_forward(chunk, arrives)
 
     def _fill_wait(self, rank: int, arrives: float, *, beyond: bool) -> None:
-        """Ws in the wait, and with ``beyond`` one more where idling would pass the largest bubble allowed."""
+        """Place Ws in the wait; with ``beyond``, place one more if idling would exceed the largest bubble allowed."""
         here = self.ranks[rank]
         here.fill_wait(arrives)
         if not (beyond and here.owed):
@@ -277,7 +281,7 @@ zbv_heuristic = Strategy(
     shapes="any ranks and microbatches; the same times and memory on every stage",
     bubble=Formula("none with p activations, m >= 2p-1, F = I = W and free transfers; little with 1.5p in general"),
     memory=Formula(
-        "within the limit, from p activations a rank (less may do for m < p)",
+        "within the limit, which is at least p activations per rank (less may do for m < p)",
         lambda shape: min(shape.ranks, shape.microbatches),
     ),
     paper="Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6",

@@ -1,4 +1,4 @@
-"""Zero bubble with one chunk a rank: backward is split, and its weight half fills what used to be idle."""
+"""Zero bubble with one chunk per rank: the backward is split, and weight backwards fill idle time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ Work = tuple[Columns, Columns, Columns]
 """A rank's Fs, Is and Ws, each in the order of microbatches."""
 
 Row = Callable[[Work, int, int], Columns]
-"""A rank's row from its work, its number and the number of ranks."""
+"""Function from a rank's work, its number and the number of ranks to its row."""
 
 
 def build_zb_h1(shape: Shape) -> Schedule:
-    """1F1B with the backward split: the gradient is handed on at once, and the weight backwards lag behind.
+    """1F1B with split backwards: the input gradient is sent on at once, and the weight backwards follow later.
 
-    Each rank lets so many Ws wait that it holds as much as the first rank does; in the cool-down they stand where 1F1B is
-    idle.
+    Each rank delays so many Ws that it holds as much as the first rank; in the cool-down they fill the idle time of 1F1B.
 
     Three ranks, four microbatches::
 
@@ -28,8 +27,8 @@ def build_zb_h1(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 .   1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
         rank 2 | .   .   2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
 
-    Idle time is (p - 1)(F + I - W) where m >= p and W is neither more than F nor more than I; with F = I = W it is p - 1,
-    and 1 more for each microbatch that is missing to p. The peak is min(p, m) activations. Any shape is valid.
+    Idle time is (p - 1)(F + I - W) if m >= p, W <= F and W <= I. With F = I = W it is p - 1 + max(p - m, 0). The peak is
+    min(p, m) activations. Any shape is valid.
 
     Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), section 2.
     """
@@ -37,9 +36,9 @@ def build_zb_h1(shape: Shape) -> Schedule:
 
 
 def build_zb_h2(shape: Shape) -> Schedule:
-    """ZB-H1 with twice the warm-up, so that the first backward comes before a rank has run out of forwards.
+    """ZB-H1 with twice the warm-up, so that the first backward arrives before a rank has run out of forwards.
 
-    The ranks then work without a pause from their first op to their last, which pays where the optimizer step needs no
+    The ranks then work without a pause from their first op to their last, which pays off if the optimizer step needs no
     barrier between the ranks.
 
     Three ranks, five microbatches::
@@ -48,12 +47,12 @@ def build_zb_h2(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 1F2 1I0 1F3 1I1 1F4 1I2 1W0 1I3 1W1 1I4 1W2 1W3 1W4 .
         rank 2 | .   .   2F0 2I0 2F1 2I1 2F2 2I2 2F3 2I3 2F4 2I4 2W0 2W1 2W2 2W3 2W4
 
-    With fewer microbatches than 2p - 1 the first ranks run out of forwards before their first backward comes; there each
-    I is followed by its W at once, as the Is of the last rank come no faster while that one still does forwards.
+    With fewer microbatches than 2p - 1, the first ranks run out of forwards before their first backward arrives. There each
+    I is directly followed by its W, because the Is of the last rank arrive no faster while that rank still runs forwards.
 
-    The longest span is m(F + I + W) + (p - 1)(F + I - 2W + 2c), c being a transfer, where m >= 2p - 1, W <= F, and neither
-    2W nor 2c is more than F + I. With F = I = W it is 2m + max(m, 2p - 1), and the makespan that of ZB-H1,
-    2m + max(m, p) + p - 1: no order is shorter in either. The peak is min(2p - 1, m) activations. Any shape is valid.
+    The longest span is m(F + I + W) + (p - 1)(F + I - 2W + 2c) for transfers of c, if m >= 2p - 1, W <= F, 2W <= F + I and
+    2c <= F + I. With F = I = W it is 2m + max(m, 2p - 1), and the makespan is that of ZB-H1, 2m + max(m, p) + p - 1; both
+    are optimal. The peak is min(2p - 1, m) activations. Any shape is valid.
 
     Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), section 2.
     """
@@ -61,7 +60,11 @@ def build_zb_h2(shape: Shape) -> Schedule:
 
 
 def zb_h1_row(work: Work, rank: int, ranks: int) -> Columns:
-    """Fs as many as ranks behind; F and I in turn, with a W each from F p - 1 on; I and W in turn; the Ws left."""
+    """Return the row of ZB-H1.
+
+    One F per rank after this one; F and I in turn, with a W each from F number p - 1 on; I and W in turn; the remaining
+    Ws.
+    """
     forwards, inputs, weights = work
     warm_up = ranks - 1 - rank
     before_weights = forwards[warm_up : ranks - 1]
@@ -73,7 +76,11 @@ def zb_h1_row(work: Work, rank: int, ranks: int) -> Columns:
 
 
 def zb_h2_row(work: Work, rank: int, ranks: int) -> Columns:
-    """Fs twice as many as ranks behind, and one; I and F in turn, with a W between from F 2p - 1 on; the Ws left."""
+    """Return the row of ZB-H2.
+
+    One F and two more per rank after this one; I and F in turn, with a W between from F number 2p - 1 on; the remaining
+    Ws.
+    """
     forwards, inputs, weights = work
     warm_up = 2 * (ranks - 1 - rank) + 1
     before_weights = forwards[warm_up : 2 * ranks - 1]
@@ -99,7 +106,7 @@ def _idle(shape: Shape) -> float:
 
 zb_h1 = Strategy(
     name="zb-h1",
-    title="1F1B with split backward, in the memory of 1F1B",
+    title="1F1B with split backwards, in the memory of 1F1B",
     placement="linear",
     shapes="any p, m",
     bubble=Formula("(p-1)(F+I-W) + max(p-m, 0)", _idle),
@@ -114,7 +121,7 @@ zb_h2 = Strategy(
     title="no idle time within any rank's span, in twice the memory of 1F1B",
     placement="linear",
     shapes="any p, m",
-    bubble=Formula("p-1 + max(p-m, 0) to the makespan, (p-1)(F+I-2W) + max(2p-1-m, 0) within the span", _idle),
+    bubble=Formula("p-1 + max(p-m, 0) of the makespan, (p-1)(F+I-2W) + max(2p-1-m, 0) within the span", _idle),
     memory=Formula("min(2p-1, m)", lambda shape: min(2 * shape.ranks - 1, shape.microbatches)),
     paper="Qi et al., Zero Bubble Pipeline Parallelism (2024), arXiv:2401.10241",
     build=build_zb_h2,
