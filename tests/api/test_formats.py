@@ -123,7 +123,7 @@ def test_adding_a_format_takes_one_file(tmp_path):
 
 
 WEB = """
-from pipeplan.web.downloads import download, downloads
+from pipeplan.web.replies import download, downloads
 from pipeplan.web.requests import DownloadIn
 
 assert "Words" in [each.title for each in downloads()]

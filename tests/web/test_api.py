@@ -15,9 +15,9 @@ from pipeplan.api.outputs import all_formats, export_formats
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import timeline_json
-from pipeplan.web import timeline_views
-from pipeplan.web.explanation import explanation
-from pipeplan.web.timeline_views import MOST_DRAWN
+from pipeplan.web import schedules
+from pipeplan.web.replies import explanation
+from pipeplan.web.schedules import MOST_DRAWN
 
 COSTS: dict[str, Any] = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
 
@@ -270,7 +270,7 @@ def test_hundreds_of_ranks_are_explained(client):
 
 
 def test_too_much_to_explain_is_refused(monkeypatch):
-    monkeypatch.setattr(timeline_views, "_MOST_EXPLAINED", 10)
+    monkeypatch.setattr(schedules, "_MOST_EXPLAINED", 10)
     with pytest.raises(InputError, match="too large to be explained"):
         explanation("1f1b", Settings(ranks=4, microbatches=2))
 

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 import pipeplan
-from pipeplan.web.edit_requests import TEXT_LIMIT
-from pipeplan.web.timeline_views import MOST_LANES
+from pipeplan.web.requests import TEXT_LIMIT
+from pipeplan.web.schedules import MOST_LANES
 from tests.web.test_api import errors_of
 
 SETTINGS = {"ranks": 4, "microbatches": 6}
@@ -69,7 +69,7 @@ def test_a_text_that_does_not_run_is_drawn_as_far_as_it_does(client):
     }
     assert verdict["stopped"]["until"] < verdict["timeline"]["views"][0]["makespan"]
     again = judged(client, begin["rows"], shape=begin["shape"], before=text)
-    assert again["changed"] == "It runs again."
+    assert again["changed"] == "It is valid again."
 
 
 def test_the_limit_counts(client):

@@ -137,7 +137,7 @@ def test_on_all_interfaces_every_address_is_known():
 def test_there_is_nothing_else(client, path):
     answer = client.get(path)
     assert answer.status_code == 404
-    assert answer.json()["errors"][0]["message"] == "there is no such page"
+    assert answer.json()["errors"][0]["message"] == "no such page"
 
 
 def test_no_answer_names_a_path_or_a_traceback(client):

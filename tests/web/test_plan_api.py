@@ -117,8 +117,8 @@ def test_where_nothing_fits_the_nearest_is_told(client):
         ({"objective": "gpus"}, "deadline", "needs a deadline"),
         ({"fix": ["tp"]}, "fix", "NAME=VALUE"),
         ({"fix": "tpp=2"}, "fix", "did you mean 'tp'"),
-        ({"workers": 2}, "workers", "is no known name"),
-        ({"store": "/tmp/a.db"}, "store", "is no known name"),
+        ({"workers": 2}, "workers", "is an unknown name"),
+        ({"store": "/tmp/a.db"}, "store", "is an unknown name"),
     ],
 )
 def test_what_is_wrong_is_at_its_field(client, changes, field, words):

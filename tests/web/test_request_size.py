@@ -8,7 +8,7 @@ pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 from pipeplan import Settings, schedules, simulate
 from pipeplan.errors import InputError, PipeplanError, ShapeError
-from pipeplan.web.request_size import MOST_OPS, ops_at_most, require_servable
+from pipeplan.web.schedules import MOST_OPS, ops_at_most, require_servable
 
 NAMES = [entry.name for entry in schedules()]
 

@@ -79,9 +79,7 @@ def test_a_search_is_stopped_and_what_it_found_stays(watched):
     page.wait_for_function("() => document.querySelectorAll('.results tbody tr').length === 2", timeout=60_000)
     page.focus("#panel-search .progress button")
     page.keyboard.press("Escape")
-    page.wait_for_function(
-        "() => document.querySelector('#panel-search .outcome').textContent.startsWith('Stopped at')"
-    )
+    page.wait_for_function("() => document.querySelector('#panel-search .outcome').textContent.startsWith('Stopped: ')")
     assert page.is_hidden("#panel-search .progress")
     assert "search v" in watched.rows()
     # The server is free again at once: the page's next search is not refused.

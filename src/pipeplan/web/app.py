@@ -1,4 +1,4 @@
-"""The app: its JSON API, and how an error becomes an answer."""
+"""The app: its JSON API, and the answers to errors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,11 @@ from pipeplan.api import BundledCosts, Explanation, StrategyRecord, schedules, s
 from pipeplan.errors import PipeplanError
 from pipeplan.records import Record
 from pipeplan.web import plans, replies, searches
-from pipeplan.web.downloads import download as make_download
-from pipeplan.web.downloads import downloads, media
 from pipeplan.web.edits import add_edits
-from pipeplan.web.faults import UNFORESEEN, fault, faults_in, refusal
-from pipeplan.web.form import FormOut, form
+from pipeplan.web.faults import UNFORESEEN, as_json, fault, faults_in, refusal
+from pipeplan.web.forms import FormOut, PlanFormOut, form, plan_form
 from pipeplan.web.guard import Guard
-from pipeplan.web.json_answers import as_json
 from pipeplan.web.pages import add_pages
-from pipeplan.web.plan_form import PlanFormOut, plan_form
-from pipeplan.web.plan_requests import ChosenIn, PlanIn
 from pipeplan.web.records import (
     ChosenReply,
     CompareReply,
@@ -41,43 +36,53 @@ from pipeplan.web.records import (
     replied,
 )
 from pipeplan.web.replies import Reply
-from pipeplan.web.request_size import require_servable
-from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
-from pipeplan.web.search_requests import MOST_SECONDS, FrontIn, SearchIn
+from pipeplan.web.requests import (
+    FILE_LIMIT,
+    MOST_SECONDS,
+    ChosenIn,
+    CompareIn,
+    DownloadIn,
+    ExplainIn,
+    FrontIn,
+    PlanIn,
+    SchedulesIn,
+    SearchIn,
+)
+from pipeplan.web.schedules import require_servable
 from pipeplan.web.streams import NDJSON, Sessions, streamed
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""The names of this machine for itself."""
+"""Loopback names of this machine."""
 
 _LOG = logging.getLogger("pipeplan.web")
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: replied(Faults, "It cannot be read"),
-    403: replied(Faults, "It came from another page, or was sent to another name"),
-    413: replied(Faults, "It is too large"),
-    422: replied(Faults, "Something in it is wrong: the field and why"),
-    503: replied(Faults, "The server has too much to do, or too little memory"),
-    504: replied(Faults, "The answer would take too long"),
+    400: replied(Faults, "Unreadable request"),
+    403: replied(Faults, "Request from another page, or to another host name"),
+    413: replied(Faults, "Request too large"),
+    422: replied(Faults, "Invalid request: each field with a message"),
+    503: replied(Faults, "Server busy, or out of memory"),
+    504: replied(Faults, "Answer takes too long"),
 }
 
 
 def create_app(*, hosts: Iterable[str] = LOOPBACK, any_address: bool = False, workers: Workers | None = None) -> Guard:
-    """The whole app with its guard, for any ASGI server.
+    """Return the app behind its guard, for any ASGI server.
 
     Parameters
     ----------
     hosts, any_address
-        The names that the server is known by; see :class:`~pipeplan.web.guard.Guard`.
+        Host names of the server; see :class:`~pipeplan.web.guard.Guard`.
     workers
-        The processes that answer; two by default.
+        Processes that answer (default: two).
     """
     return Guard(create_api(workers or Workers()), hosts, any_address=any_address)
 
 
 def create_api(workers: Workers) -> FastAPI:
-    """The app without its guard. Plans and searches have processes of their own, so that nobody waits for one."""
-    planners = Workers(1, seconds=4 * plans.MOST_SECONDS, waiting=2)
+    """Return the app without its guard. Plans and searches have processes of their own and delay no other request."""
+    planners = Workers(1, seconds=4 * MOST_SECONDS, waiting=2)
     searchers = Workers(2, seconds=2 * MOST_SECONDS, waiting=2)
 
     @asynccontextmanager
@@ -91,7 +96,7 @@ def create_api(workers: Workers) -> FastAPI:
     app = FastAPI(
         title="pipeplan",
         version=__version__,
-        description="Pipeline-parallel training schedules: figures, timelines, reasons and files.",
+        description="Pipeline-parallel training schedules: figures, timelines, explanations and files.",
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
@@ -99,7 +104,7 @@ def create_api(workers: Workers) -> FastAPI:
     )
     _add_handlers(app)
     add_pages(app)
-    _add_questions(app, workers)
+    _add_schedules(app, workers)
     add_edits(app, workers, _REFUSALS)
     _add_plans(app, workers, planners)
     _add_searches(app, searchers)
@@ -115,8 +120,9 @@ def _add_handlers(app: FastAPI) -> None:
         return refusal(422, fault(error))
 
     async def refused(_: Request, error: Any) -> Response:
-        said = {404: "there is no such page", 405: "this page does not take such a request"}
-        answer = refusal(error.status_code, Fault(field="", message=said.get(error.status_code, "it cannot be read")))
+        messages = {404: "no such page", 405: "method not allowed"}
+        message = messages.get(error.status_code, "the request cannot be read")
+        answer = refusal(error.status_code, Fault(field="", message=message))
         answer.headers.update(error.headers or {})
         return answer
 
@@ -134,49 +140,49 @@ def _add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, unforeseen)
 
 
-def _add_questions(app: FastAPI, workers: Workers) -> None:
+def _add_schedules(app: FastAPI, workers: Workers) -> None:
     @app.get("/api/schedules", responses={200: replied(StrategyRecord, several=True)}, summary="All schedules")
     async def list_schedules() -> Response:
-        """Every schedule that can be asked for, in the order of the documentation."""
+        """Return every schedule, in the order of the documentation."""
         return _listed(schedules().schedules)
 
     @app.get("/api/formats", responses={200: replied(FormatEntry, several=True)}, summary="All formats")
     async def list_formats() -> Response:
-        """Every format that a file can be downloaded in, in the order of a menu."""
-        return _listed(downloads())
+        """Return every download format, in the order of a menu."""
+        return _listed(replies.downloads())
 
     @app.get("/api/settings", summary="All settings")
     async def list_settings() -> FormOut:
-        """Every setting that a form has a field for, in its group."""
+        """Return every field of the form, in its group."""
         return form()
 
     @app.get("/api/presets", responses={200: replied(BundledCosts, several=True)}, summary="All presets")
     async def list_presets() -> Response:
-        """Costs that come with pipeplan, by name: measured profiles, and configurations whose costs are predicted."""
+        """Return the built-in costs: measured profiles, and configurations whose costs are predicted."""
         return _listed(shipped())
 
     @app.get("/api/presets/{name}", responses={200: replied(ConfigReply), **_REFUSALS}, summary="The costs of a preset")
     async def preset(name: Annotated[str, Path(max_length=80)]) -> Response:
-        """The settings that a preset stands for, as a config file has them."""
+        """Return the settings of a preset, as in a config file."""
         return _response(await workers.ask(replies.preset, name))
 
     @app.post("/api/compare", responses={200: replied(CompareReply), **_REFUSALS}, summary="Compare schedules")
-    async def compare(question: CompareIn) -> Response:
-        """Figures of every schedule, why others cannot be had, and timelines to draw."""
-        _refuse_too_large(question)
-        return _response(await workers.ask(replies.compare, question))
+    async def compare(request: CompareIn) -> Response:
+        """Return figures of every schedule, why others have none, and timelines to draw."""
+        _refuse_too_large(request)
+        return _response(await workers.ask(replies.compare, request))
 
     @app.post("/api/explain", responses={200: replied(Explanation), **_REFUSALS}, summary="Explain one schedule")
-    async def explain(question: ExplainIn) -> Response:
-        """Why each rank idles, the critical path, and what would help."""
-        _refuse_too_large(question)
-        return _response(await workers.ask(replies.explain, question))
+    async def explain(request: ExplainIn) -> Response:
+        """Return why each rank idles, the critical path, and what would help."""
+        _refuse_too_large(request)
+        return _response(await workers.ask(replies.explain, request))
 
     @app.post("/api/download", responses={200: _FILE, **_REFUSALS}, summary="Download a file")
-    async def download(question: DownloadIn) -> Response:
-        """A picture, a page, or a schedule in another tool's format."""
-        _refuse_too_large(question)
-        return _response(await workers.ask(make_download, question))
+    async def download(request: DownloadIn) -> Response:
+        """Return a picture, a page, or a schedule in another tool's format."""
+        _refuse_too_large(request)
+        return _response(await workers.ask(replies.download, request))
 
     @app.post(
         "/api/config",
@@ -186,9 +192,11 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
     )
     async def config(
         request: Request,
-        name: str = Query(min_length=1, max_length=80, description="Its name; the ending tells the language."),
+        name: str = Query(
+            min_length=1, max_length=80, description="Name of the file; the extension tells the language."
+        ),
     ) -> Response:
-        """The settings of a YAML, TOML or JSON file, which is the body of the request."""
+        """Return the settings of a YAML, TOML or JSON file, which is the body of the request."""
         content = await request.body()
         if len(content) > FILE_LIMIT:
             return refusal(413, Fault(field="file", message=f"a file has at most {FILE_LIMIT >> 20} MiB"))
@@ -198,55 +206,54 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
 def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
     @app.get("/api/plan/settings", summary="All settings of a plan")
     async def list_plan_settings() -> PlanFormOut:
-        """Every setting of a plan that a form has a field for, in its group, and the parts of its bars."""
+        """Return every field of the form of a plan, in its group, and the parts of its bars."""
         return plan_form()
 
     @app.post("/api/plan", responses={200: _lines(PlanLine), **_REFUSALS}, summary="Plan")
-    async def plan(question: PlanIn) -> Response:
-        """The configuration to train with, as lines of JSON: `progress` while it is made, `plan` at its end.
+    async def plan(request: PlanIn) -> Response:
+        """Choose the configuration to train with. Answers lines of JSON: `progress` repeatedly, then the `plan`.
 
-        Who closes the connection ends the work.
+        Closing the connection ends the work.
         """
-        return await streamed(planners.stream(plans.make_plan, question))
+        return await streamed(planners.stream(plans.make_plan, request))
 
     @app.post("/api/plan/chosen", responses={200: replied(ChosenReply), **_REFUSALS}, summary="Look at a configuration")
-    async def chosen(question: ChosenIn) -> Response:
-        """One configuration: its estimate, the flags to paste, and its timeline."""
-        return _response(await workers.ask(plans.look_at, question))
+    async def chosen(request: ChosenIn) -> Response:
+        """Return the estimate of one configuration, its trainer flags and its timeline."""
+        return _response(await workers.ask(plans.look_at, request))
 
 
 def _add_searches(app: FastAPI, searchers: Workers) -> None:
     sessions = Sessions()
 
     @app.post("/api/search", responses={200: _lines(SearchLine), **_REFUSALS}, summary="Search for a better schedule")
-    async def search(question: SearchIn) -> Response:
-        """A better schedule under the memory limit, as lines of JSON: `progress` and the `best` so far, then `found`.
+    async def search(request: SearchIn) -> Response:
+        """Search under the memory limit. Answers lines of JSON: `progress` and the `best` so far, then `found`.
 
-        Who closes the connection ends the work; nothing of it is kept.
+        Closing the connection ends the search; the server keeps nothing of it.
         """
-        return await streamed(sessions.alone(question.session, searchers.stream(searches.make_search, question)))
+        return await streamed(sessions.alone(request.session, searchers.stream(searches.make_search, request)))
 
     @app.post("/api/front", responses={200: _lines(FrontLine), **_REFUSALS}, summary="Time against memory")
-    async def front(question: FrontIn) -> Response:
-        """The best schedule under each of several limits, as lines of JSON: `progress`, each `point`, then the `front`.
+    async def front(request: FrontIn) -> Response:
+        """Search under several memory limits. Answers lines of JSON: `progress`, each `point`, then the `front`.
 
-        Who closes the connection ends the work; nothing of it is kept.
+        Closing the connection ends the search; the server keeps nothing of it.
         """
-        return await streamed(sessions.alone(question.session, searchers.stream(searches.make_front, question)))
+        return await streamed(sessions.alone(request.session, searchers.stream(searches.make_front, request)))
 
 
 def _lines(record: type[Record]) -> dict[str, Any]:
-    """Return how a route describes an answer that comes line by line."""
+    """Return the description of an answer in lines."""
     return replied(record, "Lines of JSON: `progress`, then the answer; or `errors`", media=NDJSON)
 
 
-_FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in media()}}
+_FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in replies.media()}}
 
 
-def _refuse_too_large(question: Question) -> None:
-    """Refuse what is too large before any work."""
-    if question.schedules or not question.files:
-        require_servable(question.schedules, question.settings.settings())
+def _refuse_too_large(request: SchedulesIn) -> None:
+    if request.schedules or not request.files:
+        require_servable(request.schedules, request.settings.settings())
 
 
 def _response(reply: Reply) -> Response:

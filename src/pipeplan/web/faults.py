@@ -1,39 +1,40 @@
-"""What is wrong with a request: the field that is at fault, and a sentence. Neither a path nor a traceback is in it."""
+"""Faults of a request: the field and a sentence, never a path or a traceback; and all answers as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 from fastapi.responses import Response
+from pydantic_core import PydanticSerializationError, to_json
 
 from pipeplan.costs import SETTINGS
 from pipeplan.errors import PipeplanError
-from pipeplan.web.json_answers import as_json, whole_text
 from pipeplan.web.records import Fault, Faults
 
-UNFORESEEN = "an error that should not have happened"
+UNFORESEEN = "internal error"
 
 
 def refusal(status: int, *faults: Fault) -> Response:
-    """The answer to a request that is refused."""
+    """Return the answer to a refused request."""
     soon = {"retry-after": "2"} if status == 503 else None
     return Response(as_json(Faults(errors=faults)), status, soon, media_type="application/json")
 
 
 def fault(error: PipeplanError, field: str | None = None) -> Fault:
-    """An error of the workbench as a fault, at its own field or at another one."""
+    """Return an error of the workbench as a fault, at its own field or at another one."""
     return Fault(field=plain(error.field if field is None else field, 60), message=plain(str(error)))
 
 
 def plain(text: str, most: int = 600) -> str:
-    """A text that any answer can hold: without halves of characters, and not longer than ``most``."""
-    text = whole_text(text)
+    """Return a text that every answer can hold: without lone surrogates, and at most ``most`` characters long."""
+    text = _whole_text(text)
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
-    """Faults from what pydantic found, one a field."""
+    """Return pydantic's errors as faults, one per field."""
     faults: dict[str, Fault] = {}
     for error in errors:
         field, place = _place(error["loc"])
@@ -43,10 +44,11 @@ def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
 
 
 _LAYERS = {"body", "query", "settings", "number", "text", "list"}
+"""Parts of pydantic's locations that are no fields of a form."""
 
 
 def _place(location: Sequence[int | str]) -> tuple[str, str]:
-    """The field that a location is in, and in words where in it."""
+    """Return the field of a location, and the place within the field in words."""
     names = [part for part in location if isinstance(part, str) and part not in _LAYERS]
     numbers = [part for part in location if isinstance(part, int)]
     field = names[0] if names else ""
@@ -55,7 +57,7 @@ def _place(location: Sequence[int | str]) -> tuple[str, str]:
 
 _SENTENCES = {
     "missing": "is missing",
-    "extra_forbidden": "is no known name",
+    "extra_forbidden": "is an unknown name",
     "greater_than": "must be more than {gt:g}",
     "greater_than_equal": "must be at least {ge:g}",
     "less_than_equal": "must be at most {le:g}",
@@ -74,9 +76,36 @@ _SENTENCES = {
     "too_long": "must have at most {max_length} values",
     "too_short": "is empty",
 }
+"""Messages by the type of pydantic's error."""
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
-    """What pydantic found, in our words; its own where we have none."""
-    known = _SENTENCES.get(error["type"])
-    return str(error["msg"]) if known is None else known.format(**error.get("ctx", {}))
+    sentence = _SENTENCES.get(error["type"])
+    return str(error["msg"]) if sentence is None else sentence.format(**error.get("ctx", {}))
+
+
+def as_json(document: Any, *, not_a_number: Literal["null", "strings"] = "null") -> bytes:
+    r"""Return a document or a record as JSON.
+
+    A lone surrogate, which a file can hold as ``"\ud800"`` and no answer can, becomes a question mark. Infinities and NaN
+    become null, or text.
+    """
+    document = msgspec.to_builtins(document)
+    try:
+        return to_json(document, inf_nan_mode=not_a_number)
+    except PydanticSerializationError:
+        return to_json(_whole(document), inf_nan_mode=not_a_number)
+
+
+def _whole_text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _whole(document: Any) -> Any:
+    if isinstance(document, str):
+        return _whole_text(document)
+    if isinstance(document, dict):
+        return {_whole(key): _whole(value) for key, value in document.items()}
+    if isinstance(document, (list, tuple)):
+        return [_whole(value) for value in document]
+    return document

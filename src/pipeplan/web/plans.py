@@ -1,4 +1,4 @@
-"""What the workers do for the page of plans: from a request to the lines of the reply."""
+"""Work of the server's processes for the page of plans: from a request to the lines of the reply."""
 
 from __future__ import annotations
 
@@ -24,38 +24,30 @@ from pipeplan.files import temporary_folder
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration
 from pipeplan.strategies import strategy
-from pipeplan.web.faults import fault
-from pipeplan.web.json_answers import as_json
-from pipeplan.web.plan_requests import ChosenIn, PlanIn
+from pipeplan.web.faults import as_json, fault
 from pipeplan.web.records import ChosenReply, CostsOfPlan, PlanLine, PlanStatus
 from pipeplan.web.replies import Reply, json_reply, refused
-from pipeplan.web.request_size import MOST_OPS
-from pipeplan.web.requests import FileIn
-from pipeplan.web.timeline_views import choose, views
-
-MOST_SECONDS = 60.0
-"""The budget of a plan here."""
-
-DEFAULT_SECONDS = 30.0
+from pipeplan.web.requests import ChosenIn, FileIn, PlanIn
+from pipeplan.web.schedules import MOST_OPS, choose, views
 
 MOST_GPUS = 32_768
-"""Of a cluster here."""
+"""Maximum number of GPUs of a cluster on this server."""
 
 
-def make_plan(question: PlanIn, tell: Callable[[bytes], None]) -> None:
-    """Plan, telling lines of JSON: ``progress`` as it comes, then ``plan``; or at once the ``errors`` of the question."""
+def make_plan(request: PlanIn, tell: Callable[[bytes], None]) -> None:
+    """Choose a configuration; send lines of JSON: ``progress`` repeatedly, then ``plan``; or ``errors``."""
     try:
-        found = plan(**_asked(question), workers=1, progress=lambda progress: tell(_progress(progress)))
+        result = plan(**_keywords(request), workers=1, progress=lambda progress: tell(_progress(progress)))
     except PipeplanError as error:
         tell(_line(PlanLine(errors=(fault(error),))))
         return
-    tell(_line(PlanLine(plan=found)))
+    tell(_line(PlanLine(plan=result)))
 
 
-def look_at(question: ChosenIn) -> Reply:
-    """One configuration: its estimate, its flags, and its timeline where it is not too large to draw."""
+def look_at(request: ChosenIn) -> Reply:
+    """Return the estimate, the flags, and a timeline of one configuration, unless it is too large to draw."""
     try:
-        shape, machines, configuration = read_configuration(question.document, None)
+        shape, machines, configuration = read_configuration(request.document, None)
         _require_servable(machines, configuration)
         record, result = look(shape, machines, configuration)
     except PipeplanError as error:
@@ -76,14 +68,14 @@ def look_at(question: ChosenIn) -> Reply:
 
 
 def _chunks(configuration: Configuration) -> dict[str, int]:
-    """The chunks of a configuration where its schedule has others when nobody says, so that it is compared with its own."""
-    found = strategy(configuration.schedule)
-    own = fixed_chunks(found) is not None or found.chunks == configuration.chunks
-    return {} if own else {"chunks": configuration.chunks}
+    """Return the chunks of a configuration as a setting, if they differ from its schedule's default."""
+    schedule = strategy(configuration.schedule)
+    default = fixed_chunks(schedule) is not None or schedule.chunks == configuration.chunks
+    return {} if default else {"chunks": configuration.chunks}
 
 
 def _require_servable(machines: Cluster, configuration: Configuration | None = None) -> None:
-    """Refuse what is too large here, before any work. Raises ShapeError."""
+    """Raise ShapeError for a cluster or a configuration that is too large for this server, before any work."""
     if machines.gpus > MOST_GPUS:
         raise ShapeError(
             f"a cluster has at most {MOST_GPUS:,} GPUs here, not {machines.gpus:,}; the command line has no such limit",
@@ -94,25 +86,20 @@ def _require_servable(machines: Cluster, configuration: Configuration | None = N
         raise ShapeError(f"too large to show here: up to {ops:,} ops, and the limit is {MOST_OPS:,}", field="document")
 
 
-def _asked(question: PlanIn) -> dict[str, Any]:
-    """The keywords of a plan. Raises PipeplanError for what is missing or cannot be."""
-    given: dict[str, Any] = question.settings.model_dump(exclude_none=True, warnings=False)
-    if question.model_file is not None:
-        given["model"] = ""
-    if missing := missing_in(PlanOptions, given):
+def _keywords(request: PlanIn) -> dict[str, Any]:
+    """Return the keywords of a plan. Raises PipeplanError for missing and invalid values."""
+    values: dict[str, Any] = request.settings.model_dump(exclude_none=True, warnings=False)
+    if request.model_file is not None:
+        values["model"] = ""
+    if missing := missing_in(PlanOptions, values):
         raise InputError("is missing", field=missing[0])
-    seconds = given.setdefault("seconds", DEFAULT_SECONDS)
-    if seconds > MOST_SECONDS:
-        raise InputError(
-            f"seconds are at most {MOST_SECONDS:g} here; the command line has no such limit", field="seconds"
-        )
-    shape = model_of(given.pop("model", ""), None) if question.model_file is None else _uploaded(question.model_file)
-    given.pop("model", None)
-    machines = cluster_of(given["cluster"], None)
+    shape = model_of(values.pop("model", ""), None) if request.model_file is None else _uploaded(request.model_file)
+    values.pop("model", None)
+    machines = cluster_of(values["cluster"], None)
     _require_servable(machines)
-    fix = given.get("fix")
+    fix = values.get("fix")
     return {
-        **given,
+        **values,
         "model": shape,
         "cluster": machines,
         "fix": fix.split() if isinstance(fix, str) else fix,
@@ -120,7 +107,7 @@ def _asked(question: PlanIn) -> dict[str, Any]:
 
 
 def _uploaded(file: FileIn) -> Any:
-    """The model of a config.json that came with the question."""
+    """Return the model of an uploaded config.json."""
     with temporary_folder() as folder:
         path = folder / "config.json"
         path.write_text(file.text, encoding="utf-8", errors="replace")

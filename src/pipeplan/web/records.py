@@ -1,4 +1,4 @@
-"""What the web app answers: records around those of the API, and how the OpenAPI document describes them."""
+"""Records of the web app's answers, around those of the API, and their description in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from pipeplan.formats import ResultRecord
 from pipeplan.records import Record
 
 TimelineData = Annotated[
-    dict[str, Any], Meta(description="What mountTimeline takes.", extra_json_schema={"title": "TimelineData"})
+    dict[str, Any], Meta(description="Argument of mountTimeline.", extra_json_schema={"title": "TimelineData"})
 ]
 """Timelines to draw; ``web_ui/src/data.ts`` has its type."""
 
 FormSettings = Annotated[
     dict[str, Any],
-    Meta(description="By the names of the settings of a request.", extra_json_schema={"title": "Settings"}),
+    Meta(description="Settings of a request, by name.", extra_json_schema={"title": "Settings"}),
 ]
 
 
 class Fault(Record, frozen=True, kw_only=True):
-    """One thing that is wrong: the setting or part of the request at fault, empty where none is, and a sentence."""
+    """An error: the field at fault, empty if there is none, and a sentence."""
 
     field: str
     message: str
@@ -48,7 +48,7 @@ class Faults(Record, frozen=True, kw_only=True):
 
 
 class FormatEntry(Record, frozen=True, kw_only=True):
-    """A file format: whether it is ``written`` and ``read``, and whether a file of it holds ``several`` schedules."""
+    """A file format: whether it can be ``written`` and ``read``, and whether a file can hold ``several`` schedules."""
 
     name: str
     title: str
@@ -59,7 +59,7 @@ class FormatEntry(Record, frozen=True, kw_only=True):
 
 
 class ConfigReply(Record, frozen=True, kw_only=True):
-    """Settings and schedules of a config file; ``notes`` say what cannot be taken over."""
+    """Settings and schedules of a config file; ``notes`` name what the form cannot hold."""
 
     settings: FormSettings
     schedules: tuple[str, ...]
@@ -67,13 +67,13 @@ class ConfigReply(Record, frozen=True, kw_only=True):
 
 
 class RefusedSchedule(Fault, frozen=True, kw_only=True):
-    """A schedule that cannot be had, and why."""
+    """A schedule without a result, and the reason."""
 
     schedule: str
 
 
 class CompareReply(Record, frozen=True, kw_only=True):
-    """Schedules side by side: whose timelines are ``drawn``, and which are too large to draw."""
+    """Results of all schedules, and the names of those whose timelines are ``drawn``, or too large to be (``undrawn``)."""
 
     results: tuple[Result, ...]
     refused: tuple[RefusedSchedule, ...]
@@ -85,7 +85,7 @@ class CompareReply(Record, frozen=True, kw_only=True):
 
 
 class CostsOfPlan(Record, frozen=True, kw_only=True):
-    """What compares schedules on a configuration's costs."""
+    """Settings with which to compare schedules on a configuration's costs."""
 
     settings: FormSettings
     schedule: str
@@ -104,7 +104,7 @@ class ChosenReply(Record, frozen=True, kw_only=True):
 
 
 class EditBegin(Record, frozen=True, kw_only=True):
-    """What an edit begins with."""
+    """Text and shape with which an edit begins."""
 
     name: str
     rows: str
@@ -133,7 +133,7 @@ class EditReply(Edit, frozen=True, kw_only=True):
 
 
 class PlanStatus(Record, frozen=True, kw_only=True):
-    """How far a plan is, as a share and in words, and the step time of its best configuration so far."""
+    """Progress of a plan as a share and in words, and the step time of its best configuration so far."""
 
     share: float
     said: str
@@ -156,7 +156,7 @@ class PublishedValue(Record, frozen=True, kw_only=True):
 
 
 class SearchStatus(Record, frozen=True, kw_only=True):
-    """How far a search is: the share of its budget that is spent, what it found and proved so far."""
+    """Progress of a search: the share of its budget that is spent, its best value and its lower bound so far."""
 
     share: float
     value: float
@@ -168,7 +168,7 @@ class SearchStatus(Record, frozen=True, kw_only=True):
 
 
 class SearchReply(ResultRecord, frozen=True, kw_only=True):
-    """Result of a search, and what it gained over published schedules, a sentence each."""
+    """Result of a search, and sentences about its gain over published schedules."""
 
     said: tuple[str, ...]
 
@@ -192,7 +192,7 @@ class FrontPointReply(Record, frozen=True, kw_only=True):
 
 
 class FrontReply(Record, frozen=True, kw_only=True):
-    """Time against memory beside published schedules, and what was gained over these."""
+    """Pareto front of time against memory, published schedules, and the gain over these."""
 
     memory: Literal["bytes", "activations"]
     time_unit: str
@@ -233,7 +233,7 @@ _REF = "#/components/schemas/{name}"
 def replied(
     record: type[Record], description: str = "The answer", *, several: bool = False, media: str = "application/json"
 ) -> dict[str, Any]:
-    """Return how a route describes a reply of one record of ``REPLIES``, or of a list of them."""
+    """Return the OpenAPI description of a reply: a record of ``REPLIES``, or a list of them."""
     schema: dict[str, Any] = {"$ref": _REF.format(name=record.__name__)}
     if several:
         schema = {"type": "array", "items": schema}

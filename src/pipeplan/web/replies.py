@@ -1,31 +1,41 @@
-"""What the workers do: from a request to the bytes of the reply."""
+"""Work of the server's processes: from a request about schedules to the bytes of the reply."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeplan.api import comparison_of_results, load_config, shipped_costs
-from pipeplan.costs import SETTINGS, Config
+from pipeplan.api import (
+    Explanation,
+    Result,
+    all_formats,
+    comparison_of_results,
+    content_as,
+    contents_of,
+    explained,
+    load_config,
+    shipped_costs,
+    timed,
+)
+from pipeplan.costs import SETTINGS, Config, Settings
 from pipeplan.drawing.html import timeline_data
-from pipeplan.errors import PipeplanError
-from pipeplan.files import temporary_folder
+from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
+from pipeplan.files import file_name, temporary_folder
+from pipeplan.formats import Format, endings
 from pipeplan.records import Record
 from pipeplan.strategies import is_strategy, strategy
-from pipeplan.web.asked_schedules import only_one, results
-from pipeplan.web.explanation import explanation
-from pipeplan.web.faults import fault
-from pipeplan.web.json_answers import as_json
-from pipeplan.web.records import CompareReply, ConfigReply, Fault, Faults, RefusedSchedule
-from pipeplan.web.requests import CompareIn, ExplainIn
-from pipeplan.web.timeline_views import choose, views
+from pipeplan.web.faults import as_json, fault
+from pipeplan.web.records import CompareReply, ConfigReply, Fault, Faults, FormatEntry, RefusedSchedule
+from pipeplan.web.requests import CompareIn, DownloadIn, ExplainIn
+from pipeplan.web.schedules import Source, can_be_explained, choose, only_one, results, views
 
 JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The bytes that are sent back, and what they are."""
+    """Body of a reply, with its status, media type and name as a file."""
 
     body: bytes
     status: int = 200
@@ -33,83 +43,164 @@ class Reply:
     filename: str | None = None
 
 
-def compare(question: CompareIn) -> Reply:
-    """Figures of every schedule that can be had, why others cannot, and the timelines of some."""
-    had, wrong = results(question)
-    if not had:
-        return refused(*wrong.values())
-    drawn, undrawn = choose(had, question.draw)
-    comparison = comparison_of_results(had)
+def refused(*faults: Fault) -> Reply:
+    """Return a refusal, with each fault once."""
+    once = {(fault.field, fault.message): fault for fault in faults}
+    return Reply(as_json(Faults(errors=tuple(once.values()))), 422)
+
+
+def json_reply(record: Record) -> Reply:
+    """Return a record as JSON; infinities and NaN become null."""
+    return Reply(as_json(record))
+
+
+def compare(request: CompareIn) -> Reply:
+    """Return the figures of every schedule, why others have none, and the timelines of some."""
+    simulated, faults = results(request)
+    if not simulated:
+        return refused(*faults.values())
+    drawn, undrawn = choose(simulated, request.draw)
+    comparison = comparison_of_results(simulated)
     return json_reply(
         CompareReply(
             results=comparison.results,
             refused=tuple(
-                RefusedSchedule(schedule=name, field=found.field, message=found.message)
-                for name, found in wrong.items()
+                RefusedSchedule(schedule=name, field=fault.field, message=fault.message)
+                for name, fault in faults.items()
             ),
             warnings=comparison.warnings,
             least_bound=comparison.least,
             drawn=tuple(result.name for result in drawn),
             undrawn=tuple(undrawn),
-            timeline=timeline_data(views(drawn, reasons=question.reasons)) if drawn else None,
+            timeline=timeline_data(views(drawn, reasons=request.reasons)) if drawn else None,
         )
     )
 
 
-def explain(question: ExplainIn) -> Reply:
-    """Why each rank idles, the critical path, and what would help."""
+def explain(request: ExplainIn) -> Reply:
+    """Return why each rank idles, the critical path, and what would help."""
     try:
-        return json_reply(explanation(*only_one(question)))
+        return json_reply(explanation(*only_one(request)))
     except PipeplanError as error:
         return refused(fault(error))
 
 
+def explanation(source: Source, settings: Settings) -> Explanation:
+    """Explain a schedule that is small enough to be explained in a moment.
+
+    Raises
+    ------
+    InputError
+        For more ops and ranks than are explained here.
+    PipeplanError
+        As :func:`pipeplan.explain` does.
+    """
+    if not can_be_explained([timed(source, settings)]):
+        raise InputError("too large to be explained here: 'pipeplan explain' has no such limit")
+    return explained(source, settings)
+
+
+# Config files and presets.
+
+
 def config(upload: tuple[str, bytes]) -> Reply:
-    """The settings of a config or profile file: its name with the ending that tells the language, and its bytes."""
+    """Return the settings of a config or profile file.
+
+    Parameters
+    ----------
+    upload
+        Name of the file, whose extension tells the language, and its content.
+    """
     name, content = upload
     with temporary_folder() as folder:
-        path = folder / f"file{_ending(name)}"
+        path = folder / f"file{_extension(name)}"
         path.write_bytes(content)
         try:
-            found = load_config(path)
+            loaded = load_config(path)
         except PipeplanError as error:
             return refused(Fault(field="file", message=fault(error).message.replace(str(path), f"'{name}'")))
-    return config_reply(found)
+    return config_reply(loaded)
 
 
-def _ending(name: str) -> str:
-    """The ending of a name as far as it can be one of a config file."""
-    found = re.search(r"\.[A-Za-z0-9]{1,12}$", name)
-    return found.group() if found else ""
+def _extension(name: str) -> str:
+    """Return the extension of a name, if it can be one of a config file: the name is a user's, the path is ours."""
+    match = re.search(r"\.[A-Za-z0-9]{1,12}$", name)
+    return match.group() if match else ""
 
 
 def preset(name: str) -> Reply:
-    """The settings of costs that come with pipeplan."""
+    """Return the settings of a preset."""
     try:
         return config_reply(shipped_costs(name))
     except PipeplanError as error:
         return refused(fault(error))
 
 
-def config_reply(found: Config) -> Reply:
-    """The settings of a config, for a form."""
-    settings = {name: value for name, value in found.settings.items() if name != "costs_name"}
-    named = found.schedule
-    names = [strategy(named).name] if named is not None and is_strategy(named) else []
-    notes = [f"the schedule '{named}' is left out: drop its file"] if named is not None and not names else []
+def config_reply(config: Config) -> Reply:
+    """Return the settings of a config for a form, with notes on what the form cannot hold."""
+    settings = {name: value for name, value in config.settings.items() if name != "costs_name"}
+    schedule = config.schedule
+    names = [strategy(schedule).name] if schedule is not None and is_strategy(schedule) else []
+    notes = [f"the schedule '{schedule}' is left out: drop its file"] if schedule is not None and not names else []
     homeless = [name for name in settings if not SETTINGS[name].in_form and name != "stages"]
     notes += [f"{name.replace('_', ' ')} have no field on this page and are left out" for name in homeless]
-    # What is no number becomes text, so that the field that it is put into says so.
+    # Infinities and NaN become text, so that the field that shows them reports the error.
     reply = ConfigReply(settings=settings, schedules=tuple(names), notes=tuple(notes))
     return Reply(as_json(reply, not_a_number="strings"))
 
 
-def refused(*faults: Fault) -> Reply:
-    """A refusal with each fault once."""
-    once = {(each.field, each.message): each for each in faults}
-    return Reply(as_json(Faults(errors=tuple(once.values()))), 422)
+# Downloads.
 
 
-def json_reply(record: Record) -> Reply:
-    """Return a record as JSON; what is no number is null."""
-    return Reply(as_json(record))
+def media() -> frozenset[str]:
+    """Return the media types of all downloads."""
+    return frozenset(format.media for format in all_formats().values() if format.writers)
+
+
+def downloads() -> list[FormatEntry]:
+    """Return the formats in the order of a menu."""
+    return [
+        FormatEntry(
+            name=format.name,
+            title=format.title,
+            ending=format.ending,
+            written=bool(format.writers),
+            read=format.read is not None and format.write_costs is None,
+            several=holds_several(format),
+        )
+        for format in all_formats().values()
+    ]
+
+
+def holds_several(format: Format) -> bool:
+    """Return whether a file of this format can hold more than one schedule."""
+    return not format.writers.keys().isdisjoint({"record", "pictures"})
+
+
+def download(request: DownloadIn) -> Reply:
+    """Return one or several schedules as a picture, a page, or a file of another tool."""
+    simulated, faults = results(request)
+    if not simulated:
+        return refused(*faults.values())
+    format = all_formats()[request.format]
+    try:
+        body = _body(simulated, format)
+    except (FormatError, ShapeError) as error:
+        return refused(fault(error, "format"))
+    except PipeplanError as error:
+        return refused(fault(error))
+    name = _stem(simulated[0].name) if len(simulated) == 1 else "comparison"
+    return Reply(body, media=format.media, filename=f"{file_name(name)}{format.ending}")
+
+
+def _stem(name: str) -> str:
+    """Return the name of a schedule without the extension of its file."""
+    return next((name[: -len(ending)] for ending in endings() if name.lower().endswith(ending)), name) or name
+
+
+def _body(simulated: Sequence[Result], format: Format) -> bytes:
+    if len(simulated) > 1 and not holds_several(format):
+        raise InputError(f"{format.title} holds one schedule, not {len(simulated)}", field="schedules")
+    answer = simulated[0] if len(simulated) == 1 else comparison_of_results(simulated)
+    contents = {**contents_of(answer), "pictures": lambda form: views(simulated, reasons=form.explains)}
+    return content_as(format, contents)

@@ -1,4 +1,4 @@
-"""What the workers do for the panels that search: from a request to the lines of the reply."""
+"""Work of the server's processes for the panels that search: from a request to the lines of the reply."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from pipeplan.formats import schedule_json
 from pipeplan.model import Schedule
 from pipeplan.solver import SearchProgress
 from pipeplan.strategies import strategy
-from pipeplan.web.asked_schedules import Meant, read_file
-from pipeplan.web.faults import fault
-from pipeplan.web.json_answers import as_json
+from pipeplan.web.faults import as_json, fault
 from pipeplan.web.records import (
     FrontLine,
     FrontPointReply,
@@ -32,35 +30,32 @@ from pipeplan.web.records import (
     SearchReply,
     SearchStatus,
 )
-from pipeplan.web.search_requests import FrontIn, SearchIn
+from pipeplan.web.requests import FrontIn, SearchIn
+from pipeplan.web.schedules import Source, read_file
 
 MOST_OPS = 150_000
-"""Ops of a schedule that is searched for here."""
+"""Maximum number of ops of a searched schedule on this server."""
 
 EVERY = 0.25
-"""Seconds between two lines on how far a search is."""
+"""Seconds between two lines with the progress of a search."""
 
 EVERY_SCHEDULE = 1.0
-"""Seconds between two of its schedules."""
+"""Seconds between two schedules of a search."""
 
 Line = SearchLine | FrontLine
 Tell = Callable[[bytes], None]
 
 
-def make_search(question: SearchIn, tell: Tell) -> None:
-    """Search, telling lines of JSON: ``progress`` and ``best`` as they come, then ``found``; or at once the ``errors``."""
+def make_search(request: SearchIn, tell: Tell) -> None:
+    """Search; send lines of JSON: ``progress`` and ``best`` repeatedly, then ``found``; or ``errors``."""
     teller = _Teller(tell)
     try:
-        settings = _servable(question.settings.settings(), question.placement)
+        settings = _servable(request.settings.settings(), request.placement)
         result = search(
-            placement=question.placement,
-            objective=question.objective,
-            seconds=question.seconds,
-            decide=question.decide,
-            start=[*map(_strategy, question.start), *map(_schedule, question.files)],
+            **request.options() | {"start": [*map(_strategy, request.start or ()), *map(_schedule, request.files)]},
             workers=_threads(),
             progress=teller.progress,
-            **_given(question, settings),
+            **_keywords(request, settings),
         )
     except PipeplanError as error:
         tell(_line(SearchLine(errors=(fault(error),))))
@@ -69,29 +64,26 @@ def make_search(question: SearchIn, tell: Tell) -> None:
     record = result.search
     assert record is not None
     sentences = [*gain_of(record, result.timeline.unit), *decisions_of(record)]
-    found = SearchReply(**msgspec.structs.asdict(result), said=tuple(sentences))
-    tell(_line(SearchLine(found=found)))
+    reply = SearchReply(**msgspec.structs.asdict(result), said=tuple(sentences))
+    tell(_line(SearchLine(found=reply)))
 
 
-def make_front(question: FrontIn, tell: Tell) -> None:
-    """Search under several limits, telling ``progress`` and each ``point`` as they come, then ``front``; or ``errors``."""
+def make_front(request: FrontIn, tell: Tell) -> None:
+    """Search under several limits; send ``progress`` and each ``point``, then the ``front``; or ``errors``."""
     teller = _Teller(tell)
-    points = _Points(question.settings.settings(), tell)
+    points = _Points(request.settings.settings(), tell)
 
-    def progress(limit: float, found: SearchProgress) -> None:
-        done = points.follow(limit, found)
-        teller.progress(found, share=min((done + found.share) / question.points, 1.0))
+    def progress(limit: float, search: SearchProgress) -> None:
+        done = points.follow(limit, search)
+        teller.progress(search, share=min((done + search.share) / request.points, 1.0))
 
     try:
-        settings = _servable(question.settings.settings(), question.placement)
+        settings = _servable(request.settings.settings(), request.placement)
         front = pareto(
-            points=question.points,
-            placement=question.placement,
-            objective=question.objective,
-            seconds=question.seconds,
+            **request.options(),
             workers=_threads(),
             progress=progress,
-            **_given(question, settings),
+            **_keywords(request, settings),
         )
     except PipeplanError as error:
         tell(_line(FrontLine(errors=(fault(error),))))
@@ -100,31 +92,31 @@ def make_front(question: FrontIn, tell: Tell) -> None:
 
 
 class _Teller:
-    """Tells how far a search is, and its best schedule, each not too often."""
+    """Sends the progress of a search and its best schedule, each at a limited rate."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._told = self._told_schedule = -math.inf
         self._value = math.inf
 
-    def progress(self, found: SearchProgress, share: float | None = None) -> None:
-        """Tell how far it is."""
+    def progress(self, progress: SearchProgress, share: float | None = None) -> None:
+        """Send the progress, and the best schedule of a search that is not part of a front."""
         now = time.monotonic()
         if now - self._told >= EVERY:
             self._told = now
-            self._tell(_line(SearchLine(progress=_progress(found, share))))
-        if share is None and found.value < self._value and now - self._told_schedule >= EVERY_SCHEDULE:
-            self._told_schedule, self._value = now, found.value
-            self.schedule(found.best())
+            self._tell(_line(SearchLine(progress=_progress(progress, share))))
+        if share is None and progress.value < self._value and now - self._told_schedule >= EVERY_SCHEDULE:
+            self._told_schedule, self._value = now, progress.value
+            self.schedule(progress.best())
 
     def schedule(self, best: Schedule) -> None:
-        """Tell a schedule."""
+        """Send a schedule."""
         self._tell(_line(SearchLine(best=schedule_json(best.renamed("search")))))
 
 
 @dataclass
 class _Points:
-    """The points of a front as they come: a limit is done when the next one begins."""
+    """Points of a front as they arrive: a limit is done when the next one begins."""
 
     settings: Settings
     tell: Tell
@@ -132,14 +124,14 @@ class _Points:
     latest: SearchProgress | None = None
     done: int = 0
 
-    def follow(self, limit: float, found: SearchProgress) -> int:
-        """Take note of how far a limit is; gives how many are done."""
+    def follow(self, limit: float, progress: SearchProgress) -> int:
+        """Record the progress under a limit, and return the number of limits that are done."""
         if self.limit != limit and self.latest is not None and self.limit is not None:
             self.done += 1
             schedule = self.latest.best().renamed("search")
             point = _point(self.limit, timed(schedule, self.settings), self.latest.value)
             self.tell(_line(FrontLine(point=point)))
-        self.limit, self.latest = limit, found
+        self.limit, self.latest = limit, progress
         return self.done
 
 
@@ -158,31 +150,31 @@ def _front(front: ParetoFront) -> FrontReply:
         time_unit=front.points[0].result.time_unit,
         points=tuple(
             FrontPointReply(
-                limit=each.limit, peak=each.peak, value=each.value, text=schedule_json(each.result.schedule)
+                limit=point.limit, peak=point.peak, value=point.value, text=schedule_json(point.result.schedule)
             )
-            for each in front
+            for point in front
         ),
         published=front.published,
         said=front.gain,
     )
 
 
-def _progress(found: SearchProgress, share: float | None) -> SearchStatus:
-    published = found.published
+def _progress(progress: SearchProgress, share: float | None) -> SearchStatus:
+    published = progress.published
     return SearchStatus(
-        share=found.share if share is None else share,
-        value=found.value,
-        bound=found.bound,
-        found_by=found.found_by,
-        evaluations=found.evaluations,
-        seconds=found.seconds,
+        share=progress.share if share is None else share,
+        value=progress.value,
+        bound=progress.bound,
+        found_by=progress.found_by,
+        evaluations=progress.evaluations,
+        seconds=progress.seconds,
         published=None if published is None else PublishedValue(name=published.name, value=published.value),
     )
 
 
-def _servable(settings: Settings, placement: str) -> Settings:
-    """The settings, where what is searched for is not too large here. Raises ShapeError."""
-    most = max(DEFAULT_CHUNKS.values()) if placement == AUTO else DEFAULT_CHUNKS[placement]
+def _servable(settings: Settings, placement: str | None) -> Settings:
+    """Return the settings. Raises ShapeError if their schedules are too large to search on this server."""
+    most = max(DEFAULT_CHUNKS.values()) if placement in (None, AUTO) else DEFAULT_CHUNKS[placement]
     chunks = settings.chunks or most
     ops = 3 * settings.pipeline_ranks(chunks) * chunks * (settings.microbatches or 1)
     if ops > MOST_OPS:
@@ -194,13 +186,13 @@ def _servable(settings: Settings, placement: str) -> Settings:
     return settings
 
 
-def _given(question: SearchIn | FrontIn, settings: Settings) -> dict[str, Any]:
-    """The settings that somebody gave, as keywords."""
-    return {name: getattr(settings, name) for name in question.settings.model_dump(exclude_none=True, warnings=False)}
+def _keywords(request: SearchIn | FrontIn, settings: Settings) -> dict[str, Any]:
+    """Return the settings of a request as keywords."""
+    return {name: getattr(settings, name) for name in request.settings.model_dump(exclude_none=True, warnings=False)}
 
 
 def _strategy(name: str) -> str:
-    """A name that is a strategy's: a name is never a file here."""
+    """Return the name of a strategy: a name is never a file here."""
     try:
         return strategy(name).name
     except PipeplanError as error:
@@ -208,15 +200,15 @@ def _strategy(name: str) -> str:
         raise
 
 
-def _schedule(file: Any) -> Meant:
-    found = read_file(file)
-    if not isinstance(found, Schedule):
+def _schedule(file: Any) -> Source:
+    schedule = read_file(file)
+    if not isinstance(schedule, Schedule):
         raise InputError(f"{file.name} holds a timeline; a search starts from a schedule", field="start")
-    return found
+    return schedule
 
 
 def _threads() -> int:
-    """All cores but one, which the page's other questions have; a few are enough."""
+    """All cores but one, which the page's other requests have; a few are enough."""
     return max(1, min(usable_cores() - 1, 4))
 
 

@@ -1,4 +1,4 @@
-"""Answers that come line by line while the work goes on, and one of them at a time for a page."""
+"""Answers sent line by line while the work goes on, one at a time for each page."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 from fastapi.responses import Response, StreamingResponse
 
 from pipeplan.errors import PipeplanError
-from pipeplan.web.faults import UNFORESEEN, fault
-from pipeplan.web.json_answers import as_json
+from pipeplan.web.faults import UNFORESEEN, as_json, fault
 from pipeplan.web.records import Fault, Faults
 from pipeplan.web.replies import JSON
 from pipeplan.web.workers import BusyError, WorkError
@@ -23,14 +22,14 @@ NDJSON = "application/x-ndjson"
 
 _REFUSED = b'{"errors"'
 _PATIENCE = 5.0
-"""Seconds that a page's new work waits for its former one to end, which it does when its connection is closed."""
+"""Seconds that new work of a page waits for its previous work to end, which closing the connection triggers."""
 
 
 async def streamed(lines: AsyncGenerator[bytes]) -> Response:
-    """An answer of these lines; a refusal where the first one says what is wrong with the question."""
+    """Return an answer of these lines, or a refusal if the first line holds errors."""
     first = await anext(lines)
     if first.startswith(_REFUSED):
-        # To its end, which is near: what is stopped would cost a process.
+        # Read to the end, which is near: stopping the stream would kill its process.
         async for _ in lines:
             pass
         return Response(first, 422, media_type=JSON)
@@ -38,7 +37,7 @@ async def streamed(lines: AsyncGenerator[bytes]) -> Response:
 
 
 async def _all(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-    """All lines; an error that comes late is one of them, for the answer has begun."""
+    """Yield all lines; once the answer has begun, an error is a line, too."""
     async with aclosing(others):
         yield first
         try:
@@ -53,12 +52,12 @@ async def _all(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[byt
             yield _last(Fault(field="", message=f"{UNFORESEEN}; please report it"))
 
 
-def _last(found: Fault) -> bytes:
-    return as_json(Faults(errors=(found,))) + b"\n"
+def _last(fault: Fault) -> bytes:
+    return as_json(Faults(errors=(fault,))) + b"\n"
 
 
 class Sessions:
-    """The pages that have work under way; nothing is kept of one that has none."""
+    """Pages whose work is in progress."""
 
     def __init__(self, patience: float = _PATIENCE) -> None:
         self._patience = patience
@@ -68,12 +67,12 @@ class Sessions:
         return len(self._running)
 
     async def alone(self, session: str, lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-        """The lines, as the only work of this session; without a name it has no other.
+        """Yield the lines as the only work of this session; without a session, independently.
 
         Raises
         ------
         BusyError
-            If another one does not end.
+            If the previous work of the session does not end in time.
         """
         async with aclosing(lines), self._turn(session):
             async for line in lines:

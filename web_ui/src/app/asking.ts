@@ -1,23 +1,20 @@
-/** What the panels that search share: a row of fields, a button that starts and stops, a bar, and what is wrong. */
+/** Form of the panels that search: a row of fields, a button that starts and stops, a progress bar, and errors. */
 
 import { button, make } from "../dom.js";
+import type { SearchField } from "../records.js";
 import { type Fault, Refusal } from "./api.js";
 import type { Host } from "./panel.js";
 import type { SearchProgress } from "./search_api.js";
 
-/** The placements, as people call them. */
-export const PLACEMENTS: readonly Choice[] = [
-  ["auto", "auto: any that can win"],
-  ["v", "V, 2 chunks a rank"],
-  ["linear", "linear, 1 chunk"],
-  ["loop", "loop (interleaved)"],
-  ["wave", "wave, 4 chunks"],
-];
-
-export const OBJECTIVES: readonly Choice[] = [
-  ["makespan", "the makespan"],
-  ["span", "the longest rank's span"],
-];
+/** Choices of options, in words; a choice that is missing here is its own word. */
+const WORDS: Readonly<Record<string, string>> = {
+  auto: "auto: every placement that can win",
+  linear: "linear (1 chunk per rank)",
+  loop: "loop (interleaved)",
+  v: "V (2 chunks per rank)",
+  wave: "wave (4 chunks per rank)",
+  span: "longest span of a rank",
+};
 
 export type Choice = readonly [value: string, text: string];
 
@@ -30,17 +27,27 @@ export interface AskedField {
   readonly input: Input;
 }
 
+/** A field for an option, as the server declares it. */
+export function optionField(name: string, option: SearchField): AskedField {
+  if (option.choices.length === 0) return numberField(name, option);
+  return choiceField(
+    name,
+    option.title,
+    option.choices.map((choice) => [choice, WORDS[choice] ?? choice] as const),
+  );
+}
+
 export function choiceField(name: string, label: string, choices: readonly Choice[]): AskedField {
   const options = choices.map(([value, text]) => make("option", { value }, text));
   return { name, label, input: make("select", {}, ...options) };
 }
 
-export function numberField(name: string, label: string, value: number, least: number, most: number): AskedField {
-  const range = { type: "number", min: least, max: most, step: 1, value };
-  return { name, label, input: make("input", { ...range, class: "short" }) };
+function numberField(name: string, { title, default: value, least, most }: SearchField): AskedField {
+  const range = { type: "number", min: Math.max(least, 1), max: most, step: 1, value };
+  return { name, label: title, input: make("input", { ...range, class: "short" }) };
 }
 
-/** The form's memory limit, typed here as well as there. */
+/** A second field for the memory limit of the form. */
 export function limitField(host: Host): AskedField {
   const input = make("input", { type: "text", placeholder: "none", autocomplete: "off", class: "short" });
   input.addEventListener("change", () => host.type("memory_limit", input.value));
@@ -51,7 +58,7 @@ export class Asking {
   readonly element = make("div", {});
   readonly said = make("p", { class: "outcome", role: "status" });
   private readonly error = make("p", { class: "error", role: "alert", hidden: true });
-  private readonly bar = make("progress", { max: 1, "aria-label": "how much of the budget is spent" });
+  private readonly bar = make("progress", { max: 1, "aria-label": "share of the budget that is spent" });
   private readonly far = make("span");
   private readonly progress: HTMLElement;
   private readonly submit: HTMLButtonElement;
@@ -74,20 +81,20 @@ export class Asking {
       event.preventDefault();
       void this.run();
     });
-    const stop = button("Stop", "stop, and keep what was found (Escape)", () => this.running?.abort());
+    const stop = button("Stop", "stop, and keep the best schedule so far (Escape)", () => this.running?.abort());
     this.progress = make("div", { class: "progress", hidden: true }, this.bar, this.far, stop);
     this.element.append(form, this.error, this.progress, this.said);
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
   }
 
-  /** How far it is, in words beside the bar. */
+  /** Show the progress, in words beside the bar. */
   tell(progress: SearchProgress, budget: number, words: string): void {
     this.bar.value = progress.share;
-    // A budget waits for what is compiled once on a machine.
+    // The budget does not run while kernels are compiled, once per machine.
     const waits = progress.seconds === this.spent && progress.share < 1;
     this.spent = progress.seconds;
     const time = `${Math.round(progress.share * budget)} of ${budget} s`;
-    this.far.textContent = `${words} \u00b7 ${time}${waits ? " \u00b7 getting ready, once on this machine" : ""}`;
+    this.far.textContent = `${words} \u00b7 ${time}${waits ? " \u00b7 compiling (first run only)" : ""}`;
   }
 
   private async run(): Promise<void> {

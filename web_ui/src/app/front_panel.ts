@@ -1,25 +1,23 @@
-/** Time against memory: the best schedule under each of several limits, each a point as soon as it is found. */
+/** Pareto front of time against memory: the best schedule under each of several limits, drawn as the points arrive. */
 
 import { button, make } from "../dom.js";
 import { memoryScale, memoryText, type Scale, Times } from "../format.js";
+import { FRONT_FIELDS } from "../records.js";
 import { scroller } from "../scroller.js";
 import type { Comparison } from "./api.js";
-import { Asking, choiceField, numberField, OBJECTIVES, PLACEMENTS } from "./asking.js";
+import { Asking, optionField } from "./asking.js";
 import { FrontChart } from "./front_chart.js";
 import type { Host, Panel } from "./panel.js";
 import { type Front, type FrontPoint, front, type SearchProgress } from "./search_api.js";
-
-const BUDGET = 20;
-const LONGEST = 60;
 
 export class FrontPanel implements Panel {
   readonly name = "front";
   readonly title = "Time against memory";
   readonly element = make("section", { class: "trade" });
-  private readonly placement = choiceField("placement", "Placement", PLACEMENTS);
-  private readonly objective = choiceField("objective", "Make small", OBJECTIVES);
-  private readonly points = numberField("points", "Limits", 6, 2, 12);
-  private readonly seconds = numberField("seconds", "Seconds", BUDGET, 1, LONGEST);
+  private readonly placement = optionField("placement", FRONT_FIELDS.placement);
+  private readonly objective = optionField("objective", FRONT_FIELDS.objective);
+  private readonly points = optionField("points", FRONT_FIELDS.points);
+  private readonly seconds = optionField("seconds", FRONT_FIELDS.seconds);
   private readonly asking: Asking;
   private readonly chart = new FrontChart((at) => this.choose(at));
   private readonly table = make("div");
@@ -30,13 +28,13 @@ export class FrontPanel implements Panel {
 
   constructor(private readonly host: Host) {
     const fields = [this.placement, this.objective, this.points, this.seconds];
-    this.asking = new Asking("front", host, fields, "Find the trade-off", (signal) => this.ask(signal));
+    this.asking = new Asking("front", host, fields, "Find the front", (signal) => this.ask(signal));
     this.element.append(
       make("h2", {}, "Time against memory"),
       make(
         "p",
         { class: "hint" },
-        "The best schedule under each of several memory limits; the limit of the form is not looked at. A click on a point draws its schedule.",
+        "The best schedule under each of several memory limits; ignores the form's memory limit. Click a point to draw its schedule.",
       ),
       this.asking.element,
       make("div", { class: "side-by-side" }, this.chart.element, this.table),
@@ -85,7 +83,7 @@ export class FrontPanel implements Panel {
     this.draw();
   }
 
-  /** What the front says, from its ends. */
+  /** A sentence about both ends of the front. */
   private verdict(): string {
     const first = this.found[0];
     const last = this.found[this.found.length - 1];
@@ -93,7 +91,7 @@ export class FrontPanel implements Panel {
     if (first === last) return "One schedule is the best under every limit.";
     const { times, scale } = this.forms();
     const memory = (point: FrontPoint) => this.memoryOf(point.peak, scale);
-    return `From ${times.text(first.value)} with ${memory(first)} a rank to ${times.text(last.value)} with ${memory(last)}.`;
+    return `From ${times.text(first.value)} with ${memory(first)} per rank to ${times.text(last.value)} with ${memory(last)}.`;
   }
 
   private choose(at: number): void {
@@ -135,7 +133,7 @@ export class FrontPanel implements Panel {
       points: this.found.map((point, at) => ({
         ...place(point),
         name: times.text(point.value),
-        said: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} a rank: draw it`,
+        said: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} per rank: draw it`,
         chosen: at === this.chosen,
       })),
       // Its memory is on the axis.
@@ -145,12 +143,12 @@ export class FrontPanel implements Panel {
       })),
     });
     this.table.replaceChildren(
-      ...(this.found.length === 0 ? [] : [scroller("points of the trade-off", this.rows(times, scale))]),
+      ...(this.found.length === 0 ? [] : [scroller("points of the Pareto front", this.rows(times, scale))]),
     );
   }
 
   private rows(times: Times, scale: Scale): HTMLTableElement {
-    const heads = ["limit", "takes", "against published", ""];
+    const heads = ["limit", "time", "compared with published", ""];
     const head = heads.map((text) => (text === "" ? make("td") : make("th", { scope: "col" }, text)));
     const rows = this.found.map((point, at) => {
       const limit = point.limit === null ? "none" : this.memoryOf(point.limit, scale);
@@ -169,13 +167,13 @@ export class FrontPanel implements Panel {
     return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
   }
 
-  /** How a point stands beside the best published schedule that holds no more. */
+  /** Compare a point with the best published schedule that needs no more memory. */
   private against({ peak, value }: FrontPoint): string {
     const within = this.published.filter((mark) => mark.peak <= peak * (1 + 1e-9));
     const best = within.sort((one, other) => one.value - other.value)[0];
     if (best === undefined) return this.published.length > 0 ? "none fits" : "";
     const share = 1 - value / best.value;
-    return share < 5e-4 ? `as ${best.schedule}` : `${(100 * share).toFixed(1)}% shorter than ${best.schedule}`;
+    return share < 5e-4 ? `same as ${best.schedule}` : `${(100 * share).toFixed(1)}% faster than ${best.schedule}`;
   }
 }
 

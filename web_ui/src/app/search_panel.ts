@@ -1,42 +1,37 @@
-/** A search for a better schedule, live: its best so far stands in the table and is drawn while it goes on. */
+/** A search for a better schedule, live: the table and the timeline show its best schedule while it runs. */
 
 import { make } from "../dom.js";
 import { percent, Times } from "../format.js";
+import { SEARCH_FIELDS } from "../records.js";
 import type { Comparison } from "./api.js";
-import { Asking, choiceField, limitField, numberField, OBJECTIVES, PLACEMENTS } from "./asking.js";
+import { Asking, choiceField, limitField, optionField } from "./asking.js";
 import { gainText, provenText } from "./gains.js";
 import type { Host, Panel } from "./panel.js";
 import { type Found, type SearchProgress, search } from "./search_api.js";
 
-const BUDGET = 10;
-const LONGEST = 60;
-/** Signs of a name that the server takes; a limit for each rank is longer. */
+/** Maximum length of a name; a limit for each rank is longer. */
 const LONGEST_NAME = 60;
 
-/** How the row of a search begins. */
+/** First word of the name of a search's result. */
 export const SEARCHED = "search";
 
 export class SearchPanel implements Panel {
   readonly name = "search";
-  readonly title = "Search for a better one";
+  readonly title = "Search";
   readonly element = make("section", { class: "search" });
-  private readonly placement = choiceField("placement", "Placement", PLACEMENTS);
+  private readonly placement = optionField("placement", SEARCH_FIELDS.placement);
   private readonly limit: ReturnType<typeof limitField>;
-  private readonly objective = choiceField("objective", "Make small", OBJECTIVES);
-  private readonly decide = choiceField("decide", "May also", [
+  private readonly objective = optionField("objective", SEARCH_FIELDS.objective);
+  private readonly decide = choiceField("decide", "Also optimize", [
     ["", "\u2013"],
     ["recompute", "recompute"],
     ["offload", "offload"],
     ["recompute,offload", "recompute and offload"],
   ]);
-  private readonly seconds = numberField("seconds", "Seconds", BUDGET, 1, LONGEST);
-  private readonly start = choiceField("start", "Start from", [["", "all that is published"]]);
+  private readonly seconds = optionField("seconds", SEARCH_FIELDS.seconds);
+  private readonly start = choiceField("start", "Start from", [["", "all published schedules"]]);
   private readonly asking: Asking;
-  private readonly aged = make(
-    "p",
-    { class: "note", hidden: true },
-    "Shape or costs have changed since: search again.",
-  );
+  private readonly aged = make("p", { class: "note", hidden: true }, "Shape or costs have changed: search again.");
   private asked = "";
   private wanted = "";
 
@@ -49,14 +44,14 @@ export class SearchPanel implements Panel {
       make(
         "p",
         { class: "hint" },
-        "For this shape, these costs and this limit, from every published schedule that fits. It runs as long as this page is open and nothing of it is kept.",
+        "Starts from every published schedule that fits the shape, the costs and the memory limit. The search ends when the page is closed, and the server keeps nothing of it.",
       ),
       this.asking.element,
       this.aged,
     );
   }
 
-  /** Start from a schedule, as soon as it is compared. */
+  /** Start from a schedule as soon as it is compared. */
   about(schedule: string): void {
     this.wanted = schedule;
     if (this.host.comparison !== null) this.answered(this.host.comparison);
@@ -68,7 +63,7 @@ export class SearchPanel implements Panel {
     const chosen = this.wanted === "" ? this.start.input.value : this.wanted;
     const names = comparison.results.map((result) => result.schedule);
     const options = ["", ...names].map((name) =>
-      make("option", { value: name }, name === "" ? "all that is published" : name),
+      make("option", { value: name }, name === "" ? "all published schedules" : name),
     );
     this.start.input.replaceChildren(...options);
     this.start.input.value = names.includes(chosen) ? chosen : "";
@@ -109,7 +104,7 @@ export class SearchPanel implements Panel {
   }
 
   private stopped(progress: SearchProgress, name: string): void {
-    this.asking.said.textContent = `Stopped at ${this.soFar(progress)}. It is in the table as \u201c${name}\u201d.`;
+    this.asking.said.textContent = `Stopped: ${this.soFar(progress)}. It is in the table as \u201c${name}\u201d.`;
   }
 
   private tell(found: Found, name: string): void {
@@ -119,7 +114,7 @@ export class SearchPanel implements Panel {
     const sentences = [
       ...others,
       provenText(objective, found.optimal, times),
-      `Found by ${by} in ${seconds.toFixed(1)} s. It is in the table as \u201c${name}\u201d; Download has it in every format.`,
+      `Found by ${by} in ${seconds.toFixed(1)} s. It is in the table as \u201c${name}\u201d; Download offers every format.`,
     ];
     this.asking.said.replaceChildren(make("strong", {}, gain ?? ""), ` ${sentences.join(" ")}`);
   }
