@@ -48,6 +48,7 @@ ANSWERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "answer-plan",
         ("plan", "--model", "gpt2", "--cluster", "a100-40gb:2x1", "--global-batch", "4", *("--sequence", "512")),
     ),
+    "profile": ("answer-profile", ("profile", "--from", "files/run")),
     "run": ("answer-run", ("run", "1f1b", *SHAPE, "--steps", "2", "--verify", "-o", "files/measured.json")),
 }
 """Each answer's schema, and the command that gives it with ``--json``, in the folder of the version."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final, get_type_hints
 
 import msgspec
@@ -133,8 +134,8 @@ class PredictionErrors(Record, frozen=True, kw_only=True):
     peak_memory: float | None
 
 
-class EstimatedRowRecord(Record, frozen=True, kw_only=True):
-    """One configuration of a file; ``refused`` says why where there are no figures."""
+class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
+    """Prediction of one configuration of a file, beside its measured figures; ``refused`` says why there is none."""
 
     id: str
     step_time_s: float | None
@@ -153,64 +154,46 @@ class EstimatedRowRecord(Record, frozen=True, kw_only=True):
     measured: MeasuredFigures | UnsetType = UNSET
     error: PredictionErrors | UnsetType = UNSET
 
+    estimate = Evidence[Estimate | None]()
+    """The prediction as the planner made it; None if it is refused."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatedRow:
-    """One configuration, and what is predicted of it.
-
-    Attributes
-    ----------
-    id
-        Its name in the file.
-    source
-        Where a run was published; empty for configurations of one's own.
-    estimate
-        None where it is refused.
-    refused
-        Why, in a sentence; None where it is not.
-    assumed
-        What its file left open and what was taken in its place, a sentence each.
-    measured
-        What a real run took, where the file says it: ``step_time_s``, ``peak_memory_gib``.
-    """
-
-    id: str
-    source: str = ""
-    estimate: Estimate | None = None
-    refused: str | None = None
-    assumed: tuple[str, ...] = ()
-    measured: dict[str, float] = field(default_factory=dict)
+    source = Evidence[str]()
+    """Publication of a published run; empty for other configurations."""
 
     @property
     def time_error(self) -> float | None:
         """Predicted over measured step time, less 1; None without both."""
-        return _error(None if self.estimate is None else self.estimate.step_time, self.measured.get("step_time_s"))
+        return None if self.error is UNSET else self.error.step_time
 
     @property
     def memory_error(self) -> float | None:
         """Predicted over measured peak memory, less 1; None without both."""
-        predicted = None if self.estimate is None else self.estimate.peak_bytes / GIBIBYTE
-        return _error(predicted, self.measured.get("peak_memory_gib"))
+        return None if self.error is UNSET else self.error.peak_memory
 
-    @property
-    def record(self) -> EstimatedRowRecord:
-        """Its part of ``estimate --json``."""
-        estimate = self.estimate
-        figures = dict.fromkeys(_REFUSED) if estimate is None else figures_of(estimate)
-        assumed = (*self.assumed, *(() if estimate is None else estimate.assumed))
-        named: dict[str, Any] = {"id": self.id, "refused": self.refused, "assumed": tuple(dict.fromkeys(assumed))}
-        if self.measured:
-            named["measured"] = MeasuredFigures(**self.measured)
-            named["error"] = PredictionErrors(step_time=self.time_error, peak_memory=self.memory_error)
-        return EstimatedRowRecord(**(figures | named))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row as plain lists, strings and numbers."""
-        return self.record.to_dict()
+def estimated_row(
+    id: str,
+    estimate: Estimate | None,
+    *,
+    refused: str | None = None,
+    source: str = "",
+    assumed: Sequence[str] = (),
+    measured: Mapping[str, float] = MappingProxyType({}),
+) -> EstimatedRow:
+    """Return the row of a configuration; ``measured`` has ``step_time_s`` and ``peak_memory_gib``, as far as known."""
+    figures = dict.fromkeys(_REFUSED) if estimate is None else figures_of(estimate)
+    figures["assumed"] = tuple(dict.fromkeys((*assumed, *(() if estimate is None else estimate.assumed))))
+    if measured:
+        figures["measured"] = MeasuredFigures(**measured)
+        figures["error"] = PredictionErrors(
+            step_time=_error(figures["step_time_s"], measured.get("step_time_s")),
+            peak_memory=_error(figures["peak_memory_gib"], measured.get("peak_memory_gib")),
+        )
+    return EstimatedRow(id=id, refused=refused, **figures).holding(estimate=estimate, source=source)
 
 
 _REFUSED = ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
-"""Figures that are None in a row that is refused."""
+"""Figures that are None in a refused row."""
 
 
 def _error(predicted: float | None, measured: float | None) -> float | None:
@@ -226,15 +209,7 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     schema_name = "answer-estimate"
 
-    records: tuple[EstimatedRowRecord, ...] = msgspec.field(name="rows")
-
-    rows = Evidence[tuple[EstimatedRow, ...]]()
-    """The configurations with what the planner says of them."""
-
-    @classmethod
-    def of(cls, rows: Sequence[EstimatedRow]) -> Estimates:
-        """Return the answer of rows."""
-        return cls(records=tuple(row.record for row in rows)).holding(rows=tuple(rows))
+    rows: tuple[EstimatedRow, ...]
 
     def __iter__(self) -> Iterator[EstimatedRow]:
         return iter(self.rows)
@@ -251,7 +226,7 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
         if len(self) == 1:
             yield from _one(self.rows[0])
             return
-        measured = any(row.measured for row in self)
+        measured = any(row.measured is not UNSET for row in self)
         beside = ("meas-\nured", "error", "meas-\nured", "error") if measured else ()
         table = columns("configuration", "step\n(s)", *beside[:2], "peak\n(GiB)", *beside[2:])
         for row in self:
@@ -265,7 +240,7 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield from (line(f"{row.id}: {row.refused}", indent=2) for row in refused)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [record.to_dict() for record in self.records]
+        return [row.to_dict() for row in self.rows]
 
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)
@@ -279,19 +254,20 @@ def _missing(id: str) -> EstimatedRow:
 def _cells(row: EstimatedRow, estimate: Estimate, measured: bool) -> list[str]:
     times, peaks = [figure(estimate.step_time)], [f"{estimate.peak_bytes / GIBIBYTE:.1f}"]
     if measured:
-        times += _beside(row.measured.get("step_time_s"), row.time_error)
-        peaks += _beside(row.measured.get("peak_memory_gib"), row.memory_error)
+        figures = MeasuredFigures() if row.measured is UNSET else row.measured
+        times += _beside(figures.step_time_s, row.time_error)
+        peaks += _beside(figures.peak_memory_gib, row.memory_error)
     return [one_line(row.id), *times, *peaks]
 
 
-def _beside(value: float | None, error: float | None) -> tuple[str, str]:
-    return ("", "") if value is None or error is None else (figure(value), change(error))
+def _beside(value: float | UnsetType, error: float | None) -> tuple[str, str]:
+    return ("", "") if value is UNSET or error is None else (figure(value), change(error))
 
 
 def _errors(rows: Sequence[EstimatedRow]) -> Iterator[RenderableType]:
     """Return the errors by source: one mean over runs of all kinds would say little."""
     table = columns("error by source", "runs", "step", "signed", "runs", "peak", "signed", padding=1)
-    for source in dict.fromkeys(row.source for row in rows if row.measured):
+    for source in dict.fromkeys(row.source for row in rows if row.measured is not UNSET):
         of_source = [row for row in rows if row.source == source]
         cells = [
             *_mean([row.time_error for row in of_source if row.time_error is not None]),
@@ -322,15 +298,16 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
         ("MFU", percent(estimate.mfu)),
         ("peak memory", f"{estimate.peak_bytes / GIBIBYTE:.1f} GiB"),
     ]
+    measured = MeasuredFigures() if row.measured is UNSET else row.measured
     for name, value, error in (
-        ("step, measured", row.measured.get("step_time_s"), row.time_error),
-        ("peak, measured", row.measured.get("peak_memory_gib"), row.memory_error),
+        ("step, measured", measured.step_time_s, row.time_error),
+        ("peak, measured", measured.peak_memory_gib, row.memory_error),
     ):
-        if value is not None and error is not None:
+        if value is not UNSET and error is not None:
             rows.append((name, f"{figure(value)}; the prediction is off by {change(error)}"))
     yield facts(rows, above=1, below=1)
     yield from estimate_parts(estimate)
-    for assumed in dict.fromkeys((*row.assumed, *estimate.assumed)):
+    for assumed in row.assumed:
         yield line(f"assumed: {assumed}")
 
 

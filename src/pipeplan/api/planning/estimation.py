@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -12,14 +12,14 @@ from typing import Any, Unpack
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import EstimateOptionsKeywords
 from pipeplan.api.planning.configurations import read_configuration
-from pipeplan.api.planning.estimates import EstimatedRow, Estimates
+from pipeplan.api.planning.estimates import EstimatedRow, Estimates, estimated_row
 from pipeplan.api.planning.options import EstimateOptions, FilePath
 from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import options_of
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import GIBIBYTE, MEBIBYTE
-from pipeplan.planner import Calibration, RunRow, error_bar, read_calibration, row_from
+from pipeplan.planner import Calibration, Estimate, RunRow, error_bar, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import SweepProgress, SweepTask, sweep
 
@@ -36,6 +36,23 @@ class _NumberedRow:
 
     place: int
     document: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prediction:
+    """Arguments of a row of the answer, as processes hand them over and files keep them."""
+
+    id: str
+    estimate: Estimate | None = None
+    refused: str | None = None
+    source: str = ""
+    assumed: tuple[str, ...] = ()
+    measured: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def row(self) -> EstimatedRow:
+        """The row."""
+        return estimated_row(**{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 @takes(EstimateOptions)
@@ -83,24 +100,24 @@ def estimated(
     document, name, folder = _opened(source)
     factors = calibration_of(options.calibration)
     if "rows" not in document and "parallel" not in document:
-        return Estimates.of([_configured(document, name, folder, factors)])
+        return Estimates(rows=(_configured(document, name, folder, factors).row,))
     rows = document.get("rows", [document])
     if not isinstance(rows, list) or not rows:
         raise FormatError(f"{name}: 'rows' is a list of configurations, with one at least")
     count = 1 if len(rows) < FEW else usable_cores() if options.workers is None else options.workers
-    rows_by_place: dict[str, EstimatedRow] = {}
+    predictions: dict[str, _Prediction] = {}
     for finished in sweep(
         partial(_estimated, folder=folder, calibration=factors),
         (SweepTask(str(place), _NumberedRow(place, row)) for place, row in enumerate(rows)),
-        answer=EstimatedRow,
+        answer=_Prediction,
         asked={"what": "estimate", "rows": _digest(rows), "calibration": str(factors)},
         workers=count,
         dask=options.dask,
         store=None if options.store is None else Path(options.store),
         progress=None if progress is None else partial(_tell, progress, len(rows)),
     ):
-        rows_by_place[finished.key] = finished.required()
-    return Estimates.of([rows_by_place[str(place)] for place in range(len(rows))])
+        predictions[finished.key] = finished.required()
+    return Estimates(rows=tuple(predictions[str(place)].row for place in range(len(rows))))
 
 
 def calibration_of(path: FilePath | None) -> Calibration | None:
@@ -127,7 +144,7 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     return document, path.name, path.parent
 
 
-def _estimated(numbered: _NumberedRow, *, folder: Path, calibration: Calibration | None) -> EstimatedRow:
+def _estimated(numbered: _NumberedRow, *, folder: Path, calibration: Calibration | None) -> _Prediction:
     """Return the estimate of a row, or why there is none."""
     row = numbered.document
     if isinstance(row, dict) and "parallel" not in row and "cluster" in row:
@@ -135,19 +152,19 @@ def _estimated(numbered: _NumberedRow, *, folder: Path, calibration: Calibration
         try:
             return _configured({key: value for key, value in row.items() if key != "id"}, name, folder, calibration)
         except PipeplanError as error:
-            return EstimatedRow(id=name, refused=str(error))
+            return _Prediction(id=name, refused=str(error))
     return _published(row_from(row, numbered.place), calibration)
 
 
-def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Calibration | None) -> EstimatedRow:
+def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Calibration | None) -> _Prediction:
     predicted = estimate_one(*read_configuration(document, folder), calibration=calibration)
-    return EstimatedRow(id=name, estimate=predicted)
+    return _Prediction(id=name, estimate=predicted)
 
 
-def _published(row: RunRow, calibration: Calibration | None) -> EstimatedRow:
+def _published(row: RunRow, calibration: Calibration | None) -> _Prediction:
     named: dict[str, Any] = {"id": row.id, "source": row.source, "assumed": row.assumed}
     if row.model is None or row.cluster is None or row.configuration is None:
-        return EstimatedRow(**named, refused=row.refused or "the row does not say what ran")
+        return _Prediction(**named, refused=row.refused or "the row does not say what ran")
     measured = {
         "step_time_s": row.measured.step_time,
         "peak_memory_gib": None if row.measured.peak_bytes is None else row.measured.peak_bytes / GIBIBYTE,
@@ -157,7 +174,7 @@ def _published(row: RunRow, calibration: Calibration | None) -> EstimatedRow:
             row.model, row.cluster, row.configuration, calibration=calibration, with_error_bar=False
         )
     except PipeplanError as error:
-        return EstimatedRow(**named, refused=str(error))
+        return _Prediction(**named, refused=str(error))
     of_others = error_bar(row.model, row.cluster, row.configuration, without=row.id)
     figures = {name: value for name, value in measured.items() if value is not None}
-    return EstimatedRow(**named, estimate=replace(predicted, error_bar=of_others), measured=figures)
+    return _Prediction(**named, estimate=replace(predicted, error_bar=of_others), measured=figures)
