@@ -109,7 +109,7 @@ def _compared(ranks: int, microbatches: int, settings: dict[str, Any]) -> dict[s
     comparison = pipeplan.compare(ranks=ranks, microbatches=microbatches, **settings)
     views = [result.view(reasons=True) for result in comparison]
     return {
-        "facts": comparison_facts(comparison),
+        "facts": comparison_facts(comparison).to_dict(),
         "views": [archived(view) for view in views],
         "themes": themes_for(views),
     }

@@ -17,7 +17,7 @@ def compared():
 
 
 def test_a_row_is_a_result(compared):
-    facts = comparison_facts(compared)
+    facts = comparison_facts(compared).to_dict()
     assert [row["schedule"] for row in facts["rows"]] == [result.name for result in compared]
     for row, result in zip(facts["rows"], compared, strict=True):
         assert row["makespan"] == result.makespan
@@ -31,18 +31,20 @@ def test_a_row_is_a_result(compared):
 
 def test_notes_leave_out_what_the_table_says(compared):
     assert any("over the memory limit" in warning for warning in compared.warnings)
-    assert not any("over the memory limit" in note for note in comparison_facts(compared)["notes"])
+    assert not any("over the memory limit" in note for note in comparison_facts(compared).to_dict()["notes"])
 
 
 def test_memory_is_in_bytes_where_it_is_known():
-    facts = comparison_facts(pipeplan.compare("1f1b", ranks=2, microbatches=4, activation_bytes=100, memory_limit=400))
+    facts = comparison_facts(
+        pipeplan.compare("1f1b", ranks=2, microbatches=4, activation_bytes=100, memory_limit=400)
+    ).to_dict()
     assert (facts["memory_unit"], facts["limit"], facts["rows"][0]["peak"]) == ("bytes", 400.0, 200.0)
     assert facts["costs"]["activation"] == 100.0
 
 
 @pytest.mark.slow
 def test_what_would_change_the_order_is_said_where_it_is_asked_for(compared):
-    assert comparison_facts(compared)["changes"] == []
+    assert comparison_facts(compared).to_dict()["changes"] == []
     requested = pipeplan.compare(ranks=4, microbatches=7, memory_limit="5act", leads=True)
     changes = comparison_report(requested, requested.views()).facts["changes"]
     assert any(f"{requested.best.name} " in sentence for sentence in changes)
@@ -50,13 +52,13 @@ def test_what_would_change_the_order_is_said_where_it_is_asked_for(compared):
 
 def test_schedules_of_one_name_can_be_told_apart():
     schedules = [pipeplan.simulate("1f1b", ranks=2, microbatches=4).schedule for _ in range(3)]
-    facts = comparison_facts(pipeplan.compare(*schedules))
+    facts = comparison_facts(pipeplan.compare(*schedules)).to_dict()
     assert [row["schedule"] for row in facts["rows"]] == ["1f1b", "1f1b (2)", "1f1b (3)"]
 
 
 def costs_of(name, forward_times):
     given: dict[str, Any] = {"ranks": 2, "microbatches": 4, "backward_times": 5.0, "p2p_time": 0.5}
-    return comparison_facts(pipeplan.compare(name, forward_times=forward_times, **given))["costs"]
+    return comparison_facts(pipeplan.compare(name, forward_times=forward_times, **given)).to_dict()["costs"]
 
 
 @pytest.mark.parametrize("name", ["1f1b", "zbv"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeplan.cli import main
-from pipeplan.cli.signals import Ended, ended_by_signals
+from pipeplan.cli.signals import Terminated, ended_by_signals
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without these signals")
 
@@ -57,7 +57,7 @@ def test_only_the_first_signal_counts_so_that_clearing_up_is_not_cut():
                 send(number)
             cleared.append(True)
 
-    with pytest.raises(Ended) as end, ended_by_signals():
+    with pytest.raises(Terminated) as end, ended_by_signals():
         work()
     assert end.value.code == 143
     assert cleared
@@ -84,7 +84,7 @@ class Library:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("number", "raised"), [(signal.SIGTERM, Ended), (signal.SIGINT, KeyboardInterrupt)])
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)])
 def test_a_signal_that_comes_where_nothing_can_be_raised_ends_the_command_a_moment_later(number, raised, capsys):
     until = time.monotonic() + 20
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pipeplan.cli.answers import tell
-from pipeplan.cli.signals import Ended, ended_by_signals
+from pipeplan.cli.signals import Terminated, ended_by_signals
 from pipeplan.cli.streams import standard_streams
 
 
@@ -57,7 +57,7 @@ def _run(given: Sequence[str]) -> int:
             return 2
     except KeyboardInterrupt:
         return 130
-    except Ended as end:
+    except Terminated as end:
         return end.code
 
 

@@ -16,7 +16,7 @@ _AGAIN = 0.05
 """Seconds after which an end is asked for again that was raised where nothing can be raised."""
 
 
-class Ended(BaseException):
+class Terminated(BaseException):
     """A signal has ended the command: no error, so that nothing takes it for one of its own.
 
     Attributes
@@ -41,7 +41,7 @@ class Signals:
         for each in _handled():
             if signal.getsignal(each) == self.end:
                 signal.signal(each, signal.SIG_IGN)
-        raise Ended(number)
+        raise Terminated(number)
 
     def require_none(self, *_: object) -> None:
         """Raise what a signal has raised where it could not end the command, as in a callback of a library in C.
@@ -54,7 +54,7 @@ class Signals:
 
     def unraisable(self, what: Any, before: Callable[[Any], object]) -> None:
         """Take up what a signal has raised in vain; the rest is told as ``before``."""
-        if not isinstance(what.exc_value, Ended | KeyboardInterrupt):
+        if not isinstance(what.exc_value, Terminated | KeyboardInterrupt):
             before(what)
             return
         self._lost = what.exc_value
@@ -65,7 +65,7 @@ class Signals:
 
 @contextmanager
 def ended_by_signals() -> Iterator[Signals]:
-    """Raise :class:`Ended` in the block when a signal asks for the end.
+    """Raise :class:`Terminated` in the block when a signal asks for the end.
 
     What another has set stays: ``nohup`` wants SIGHUP to be ignored. Outside the main thread nothing changes.
     """

@@ -1,6 +1,6 @@
 /** What can be chosen on the page to play with, what was chosen, and the command that computes the same. */
 
-import type { Comparison } from "../report/contract.js";
+import type { ComparisonFacts } from "../records.js";
 import { memoryForm } from "../report/memory_form.js";
 
 /** What `docs/build/demo.py` puts into the page. */
@@ -76,7 +76,7 @@ export function withRanks(choice: Choice, ranks: number, { shapes }: Choices): C
 }
 
 /** The command that computes the same, under the limit that is set. */
-export function commandOf(choice: Choice, choices: Choices, comparison: Comparison, limit: number | null): string {
+export function commandOf(choice: Choice, choices: Choices, comparison: ComparisonFacts, limit: number | null): string {
   const preset = choices.presets.find(({ key }) => key === choice.costs);
   const factor = choices.transfers.find(({ key }) => key === choice.transfer)?.factor ?? 1;
   const options = (preset?.options ?? []).flatMap(([name, value]): string[] => {
@@ -89,7 +89,7 @@ export function commandOf(choice: Choice, choices: Choices, comparison: Comparis
   return [...parts, "--output comparison.html"].join(" ");
 }
 
-function limitText(comparison: Comparison, limit: number): string {
+function limitText(comparison: ComparisonFacts, limit: number): string {
   const { divisor, unit } = memoryForm(comparison);
   const value = Number((limit / divisor).toPrecision(6));
   return unit === "activations" ? `${value}act` : `${value}${unit}`;

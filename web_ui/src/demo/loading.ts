@@ -2,10 +2,10 @@
 
 import type { TimelineData } from "../data.js";
 import { make } from "../dom.js";
-import type { Comparison } from "../report/contract.js";
+import type { ComparisonFacts } from "../records.js";
 
 export interface Computed {
-  readonly facts: Comparison;
+  readonly facts: ComparisonFacts;
   readonly views: readonly string[];
   readonly themes: TimelineData["themes"];
 }

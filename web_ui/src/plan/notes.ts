@@ -18,10 +18,7 @@ export function sensitivity(plan: Plan): HTMLElement[] {
   );
   const head = ["changed input", "step, s", "best plan"].map((text) => make("th", { scope: "col" }, text));
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
-  return [
-    make("h3", {}, "What would change the plan"),
-    scroller("what would change the plan", table, "sensitivity"),
-  ];
+  return [make("h3", {}, "What would change the plan"), scroller("what would change the plan", table, "sensitivity")];
 }
 
 /** What a search for a better order of ops found; empty where it found none. */

@@ -3,16 +3,16 @@
 import type { TimelineData } from "../data.js";
 import { make } from "../dom.js";
 import { fixed, memoryScale, Times } from "../format.js";
+import type { ComparisonFacts } from "../records.js";
 import { fromFragment, type Shown, toParts } from "./address.js";
 import { ComparisonTable, MOST_DRAWN } from "./comparison_table.js";
-import type { Comparison } from "./contract.js";
 import { Drawn, type Opener } from "./drawn.js";
 import { LimitControl } from "./limit.js";
 import { memoryForm } from "./memory_form.js";
 import { firstDrawn, leastBound } from "./ranking.js";
 
 export interface ComparisonSource {
-  readonly comparison: Comparison;
+  readonly comparison: ComparisonFacts;
   readonly open: Opener;
   readonly themes: TimelineData["themes"];
 }
@@ -117,12 +117,12 @@ export class ComparisonView {
     this.moved(this.fragment);
   }
 
-  private fillNotes(comparison: Comparison): void {
+  private fillNotes(comparison: ComparisonFacts): void {
     const { bound, placement, bound_reason } = leastBound(comparison);
     const times = Times.of([bound], comparison.unit);
     const notes = [
       `No schedule of any placement here can be shorter than ${times.text(bound)} (placement ${placement}: ${bound_reason}).`,
-      ...(comparison.changes ?? []),
+      ...comparison.changes,
       ...madeForLimit(comparison),
       ...comparison.notes,
     ];
@@ -139,7 +139,7 @@ export class ComparisonView {
 }
 
 /** Which schedules follow the limit, and so would be others where it is moved. */
-function madeForLimit(comparison: Comparison): string[] {
+function madeForLimit(comparison: ComparisonFacts): string[] {
   const own = comparison.rows.filter(({ from_costs }) => from_costs).map(({ schedule }) => schedule);
   if (own.length === 0) return [];
   const made = comparison.limit === null ? "without one" : `for ${memoryForm(comparison).text(comparison.limit)}`;
@@ -150,7 +150,7 @@ function madeForLimit(comparison: Comparison): string[] {
 }
 
 /** What all the schedules have in common, in a sentence. */
-export function costsOf({ costs, unit }: Comparison): string {
+export function costsOf({ costs, unit }: ComparisonFacts): string {
   const { forward, backward, backward_input, backward_weight, transfer, activation, even } = costs;
   const times = Times.of([forward, backward, backward_input, backward_weight, transfer], unit);
   const parts = [

@@ -2,7 +2,7 @@
 
 import { make } from "../dom.js";
 import { percent, Times } from "../format.js";
-import type { Comparison } from "./contract.js";
+import type { ComparisonFacts } from "../records.js";
 import { type MemoryForm, memoryForm } from "./memory_form.js";
 import { leastBound, type Ranked, ranked, type Sort, type SortKey } from "./ranking.js";
 import { type Column, headings, refilled } from "./sortable.js";
@@ -30,7 +30,7 @@ export class ComparisonTable {
 
   constructor(private readonly handlers: TableHandlers) {}
 
-  show(comparison: Comparison, drawn: readonly string[], limit: number | null, sort: Sort): void {
+  show(comparison: ComparisonFacts, drawn: readonly string[], limit: number | null, sort: Sort): void {
     const times = comparison.rows.flatMap(({ makespan, bound }) => [makespan, bound]);
     const forms: Forms = {
       times: Times.of(times, comparison.unit),
@@ -84,7 +84,7 @@ export class ComparisonTable {
   }
 }
 
-function columns(comparison: Comparison, { times, memory }: Forms): readonly Column<SortKey>[] {
+function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonly Column<SortKey>[] {
   const unit = times.unit === "" ? "" : `, ${times.unit}`;
   const { bound, placement } = leastBound(comparison);
   return [

@@ -5,9 +5,9 @@ import { make } from "../dom.js";
 import { Times } from "../format.js";
 import type { mountTimeline, Timeline } from "../index.js";
 import { Plot } from "../plot.js";
+import type { DifferenceData, DifferenceFacts } from "../records.js";
 import { fromFragment } from "../state.js";
 import { opened } from "./archive.js";
-import type { Difference, DifferenceData } from "./contract.js";
 import { DifferenceTable } from "./difference_table.js";
 import { OpPair } from "./op_pair.js";
 
@@ -59,11 +59,11 @@ export async function showDifference(
   return timeline;
 }
 
-function scaleOf({ ratios, reach }: Difference): ScaleJson {
+function scaleOf({ ratios, reach }: DifferenceFacts): ScaleJson {
   return { title: "measured / planned", ends: ["shorter", "longer"], reach, values: [...ratios] };
 }
 
-function sentencesOf({ sentences, notes }: Difference): HTMLElement {
+function sentencesOf({ sentences, notes }: DifferenceFacts): HTMLElement {
   const [headline, ...others] = sentences;
   return make(
     "section",
@@ -80,7 +80,7 @@ function withCommand(text: string): (Node | string)[] {
   return at < 0 ? [text] : [text.slice(0, at + 2), make("code", {}, text.slice(at + 2))];
 }
 
-function legendOf(facts: Difference): HTMLElement {
+function legendOf(facts: DifferenceFacts): HTMLElement {
   const times = Times.of(
     facts.ranks.flatMap(({ busy_planned, busy_measured, idle_planned, idle_measured }) => [
       busy_planned,

@@ -3,7 +3,7 @@
 import type { ThemeName } from "../data.js";
 import { make } from "../dom.js";
 import { Shading } from "../palette.js";
-import type { Difference, KindRow } from "./contract.js";
+import type { DifferenceFacts, DifferenceRow } from "../records.js";
 import { type Column, headings, type Order, refilled } from "./sortable.js";
 
 const KEYS = ["kind", "stage", "ops", "planned", "measured", "ratio", "effect"] as const;
@@ -20,7 +20,7 @@ const HELP: Record<KindKey, string> = {
 };
 
 /** The rows in an order; equal ones stay as they came. */
-export function orderedKinds(rows: readonly KindRow[], { key, descending }: Order<KindKey>): KindRow[] {
+export function orderedKinds(rows: readonly DifferenceRow[], { key, descending }: Order<KindKey>): DifferenceRow[] {
   const sign = descending ? -1 : 1;
   return [...rows].sort((one, other) => {
     if (key === "kind") return sign * one.kind.localeCompare(other.kind, "en");
@@ -29,7 +29,7 @@ export function orderedKinds(rows: readonly KindRow[], { key, descending }: Orde
 }
 
 /** Largest effects first, in either direction. */
-export function byEffect(rows: readonly KindRow[]): KindRow[] {
+export function byEffect(rows: readonly DifferenceRow[]): DifferenceRow[] {
   return [...rows].sort((one, other) => Math.abs(other.effect) - Math.abs(one.effect));
 }
 
@@ -46,7 +46,7 @@ export class DifferenceTable {
   private chosen = "";
 
   constructor(
-    private readonly facts: Difference,
+    private readonly facts: DifferenceFacts,
     private readonly find: (notation: string) => void,
   ) {}
 
@@ -73,7 +73,7 @@ export class DifferenceTable {
     );
   }
 
-  private row(row: KindRow, fill: string): HTMLElement {
+  private row(row: DifferenceRow, fill: string): HTMLElement {
     const [kind, ...others] = row.texts;
     const link = make("button", { type: "button", title: `find ${row.notation}`, "data-focus": row.notation }, kind);
     link.addEventListener("click", () => this.find(row.notation));
@@ -88,7 +88,7 @@ export class DifferenceTable {
   }
 
   /** The colour of each row's ratio, as its ops have it. */
-  private fills(rows: readonly KindRow[]): string[] {
+  private fills(rows: readonly DifferenceRow[]): string[] {
     const shading = new Shading({
       title: "",
       ends: ["", ""],

@@ -1,11 +1,11 @@
 /** Which schedules none beats in both memory and makespan, and where their names have room. */
 
-import type { Row } from "./contract.js";
+import type { ComparisonRow } from "../records.js";
 
 /** Those that no other is shorter than within their memory, by memory; of equals the first. */
-export function front(rows: readonly Row[]): Row[] {
+export function front(rows: readonly ComparisonRow[]): ComparisonRow[] {
   const byMemory = [...rows].sort((one, other) => one.peak - other.peak || one.makespan - other.makespan);
-  const found: Row[] = [];
+  const found: ComparisonRow[] = [];
   for (const row of byMemory) {
     const last = found.at(-1);
     if (last === undefined || row.makespan < last.makespan) found.push(row);

@@ -1,7 +1,7 @@
 /** The memory limit: makespan against memory, with a slider along the memory, a field, and what fits in words. */
 
 import { make } from "../dom.js";
-import type { Comparison } from "./contract.js";
+import type { ComparisonFacts } from "../records.js";
 import { type MemoryForm, memoryForm } from "./memory_form.js";
 import { answer, ranked, SHORTEST_FIRST } from "./ranking.js";
 import { roundStep, type Scale, scaleOf } from "./scale.js";
@@ -30,7 +30,7 @@ export class LimitControl {
   private readonly unit = make("span");
   private readonly clear = make("button", { type: "button" }, "No limit");
   private readonly observer: ResizeObserver;
-  private shown: { comparison: Comparison; limit: number | null; drawn: readonly string[] } | null = null;
+  private shown: { comparison: ComparisonFacts; limit: number | null; drawn: readonly string[] } | null = null;
 
   constructor(private readonly handlers: LimitHandlers) {
     this.picture = new Tradeoff((name) => handlers.pointed(name));
@@ -45,7 +45,7 @@ export class LimitControl {
     this.observer.observe(this.element);
   }
 
-  show(comparison: Comparison, limit: number | null, drawn: readonly string[]): void {
+  show(comparison: ComparisonFacts, limit: number | null, drawn: readonly string[]): void {
     this.shown = { comparison, limit, drawn };
     const form = memoryForm(comparison);
     const { low, high, step } = rangeOf(comparison);
@@ -93,7 +93,7 @@ export class LimitControl {
 }
 
 /** The ends and steps of the slider, in the unit in which memory is written: from below the leanest to above the fullest. */
-export function rangeOf(comparison: Comparison): { low: number; high: number; step: number } {
+export function rangeOf(comparison: ComparisonFacts): { low: number; high: number; step: number } {
   const form: MemoryForm = memoryForm(comparison);
   const peaks = comparison.rows.map(({ peak }) => peak / form.divisor);
   const [least, most] = [Math.min(...peaks), Math.max(...peaks)];

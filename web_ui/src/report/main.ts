@@ -3,8 +3,8 @@
 import "./report.css";
 import { later, writeAddress } from "../address_bar.js";
 import type { Timeline } from "../index.js";
+import type { ComparisonData, DifferenceData } from "../records.js";
 import { ComparisonView } from "./comparison.js";
-import type { ComparisonData, DifferenceData, ReportData } from "./contract.js";
 import { showDifference } from "./difference.js";
 import { openerOf } from "./drawn.js";
 
@@ -12,7 +12,7 @@ function fill(): void {
   const holder = document.getElementById("pipeplan-data");
   const place = document.getElementById("pipeplan-report");
   if (holder === null || place === null) return;
-  const data = JSON.parse(holder.textContent ?? "") as ReportData;
+  const data = JSON.parse(holder.textContent ?? "") as ComparisonData | DifferenceData;
   const fragment = location.hash === "" ? (place.dataset.begin ?? "") : location.hash;
   place.classList.add("pr-page");
   if (data.kind === "comparison") compare(place, data, fragment);

@@ -1,7 +1,7 @@
 /** How the memory of one comparison is written: all of it in one unit. */
 
 import { fixed, memoryScale } from "../format.js";
-import type { Comparison } from "./contract.js";
+import type { ComparisonFacts } from "../records.js";
 
 export interface MemoryForm {
   /** `GiB`, or `activations`. */
@@ -14,7 +14,7 @@ export interface MemoryForm {
   text(value: number): string;
 }
 
-export function memoryForm({ rows, memory_unit }: Pick<Comparison, "rows" | "memory_unit">): MemoryForm {
+export function memoryForm({ rows, memory_unit }: Pick<ComparisonFacts, "rows" | "memory_unit">): MemoryForm {
   const { unit, divisor } = memoryScale(memory_unit, Math.max(...rows.map(({ peak }) => peak)));
   const number = (value: number) => {
     const scaled = value / divisor;

@@ -1,7 +1,7 @@
 /** The rows of a comparison under a memory limit and in an order, and what comes first in words. */
 
 import { change, Times } from "../format.js";
-import type { Comparison, Row } from "./contract.js";
+import type { ComparisonFacts, ComparisonRow } from "../records.js";
 import { memoryForm } from "./memory_form.js";
 
 export type SortKey = "schedule" | "chunks" | "makespan" | "bubble" | "peak" | "bound" | "gap" | "best";
@@ -14,7 +14,7 @@ export interface Sort {
 export const SHORTEST_FIRST: Sort = { key: "makespan", descending: false };
 
 export interface Ranked {
-  readonly row: Row;
+  readonly row: ComparisonRow;
   /** Its place among the rows, and so its timeline's. */
   readonly at: number;
   readonly over: boolean;
@@ -27,7 +27,7 @@ export interface Ranked {
 const ROUNDING = 1e-9;
 
 /** The rows in an order; those over the limit stand below the others in every one. */
-export function ranked(comparison: Comparison, limit: number | null, sort: Sort): Ranked[] {
+export function ranked(comparison: ComparisonFacts, limit: number | null, sort: Sort): Ranked[] {
   const least = leastBound(comparison).bound;
   const rows = comparison.rows.map((row, at): Ranked => {
     const over = isOver(comparison, row, limit);
@@ -43,7 +43,7 @@ export function ranked(comparison: Comparison, limit: number | null, sort: Sort)
   );
 }
 
-function isOver({ limit: own }: Comparison, row: Row, limit: number | null): boolean {
+function isOver({ limit: own }: ComparisonFacts, row: ComparisonRow, limit: number | null): boolean {
   if (limit === null) return false;
   return row.peak > limit * (1 + ROUNDING) || (limit === own && !row.fits);
 }
@@ -60,12 +60,12 @@ function compared(one: number | string, other: number | string): number {
 }
 
 /** The placement whose bound is least: no schedule of any placement here can be shorter. */
-export function leastBound({ rows }: Comparison): Row {
+export function leastBound({ rows }: ComparisonFacts): ComparisonRow {
   return rows.reduce((least, row) => (row.bound < least.bound ? row : least));
 }
 
 /** Those to draw first: the shortest within the limit, and what everybody knows, or the second. */
-export function firstDrawn(comparison: Comparison, limit: number | null): string[] {
+export function firstDrawn(comparison: ComparisonFacts, limit: number | null): string[] {
   const names = ranked(comparison, limit, SHORTEST_FIRST).map(({ row }) => row.schedule);
   const known = names.includes(KNOWN) && names[0] !== KNOWN ? KNOWN : names[1];
   return [names[0], known].filter((name) => name !== undefined);
@@ -74,7 +74,7 @@ export function firstDrawn(comparison: Comparison, limit: number | null): string
 const KNOWN = "1f1b";
 
 /** Which one to take within the limit, and what it gains or costs against others. */
-export function answer(comparison: Comparison, limit: number | null): string {
+export function answer(comparison: ComparisonFacts, limit: number | null): string {
   const rows = ranked(comparison, limit, SHORTEST_FIRST);
   const memory = memoryForm(comparison);
   const times = Times.of(
@@ -92,7 +92,7 @@ export function answer(comparison: Comparison, limit: number | null): string {
 }
 
 /** `, 18.6% shorter than 1f1b, 10.6% longer than zbv, which does not fit`. */
-function against(first: Row, rows: readonly Ranked[]): string {
+function against(first: ComparisonRow, rows: readonly Ranked[]): string {
   const known = rows.find(({ row }) => row.schedule === KNOWN);
   const shortest = rows.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least));
   const others = [...new Set([known, shortest])].filter((each) => each !== undefined && each.row !== first);
@@ -102,7 +102,7 @@ function against(first: Row, rows: readonly Ranked[]): string {
   return told.map((text) => `, ${text}`).join("");
 }
 
-function lengthAgainst(one: Row, other: Row): string {
+function lengthAgainst(one: ComparisonRow, other: ComparisonRow): string {
   const text = change(one.makespan / other.makespan - 1);
   if (text === "0.0%") return `as long as ${other.schedule}`;
   return `${text.slice(1)} ${text.startsWith("-") ? "shorter" : "longer"} than ${other.schedule}`;

@@ -2,7 +2,7 @@
 
 import { make } from "../dom.js";
 import { Times } from "../format.js";
-import type { Comparison, Row } from "./contract.js";
+import type { ComparisonFacts, ComparisonRow } from "../records.js";
 import { freeLabels, front, type Label } from "./front.js";
 import { memoryForm } from "./memory_form.js";
 import { type Scale, scaleOf } from "./scale.js";
@@ -26,7 +26,7 @@ export class Tradeoff {
   constructor(private readonly pointed: (name: string) => void) {}
 
   /** Draw with the memory axis between two pixels of a width. */
-  show(comparison: Comparison, memory: Scale, marked: Marked, width: number): void {
+  show(comparison: ComparisonFacts, memory: Scale, marked: Marked, width: number): void {
     const { rows } = comparison;
     const spans = rows.map(({ makespan }) => makespan);
     const [low, high] = [Math.min(...spans), Math.max(...spans)];
@@ -55,7 +55,13 @@ export class Tradeoff {
     this.element.replaceChildren(picture);
   }
 
-  private point(comparison: Comparison, row: Row, x: number, y: number, { limit, drawn }: Marked): SVGElement {
+  private point(
+    comparison: ComparisonFacts,
+    row: ComparisonRow,
+    x: number,
+    y: number,
+    { limit, drawn }: Marked,
+  ): SVGElement {
     const memory = memoryForm(comparison);
     const over = limit !== null && row.peak > limit * (1 + 1e-9);
     const kind = ["point", over && "over", drawn.includes(row.schedule) && "drawn"].filter(Boolean).join(" ");
@@ -71,7 +77,7 @@ function tickOf(text: string, x: number, y: number): Label {
   return { text, x, y, width: LETTER * text.length };
 }
 
-function axes(comparison: Comparison, across: Scale, up: Scale, ticks: readonly Label[]): SVGElement[] {
+function axes(comparison: ComparisonFacts, across: Scale, up: Scale, ticks: readonly Label[]): SVGElement[] {
   const [left, right] = [across.place(across.low), across.place(across.high)];
   const memory = memoryForm(comparison);
   const lines = up
@@ -93,7 +99,7 @@ function limitOf(across: Scale, limit: number | null): SVGElement[] {
 }
 
 /** From the left along each makespan to where a shorter one fits. */
-function stairOf(rows: readonly Row[], across: Scale, up: Scale): string {
+function stairOf(rows: readonly ComparisonRow[], across: Scale, up: Scale): string {
   const steps = rows.map((row, at) => {
     const [x, y] = [across.place(row.peak).toFixed(1), up.place(row.makespan).toFixed(1)];
     return at === 0 ? `M${x} ${y}` : `H${x}V${y}`;

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { Picks } from "../../src/picks.js";
 import { Plot } from "../../src/plot.js";
-import type { KindRow } from "../../src/report/contract.js";
+import type { DifferenceRow } from "../../src/records.js";
 import { byEffect, orderedKinds } from "../../src/report/difference_table.js";
 import { placesOf, told } from "../../src/report/op_pair.js";
 import { INITIAL } from "../../src/state.js";
 import { TWO_BY_TWO, TWO_BY_TWO_LINKS, viewOf } from "../made.js";
 
-const row = (kind: string, stage: number, ratio: number | null, effect: number): KindRow => ({
+const row = (kind: string, stage: number, ratio: number | null, effect: number): DifferenceRow => ({
   texts: [],
   notation: `${stage}${kind}`,
   kind,
@@ -20,7 +20,7 @@ const row = (kind: string, stage: number, ratio: number | null, effect: number):
 });
 
 const ROWS = [row("F", 0, 1.1, 0.5), row("F", 1, null, 0), row("B", 0, 0.9, -2)];
-const names = (rows: readonly KindRow[]) => rows.map(({ notation }) => notation);
+const names = (rows: readonly DifferenceRow[]) => rows.map(({ notation }) => notation);
 
 describe("kinds of ops", () => {
   test("stand by the size of their effect first", () => {

@@ -1,10 +1,10 @@
 /** A small comparison, as Python hands it over. */
 
-import type { Comparison, Row } from "../../src/report/contract.js";
+import type { ComparisonFacts, ComparisonRow } from "../../src/records.js";
 
 const GIB = 1024 ** 3;
 
-export function row(schedule: string, makespan: number, gib: number, more: Partial<Row> = {}): Row {
+export function row(schedule: string, makespan: number, gib: number, more: Partial<ComparisonRow> = {}): ComparisonRow {
   return {
     schedule,
     placement: "linear",
@@ -21,7 +21,7 @@ export function row(schedule: string, makespan: number, gib: number, more: Parti
   };
 }
 
-export function comparison(rows: readonly Row[], more: Partial<Comparison> = {}): Comparison {
+export function comparison(rows: readonly ComparisonRow[], more: Partial<ComparisonFacts> = {}): ComparisonFacts {
   return {
     ranks: 4,
     microbatches: 8,
@@ -38,6 +38,7 @@ export function comparison(rows: readonly Row[], more: Partial<Comparison> = {})
       activation: 2.5 * GIB,
     },
     rows,
+    changes: [],
     refused: [],
     notes: [],
     ...more,

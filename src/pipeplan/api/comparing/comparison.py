@@ -14,6 +14,7 @@ import numpy as np
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.comparing.leads import Lead, changes_in_words, peak_of, times_of
 from pipeplan.api.parts import activations_of, columns, line, notes, show, sizes
+from pipeplan.api.report_records import ComparisonFacts, ComparisonRow, RankCosts, RefusedRow
 from pipeplan.api.results import Result, pictured
 from pipeplan.costs import Options, option
 from pipeplan.errors import InputError, UnknownNameError
@@ -354,7 +355,7 @@ def _bounded(comparison: Comparison, times: Times) -> str:
 
 
 def comparison_report(comparison: Comparison, views: Sequence[View]) -> ReportPage:
-    """The page of several schedules; ``views`` are those of its results, in their order."""
+    """Return the page of a comparison; ``views`` are those of its results, in their order."""
     from pipeplan.drawing.html import ReportPage
 
     best = comparison.best
@@ -363,69 +364,69 @@ def comparison_report(comparison: Comparison, views: Sequence[View]) -> ReportPa
     return ReportPage(
         kind="comparison",
         title=f"{names} on {shape}",
-        facts=comparison_facts(comparison),
+        facts=comparison_facts(comparison).to_dict(),
         views=tuple(views),
     )
 
 
-def comparison_facts(comparison: Comparison) -> dict[str, Any]:
-    """Return what the page of a comparison shows: a row per schedule, the shape and costs they share, leads and notes."""
+def comparison_facts(comparison: Comparison) -> ComparisonFacts:
+    """Return the data of the page of a comparison: a row per schedule, the shape and costs they share, leads and notes."""
     best = comparison.best
     in_bytes = best.memory.peak_bytes is not None
     limits = best.limits
-    return {
-        "ranks": best.ranks,
-        "microbatches": best.microbatches,
-        "unit": best.time_unit,
-        "memory_unit": "bytes" if in_bytes else "activations",
-        "limit": None if limits is None or limits.in_activations == in_bytes else float(limits.values.max()),
-        "costs": _costs(best),
-        "rows": [
-            {"schedule": name, **_page_row(result, in_bytes)}
-            for name, result in zip(_names(comparison), comparison, strict=True)
-        ],
-        "refused": [
-            {"schedule": one_line(name), "message": _first_line(name, reason)}
+    return ComparisonFacts(
+        ranks=best.ranks,
+        microbatches=best.microbatches,
+        unit=best.time_unit,
+        memory_unit="bytes" if in_bytes else "activations",
+        limit=None if limits is None or limits.in_activations == in_bytes else float(limits.values.max()),
+        costs=_costs(best),
+        rows=tuple(
+            _page_row(name, result, in_bytes) for name, result in zip(_names(comparison), comparison, strict=True)
+        ),
+        refused=tuple(
+            RefusedRow(schedule=one_line(name), message=_first_line(name, reason))
             for name, reason in comparison.refused.items()
-        ],
-        "notes": [*comparison.notes, *_without_limits(comparison.warnings)],
-        "changes": list(comparison.changes),
-    }
+        ),
+        notes=(*comparison.notes, *_without_limits(comparison.warnings)),
+        changes=tuple(comparison.changes),
+    )
 
 
 def _names(comparison: Comparison) -> list[str]:
-    """The schedules' names, those that stand before already with a number."""
+    """Return the names of the schedules, with a number where a name repeats."""
     names = [one_line(result.name) for result in comparison]
     before = (names[:place].count(name) for place, name in enumerate(names))
     return [f"{name} ({count + 1})" if count else name for name, count in zip(names, before, strict=True)]
 
 
-def _page_row(result: Result, in_bytes: bool) -> dict[str, Any]:
+def _page_row(name: str, result: Result, in_bytes: bool) -> ComparisonRow:
     placement, memory = result.schedule.placement, result.memory
     peaks = memory.peak_bytes if in_bytes and memory.peak_bytes is not None else memory.peak_activation
     named = STRATEGIES.get(result.name)
-    return {
-        "placement": placement.name,
-        "chunks": placement.chunks,
-        "makespan": result.makespan,
-        "bubble": result.bubble.idle_over_total,
-        "peak": float(peaks.max()),
-        "fullest": int(np.argmax(peaks)),
-        "fits": result.fits,
-        "bound": result.lower_bound,
-        "bound_reason": result.bound_reason,
-        "from_costs": named is not None and named.looks_at_costs,
-    }
+    return ComparisonRow(
+        schedule=name,
+        placement=placement.name,
+        chunks=placement.chunks,
+        makespan=result.makespan,
+        bubble=result.bubble.idle_over_total,
+        peak=float(peaks.max()),
+        fullest=int(np.argmax(peaks)),
+        fits=result.fits,
+        bound=result.lower_bound,
+        bound_reason=result.bound_reason,
+        from_costs=named is not None and named.looks_at_costs,
+    )
 
 
-def _costs(result: Result) -> dict[str, Any]:
+def _costs(result: Result) -> RankCosts:
     """Return mean costs of one microbatch per rank, which all schedules of a comparison share."""
     costs, ranks = result.costs, result.schedule.ranks
     times = {"forward": costs.forward, "backward_input": costs.backward_input, "backward_weight": costs.backward_weight}
-    return {
+    return RankCosts(
         **{name: float(values.sum()) / ranks for name, values in times.items()},
-        "backward": float(costs.backward.sum()) / ranks,
-        "even": all(bool(np.allclose(values, values[0])) for values in (*times.values(), costs.backward)),
-        "transfer": costs.transfer.time(),
-        "activation": float(costs.memory.activation.sum()) / ranks if costs.memory.in_bytes else None,
-    }
+        backward=float(costs.backward.sum()) / ranks,
+        even=all(bool(np.allclose(values, values[0])) for values in (*times.values(), costs.backward)),
+        transfer=costs.transfer.time(),
+        activation=float(costs.memory.activation.sum()) / ranks if costs.memory.in_bytes else None,
+    )

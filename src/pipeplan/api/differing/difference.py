@@ -20,6 +20,7 @@ from pipeplan.api.differing.departure import Departure
 from pipeplan.api.differing.op_differences import OpDifference, RankDifference, WholeKind, ratios_of, scale_of
 from pipeplan.api.differing.resimulation import KindDifference
 from pipeplan.api.parts import Points, columns, line, notes
+from pipeplan.api.report_records import DifferenceFacts, DifferenceRow
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.model import Floats, Timeline, one_line
 from pipeplan.readable import Times, change
@@ -230,43 +231,44 @@ def op_times(diff: Diff) -> Times:
 
 
 def difference_report(diff: Diff) -> ReportPage:
-    """The page of a run beside its plan: the plan's timeline above that of the run."""
+    """Return the page of a run and its plan: the plan's timeline above that of the run."""
     from pipeplan.drawing.html import ReportPage
 
     return ReportPage(
         kind="difference",
         title=f"{one_line(diff.schedule) or 'the schedule'}: planned against measured",
-        facts=_page_facts(diff),
+        facts=_page_facts(diff).to_dict(),
         views=tuple(diff.views()),
     )
 
 
-def _page_facts(diff: Diff) -> dict[str, Any]:
-    """The sentences and the table that the terminal shows, and each op's measured time over its planned one."""
+def _page_facts(diff: Diff) -> DifferenceFacts:
+    """Return the sentences and the table that the terminal shows, and the ratio of measured to planned time of each op."""
     from pipeplan.drawing.html import packed
 
-    return {
-        "unit": diff.unit,
-        "of": f"of {diff.measured_of}, the step of median length" if diff.several else "",
-        "sentences": list(diff.sentences),
-        "headings": list(headings_of(diff)),
-        "legend": LEGEND,
-        "rows": [
-            {
-                "texts": list(texts),
-                "notation": f"{kind.stage}{kind.kind}",
-                "kind": kind.kind,
-                "stage": kind.stage,
-                "ops": kind.ops,
-                "planned": kind.planned,
-                "measured": kind.measured,
-                "ratio": kind.measured / kind.planned if kind.planned else None,
-                "effect": kind.effect,
-            }
+    planned, measured = (packed(ratios.astype(np.float32)) for ratios in (diff.ratios, diff.ratios_in_run))
+    return DifferenceFacts(
+        unit=diff.unit,
+        of=f"of {diff.measured_of}, the step of median length" if diff.several else "",
+        sentences=tuple(diff.sentences),
+        headings=headings_of(diff),
+        legend=LEGEND,
+        rows=tuple(
+            DifferenceRow(
+                texts=texts,
+                notation=f"{kind.stage}{kind.kind}",
+                kind=kind.kind,
+                stage=kind.stage,
+                ops=kind.ops,
+                planned=kind.planned,
+                measured=kind.measured,
+                ratio=kind.measured / kind.planned if kind.planned else None,
+                effect=kind.effect,
+            )
             for kind, texts in zip(diff.kinds, rows_of(diff), strict=True)
-        ],
-        "ranks": [rank.to_dict() for rank in diff.ranks],
-        "notes": list(diff.notes),
-        "reach": diff.ratio_limit,
-        "ratios": [packed(ratios.astype(np.float32)) for ratios in (diff.ratios, diff.ratios_in_run)],
-    }
+        ),
+        ranks=tuple(diff.ranks),
+        notes=tuple(diff.notes),
+        reach=diff.ratio_limit,
+        ratios=(planned, measured),
+    )

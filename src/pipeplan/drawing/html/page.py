@@ -151,8 +151,7 @@ class ReportPage:
     title
         Of the page.
     facts
-        What its table and its sentences hold, ready for JSON: ``web_ui/src/report/contract.ts`` says what a page of each
-        kind reads.
+        Data of its table and its sentences, ready for JSON; ``pipeplan.api.report_records`` declares them for each kind.
     views
         The timelines, in the order in which the facts speak of them.
     """
