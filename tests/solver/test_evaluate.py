@@ -17,8 +17,8 @@ from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.engines.order_annealing import anneal_by
+from pipeplan.solver.kernels.annealing_kernel import trace
 from pipeplan.solver.kernels.arrays import AnnealingState, Reach, Target
-from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.moves import MOVES, moves_for
 from tests.solver.problems import problem

@@ -22,9 +22,8 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.exact import proof
-from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.exact.integer_problem import IntegerProblem
-from pipeplan.solver.exact.integer_units import common_unit, in_units
+from pipeplan.solver.exact.engines import Exact
+from pipeplan.solver.exact.integer_problem import IntegerProblem, common_unit, in_units
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.result import Found, SearchProgress

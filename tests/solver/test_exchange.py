@@ -4,7 +4,7 @@ import numpy as np
 
 from pipeplan.checking import check
 from pipeplan.model import Kind, Placement
-from pipeplan.solver.exchange import Exchange
+from pipeplan.solver.meeting import Exchange
 from pipeplan.strategies import STRATEGIES, Shape
 from tests.solver.problems import problem
 

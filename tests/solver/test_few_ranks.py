@@ -14,8 +14,7 @@ from pipeplan.solver import Choices, Problem
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.proving import EarlyProof
-from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.exact.few_ranks import FewRanks
+from pipeplan.solver.exact.engines import Exact, FewRanks
 from pipeplan.solver.exact.integer_problem import IntegerProblem
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.exact.proof import can_prove

@@ -18,8 +18,7 @@ from pipeplan.passes import insert_communication
 from pipeplan.solver import published
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.exchange import Exchange
-from pipeplan.solver.meeting import schedule_that_meets, with_waits_filled
+from pipeplan.solver.meeting import Exchange, schedule_that_meets, with_waits_filled
 from tests.solver.problems import problem
 
 CASES: list[dict[str, Any]] = [

@@ -11,7 +11,7 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import FixedOrders
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
-from pipeplan.solver.plan_run import SHARE, PlanRun
+from pipeplan.solver.portfolio import SHARE, PlanRun
 from pipeplan.solver.run import Run
 from tests.solver.problems import problem
 

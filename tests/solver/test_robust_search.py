@@ -10,9 +10,9 @@ from pipeplan.simulation import simulate
 from pipeplan.solver import Jitter, SlowRank
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.engines.judged_search import RobustSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import FixedOrders
-from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.robustness import Scenarios
 from pipeplan.solver.run import Run
 from pipeplan.solver.variation import Factors

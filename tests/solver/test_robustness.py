@@ -12,7 +12,7 @@ from pipeplan.model import Kind, Placement
 from pipeplan.simulation import simulate
 from pipeplan.solver import Jitter, Judge, Problem, SlowRank, robustness, search
 from pipeplan.solver.budget import Budget
-from pipeplan.solver.plan_run import PlanRun
+from pipeplan.solver.portfolio import PlanRun
 from pipeplan.solver.robustness import bound_of
 from pipeplan.solver.run import Run
 from pipeplan.solver.variation import Factors

@@ -6,7 +6,7 @@ import pipeplan
 from pipeplan.api.searching.search_words import gain_of
 from pipeplan.model import Placement
 from pipeplan.solver import Problem
-from pipeplan.solver.exact.engine import NOTHING_BETTER
+from pipeplan.solver.exact.engines import NOTHING_BETTER
 from pipeplan.solver.exact.proof import proven
 from tests.solver.known_cases import OVERTAKING
 from tests.solver.test_exact import prove

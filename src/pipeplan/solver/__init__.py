@@ -14,8 +14,7 @@ from pipeplan.solver.engines.published import (
     published,
 )
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
-from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.exact.few_ranks import FewRanks
+from pipeplan.solver.exact.engines import Exact, FewRanks
 from pipeplan.solver.front import Front, Mark, pareto
 from pipeplan.solver.independent import Effort, SearchBackend
 from pipeplan.solver.limit_searches import Point, peak_of

@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from pipeplan.model import Bools, Floats, Ints, Kind, source_of, tolerances
-from pipeplan.solver.kernels.arrays import CandidateTiming, FlatProblem
-from pipeplan.solver.kernels.wide_arrays import NO_WIDE_PROBLEM, WideProblem, WideTiming
+from pipeplan.solver.kernels.arrays import NO_WIDE_PROBLEM, CandidateTiming, FlatProblem, WideProblem, WideTiming
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.robustness import Scenarios
 

@@ -6,15 +6,14 @@ or a receive here, and delay the rank at its other end. So none is moved forward
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import HOST_KINDS, NONE, Kind, Schedule, dependencies
+from pipeplan.model import BACKWARD_KINDS, HOST_KINDS, NONE, Ints, Kind, Schedule, among, dependencies
 from pipeplan.simulation import message_partners
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.exchange import Exchange
 from pipeplan.solver.kernels.filling_kernel import fill_waits
 from pipeplan.solver.problem import Problem
 
@@ -50,3 +49,44 @@ def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
     scratch = (np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_))
     done = _FILL_WAITS(inputs, (*outputs, *scratch), work=len(schedule))
     return replace(schedule, columns=schedule.columns[order]) if done == len(schedule) else schedule
+
+
+FURTHEST = 2
+"""Steps by which a move delays a result at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """How many steps after its op each result is sent.
+
+    A result that is sent at once makes its sender wait for a receiver that is busy, and one that is sent later lets the
+    sender go on; but the receiver then waits for what it could have had. Which is better depends on the rest of the row.
+
+    Attributes
+    ----------
+    delays
+        Of forwards, and of backwards; shape (2, stages, microbatches, slices).
+    """
+
+    delays: Ints
+
+    @classmethod
+    def at_once(cls, problem: Problem) -> Exchange:
+        """Every result is sent at once."""
+        return cls(np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64))
+
+    def of(self, schedule: Schedule) -> Ints:
+        """The delays of a schedule's ops, shape (ops,)."""
+        columns = schedule.columns
+        backward = among(columns.kind, BACKWARD_KINDS)
+        found = self.delays[backward.astype(np.int64), columns.stage, columns.microbatch, columns.slice]
+        return np.where(backward | (columns.kind == Kind.F), found, 0)
+
+    def moved(self, random: np.random.Generator) -> Exchange:
+        """Another one: a result, or those of a stage from one microbatch on, sent earlier or later."""
+        delays = self.delays.copy()
+        way, stage, first, part = (int(random.integers(size)) for size in delays.shape)
+        steps = int(random.integers(1, FURTHEST + 1)) * (1 if random.integers(2) else -1)
+        last = first + 1 if random.integers(2) else int(random.integers(first, delays.shape[2])) + 1
+        delays[way, stage, first:last, part] = np.maximum(delays[way, stage, first:last, part] + steps, 0)
+        return Exchange(delays)

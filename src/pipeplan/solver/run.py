@@ -18,8 +18,7 @@ from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.exchange import Exchange
-from pipeplan.solver.meeting import schedule_that_meets
+from pipeplan.solver.meeting import Exchange, schedule_that_meets
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Judge, bound_of

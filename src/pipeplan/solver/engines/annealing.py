@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 
-from pipeplan.kernels import Kernel
+from pipeplan.kernels import Kernel, dispatcher
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.kernels.arrays import AnnealingState
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
+from pipeplan.solver.kernels.timing_kernel import evaluate
+from pipeplan.solver.kernels.wide_kernel import evaluate_wide
+from pipeplan.solver.moves import Move
 
 OPS_BETWEEN_LOOKS = 2_000_000
 """Op evaluations between two looks at the clock: about 30 ms."""
@@ -46,3 +50,16 @@ def pieces(budget: Budget, kernel: Kernel, steps: int, work: int) -> Iterator[in
         piece = max(ops_between_looks(budget, kernel) // work, 1)
         yield min(piece, steps)
         steps -= piece
+
+
+LoopBy = Callable[..., Callable[..., object]]
+"""Makes a loop of a way of timing, and of what proposes, applies and undoes the move of a number."""
+
+
+@cache
+def kernel_by(loop_by: LoopBy, moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
+    """The kernel of a loop that steps by these moves, through the candidates of a wide problem or of another."""
+    propose = dispatcher([move.propose for move in moves])
+    apply = dispatcher([move.apply for move in moves])
+    undo = dispatcher([move.undo for move in moves])
+    return Kernel(loop_by(evaluate_wide if wide else evaluate, propose, apply, undo), SEARCH_COMPILES_AFTER)

@@ -24,20 +24,19 @@ from pipeplan.model import Floats
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
 from pipeplan.solver.engines.list_scheduling import earliest
-from pipeplan.solver.kernels.arrays import (
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions, FlatProblem
+from pipeplan.solver.kernels.block_kernel import (
     DRAWS_FORWARDS,
     KEEPS_WEIGHTS,
     RUNS_FULL,
-    SEARCH_COMPILES_AFTER,
     TAKES_BACKWARDS,
     Beat,
     Block,
-    Decisions,
-    FlatProblem,
     RankClocks,
     Route,
+    anneal_block,
+    repeat,
 )
-from pipeplan.solver.kernels.block_kernel import anneal_block, repeat
 from pipeplan.solver.kernels.random_kernel import MODULUS
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
 from pipeplan.solver.run import Run

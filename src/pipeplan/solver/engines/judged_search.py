@@ -8,23 +8,23 @@ does; hence a search spends a part of its budget on values first, and goes on fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel
 from pipeplan.model import Schedule
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, beginning
-from pipeplan.solver.engines.move_kernels import kernel_by
-from pipeplan.solver.exchange import Exchange
+from pipeplan.solver.engines.annealing import WAITS, beginning, kernel_by
+from pipeplan.solver.engines.order_annealing import LocalSearch
+from pipeplan.solver.kernels.annealing_kernel import proposing_by
 from pipeplan.solver.kernels.arrays import Decisions, Reach
-from pipeplan.solver.kernels.proposing_kernel import proposing_by
 from pipeplan.solver.kernels.random_kernel import MODULUS
-from pipeplan.solver.meeting import schedule_that_meets
+from pipeplan.solver.meeting import Exchange, schedule_that_meets
 from pipeplan.solver.moves import MOVES, Move, moves_for
-from pipeplan.solver.robustness import no_runs
-from pipeplan.solver.run import Lineage, Run
+from pipeplan.solver.result import SearchProgress
+from pipeplan.solver.robustness import Scenarios, no_runs
+from pipeplan.solver.run import MOST_FINALISTS, Lineage, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,3 +171,50 @@ class _Proposals:
 def propose_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
     """The kernel that proposes by these moves candidates of a wide problem, or of another."""
     return kernel_by(proposing_by, moves, wide=wide)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobustSearch:
+    """Anneals by the values in all runs until the run is over, where ops vary and transfers need not meet.
+
+    Attributes
+    ----------
+    annealing
+        How it anneals.
+    """
+
+    annealing: LocalSearch = field(default_factory=LocalSearch)
+
+    def __call__(self, run: Run) -> None:
+        """Search; needs a start."""
+        problem = run.problem
+        if problem.variation is None or problem.communication == "blocking" or run.best is None:
+            return
+        plain = replace(problem, variation=None)
+        encoder = Encoder(plain, Scenarios.of(problem))
+        starts = [(each, encoder.evaluate(each.candidate.decisions)) for each in run.finalists]
+        taken = {lineage.name: candidate.value for lineage, candidate in starts}
+
+        def take(_: SearchProgress | None = None) -> None:
+            for lineage in within.lineages[:MOST_FINALISTS]:
+                if lineage.value < taken[lineage.name]:
+                    taken[lineage.name] = lineage.value
+                    _take(run, lineage)
+            run.report_meanwhile()
+
+        within = Run(plain, run.budget, seed=run.seed, workers=run.workers, report=take, encoder=encoder)
+        within.raise_bound(run.bound_of_judged)
+        for lineage, candidate in starts:
+            within.offer(candidate, lineage.name, lineage.found_by)
+        if within.best is not None:
+            self.annealing(within)
+            take()
+
+
+def _take(run: Run, lineage: Lineage) -> None:
+    """Take what was found by its values in all runs, as it is judged."""
+    assert run.judge is not None
+    candidate = run.encoder.evaluate(lineage.candidate.decisions)
+    judged = run.judge(run.encoder.decode(candidate))
+    name = lineage.found_by.replace("local search", "robust search")
+    run.take_judged(Lineage(lineage.name, name, candidate, candidate.value, judged=judged))

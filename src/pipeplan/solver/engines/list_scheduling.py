@@ -15,8 +15,8 @@ import numpy as np
 from pipeplan.kernels import Kernel
 from pipeplan.model import Floats
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, ListState
-from pipeplan.solver.kernels.list_kernel import run_list
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER
+from pipeplan.solver.kernels.list_kernel import ListState, run_list
 from pipeplan.solver.run import Run
 
 _RUN_LIST = Kernel(run_list, SEARCH_COMPILES_AFTER)

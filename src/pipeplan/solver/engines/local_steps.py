@@ -19,16 +19,16 @@ from pipeplan.solver.kernels.arrays import (
     Reach,
     Target,
 )
-from pipeplan.solver.kernels.local_annealing_kernel import local_annealing_by
-from pipeplan.solver.kernels.marks import Marks, Stretch, Touched
+from pipeplan.solver.kernels.marks_kernel import Marks, Stretch, Touched
+from pipeplan.solver.kernels.resuming_kernel import local_annealing_by
 from pipeplan.solver.moves import Move
-from pipeplan.solver.moves import forced_weight_kernel as forced_weight
+from pipeplan.solver.moves import decision_kernel as decision
 from pipeplan.solver.moves import shift_kernel as shift
 
 LONG = 256
 """Positions from which on timing a part of the schedule takes less than timing it whole."""
 
-LOCAL = (shift.apply, forced_weight.apply)
+LOCAL = (shift.apply, decision.force)
 """What moves do that leave notes of all places that they change."""
 
 POSITIONS_PER_MARK = 2

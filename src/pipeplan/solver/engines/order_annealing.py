@@ -16,9 +16,8 @@ import numpy as np
 from pipeplan.kernels import Argument, Kernel
 from pipeplan.model import Ints
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, beginning, ops_between_looks, pieces
+from pipeplan.solver.engines.annealing import WAITS, beginning, kernel_by, ops_between_looks, pieces
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
-from pipeplan.solver.engines.move_kernels import kernel_by
 from pipeplan.solver.kernels.annealing_kernel import annealing_by
 from pipeplan.solver.kernels.arrays import Reach
 from pipeplan.solver.kernels.random_kernel import MODULUS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeplan.solver.engines.order_annealing import LocalSearch
-from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.exact.few_ranks import FewRanks
+from pipeplan.solver.exact.engines import Exact, FewRanks
 from pipeplan.solver.exact.proof import can_prove, solver_seconds_left
 from pipeplan.solver.run import Run
 

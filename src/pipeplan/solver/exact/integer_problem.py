@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
+from math import gcd, lcm
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops, source_of, tolerances
 from pipeplan.solver.exact.forced_order import Class, Shift, least_shifts, shifts_of_limit
-from pipeplan.solver.exact.integer_units import as_fraction, common_unit, in_units
 from pipeplan.solver.problem import Problem
 
 
@@ -280,3 +280,38 @@ class IntegerProblem:
     def _row(self, jobs: Sequence[Job]) -> Columns:
         kinds, copies, stages, turns = np.array(jobs, np.int64).T
         return ops(kinds, stages, copies * self.share + turns)
+
+
+LARGEST = 2**40
+"""The total of all numbers in the unit is at most this: exact to 1e-12, and far from overflow in sums of products."""
+
+_LARGEST_DENOMINATOR = 10**6
+
+
+def common_unit(values: Iterable[float | Fraction], total: float | Fraction) -> Fraction:
+    """The largest unit of which all values are multiples, or ``total / LARGEST`` where that one is larger.
+
+    Parameters
+    ----------
+    values
+        Numbers of at least 0, not all 0.
+    total
+        What they may add up to.
+    """
+    fractions = [as_fraction(value) for value in values if value > 0]
+    denominator = lcm(*(fraction.denominator for fraction in fractions))
+    numerator = reduce(gcd, (int(fraction * denominator) for fraction in fractions))
+    return max(Fraction(numerator, denominator), Fraction(total) / LARGEST)
+
+
+def in_units(value: float | Fraction, unit: Fraction) -> int:
+    """How many whole units a value has; more only by what a float's last digits can be off."""
+    return int(as_fraction(value) / unit)
+
+
+def as_fraction(value: float | Fraction) -> Fraction:
+    """The simplest fraction that is this float: a tenth for 0.1, a third for 1/3; a fraction as it is."""
+    if isinstance(value, Fraction):
+        return value
+    simple = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+    return simple if float(simple) == value else Fraction(value)

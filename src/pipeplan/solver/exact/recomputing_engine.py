@@ -11,8 +11,7 @@ from typing import Any
 from pipeplan.model import Schedule
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.exact.proof import NAME, Proof, Proofs, ProofTask, proven, solver_seconds_left
-from pipeplan.solver.exact.recomputing import RecomputingProblem
-from pipeplan.solver.exact.recomputing_model import RecomputingModel
+from pipeplan.solver.exact.recomputing_model import RecomputingModel, RecomputingProblem
 from pipeplan.solver.run import Run
 
 NOTHING_BETTER = "no schedule that recomputes right before backwards is better"

@@ -12,8 +12,8 @@ from pipeplan.solver.kernels.arrays import (
     Reach,
     Target,
 )
-from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.random_kernel import draw, draw_weighted
+from pipeplan.solver.kernels.row_kernel import index_of, mirrored
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
 
 CRITICAL_OF = 16
@@ -119,3 +119,78 @@ def annealing_by(
                 copy_decisions(decisions, best)
 
     return anneal
+
+
+def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, critical: Ints) -> None:
+    """Write the places of the longest chain of a candidate just timed, the last one first, behind their number.
+
+    From the end of the rank that is done last back to a start: an op that waited was held up by its source, any other by
+    the op before it on its rank.
+    """
+    last = 0
+    for rank in range(1, len(problem.work)):
+        if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
+            last = rank
+    place = problem.offsets[last + 1] - 1
+    count = 0
+    while True:
+        count += 1
+        critical[count] = place
+        if timing.waited[place] > 0:
+            place += timing.waited[place] - 1
+            op_class = decisions.order[place]
+            index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
+            if op_class % 2 == 1 and problem.source[op_class] == op_class - 1:
+                index = mirrored(index, problem.slices)
+            place = timing.position[problem.first[problem.source[op_class]] + index]
+        elif place == problem.offsets[problem.rank[decisions.order[place]]]:
+            break
+        else:
+            place -= 1
+    critical[0] = count
+
+
+def proposing_by(
+    evaluate: Callable[..., float],
+    propose: Callable[..., None],
+    apply: Callable[..., bool],
+    undo: Callable[..., None],
+) -> Callable[..., int]:
+    """The loop that proposes by moves, timed by ``evaluate``.
+
+    Each of the other functions takes the number of a move, and what that move's own takes.
+    """
+
+    def next_candidate(
+        problem: FlatProblem,
+        weights: Ints,
+        reach: Reach,
+        critical: int,
+        target: Target,
+        limit: float,
+        tries: int,
+        decisions: Decisions,
+        state: AnnealingState,
+        change: Change,
+        timing: CandidateTiming,
+        value: Floats,
+    ) -> int:
+        """Change ``decisions`` by one move to a candidate whose value is at most ``limit``; that goes to ``value``.
+
+        Gives how many moves were tried; ``tries`` + 1 where none of them led to one, and nothing is changed.
+        """
+        if critical > 0 and evaluate(problem, decisions, target, INFEASIBLE / 2, timing) < INFEASIBLE:
+            trace(problem, decisions, timing, state.critical)
+        for tried in range(tries):
+            place = draw_place(state, critical, len(decisions.order))
+            move = draw_weighted(state.random, weights)
+            propose(move, problem, reach, decisions, place, change, state.random)
+            if not apply(move, problem, decisions, change):
+                continue
+            value[0] = evaluate(problem, decisions, target, limit, timing)
+            if value[0] <= limit:
+                return tried + 1
+            undo(move, problem, decisions, change)
+        return tries + 1
+
+    return next_candidate

@@ -28,10 +28,9 @@ number of forwards and backwards of all ranks, ``ops`` is ``classes * share`` an
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pipeplan.model import Floats, Ints
-from pipeplan.solver.kernels.wide_arrays import NO_WIDE_PROBLEM, NO_WIDE_TIMING, WideProblem, WideTiming
 
 SEARCH_COMPILES_AFTER = 500_000
 """Op evaluations after which the search's kernels are compiled: a search of more than a moment makes many millions."""
@@ -54,6 +53,103 @@ RECOMPUTED = 1
 
 OFFLOADED = 2
 """Mode: it is copied to the host and back."""
+
+
+class WideProblem(NamedTuple):
+    """What a wide problem has beside a flat one.
+
+    Attributes
+    ----------
+    recomputing
+        How long a class's R takes before its backward, for both classes of a stage; shape (classes,), like all that follow.
+    recompute_keeps
+        What a forward takes that is recomputed: the R takes the rest.
+    copying
+        How long a copy to the host, or back, takes.
+    offloaded
+        What OFFLOAD frees, and RELOAD takes.
+    sending
+        How long the transfer of the class's own result takes; 0 where it stays on the rank.
+    link
+        The link that it takes, -1 for none. Where transfers hinder nobody there are none.
+    modes
+        1 for every mode that may be decided on; shape (3,).
+    factors
+        For every scenario what each op takes longer by, as a factor: forwards and backwards, then their Ws, then their Rs,
+        each by the number of the op; shape (scenarios * 3 * ops,), empty where there are no scenarios.
+    least_factor
+        The least of these on each rank; shape (scenarios * ranks,).
+    """
+
+    recomputing: Floats
+    recompute_keeps: Floats
+    copying: Floats
+    offloaded: Floats
+    sending: Floats
+    link: Ints
+    modes: Ints
+    factors: Floats
+    least_factor: Floats
+
+
+class WideTiming(NamedTuple):
+    """What timing a candidate of a wide problem writes beside the rest.
+
+    Attributes
+    ----------
+    begun
+        How many Ws a rank has run; shape (ranks,), like the next six.
+    queued, left_in
+        Where in ``queue`` the next offloaded forward goes, and where the oldest stands whose OFFLOAD has no place yet.
+    ahead
+        The first place behind which no RELOAD has been given a place.
+    out_free, in_free
+        When the link to the host, and the one from it, is free.
+    looked
+        How many ops of a class stand before ``ahead``; shape (classes,).
+    link_free
+        When each link is free; shape (links,).
+    ran
+        The number of the I of the k-th W of a rank, at ``offsets[rank] + k``; shape (positions,), like the next four.
+    op_at
+        The number of the op at a place.
+    queue
+        Numbers of forwards that are offloaded, in their order; rank r's from ``offsets[r]`` on.
+    offloads, reloads
+        How many OFFLOADs, and RELOADs, stand right before the op at a place, behind its Ws.
+    copied, returned
+        When the copy of a forward to the host, and the one back, has ended; the latter is below 0 before it has begun.
+        Shape (ops,), like the next.
+    gone
+        1 once the OFFLOAD of a forward has its place.
+    values
+        The value in each scenario; shape (scenarios,).
+    """
+
+    begun: Ints
+    queued: Ints
+    left_in: Ints
+    ahead: Ints
+    out_free: Floats
+    in_free: Floats
+    looked: Ints
+    link_free: Floats
+    ran: Ints
+    op_at: Ints
+    queue: Ints
+    offloads: Ints
+    reloads: Ints
+    copied: Floats
+    returned: Floats
+    gone: Ints
+    values: Floats
+
+
+NO_WIDE_PROBLEM = cast(WideProblem, ())
+"""In a problem that is not wide: kernels that do not ask for it take it no time."""
+
+NO_WIDE_TIMING = cast(WideTiming, ())
+"""The same in the timing of its candidates."""
 
 
 class FlatProblem(NamedTuple):
@@ -247,110 +343,3 @@ class Change(NamedTuple):
     moves: Ints
     place: Ints
     target: Ints
-
-
-class ListState(NamedTuple):
-    """What list scheduling writes.
-
-    Attributes
-    ----------
-    room, spare
-        What a rank may still take in, all Ws owed done; and the same in the test for dead ends; shape (ranks,).
-    filled
-        The place of a rank's next op; shape (ranks,).
-    done
-        How many ops of a class are placed; shape (classes,).
-    refused
-        How many backwards were placed when the next forward of a class was found to lead to a dead end: until one more
-        is, it still does; shape (classes,).
-    """
-
-    room: Floats
-    spare: Floats
-    filled: Ints
-    done: Ints
-    refused: Ints
-
-
-DRAWS_FORWARDS = 0
-"""Rule of a block: 1 where forwards are drawn forward before a rank's first backward."""
-
-TAKES_BACKWARDS = 1
-"""Rule of a block: 1 where a backward that is ready goes before something due that is not."""
-
-KEEPS_WEIGHTS = 2
-"""Rule of a block: 1 where weight backwards stay where repeating has put them."""
-
-RUNS_FULL = 3
-"""Rule of a block: 1 where backwards run in full."""
-
-
-class Block(NamedTuple):
-    """A building block: when the ops of a microbatch, or of several that follow each other, are due, and how it is repeated.
-
-    Attributes
-    ----------
-    due
-        When each class is due for each of the ``several`` microbatches of the block, counted from where that microbatch
-        begins, in the unit of the pace; shape (classes * several,), class by class.
-    rules
-        0 or 1 for each of the rules above; shape (4,).
-    several
-        How many microbatches the block is of; shape (1,).
-    group
-        How many microbatches make a group; shape (1,).
-    inner
-        The time between the microbatches of a group; shape (1,).
-    """
-
-    due: Floats
-    rules: Ints
-    several: Ints
-    group: Ints
-    inner: Floats
-
-
-class Beat(NamedTuple):
-    """How a block is repeated: for ``share`` microbatches of each copy, a ``period`` apart.
-
-    ``unit`` is the mean time of an op. Both are times of the pace, which need not be the true ones.
-    """
-
-    share: int
-    period: float
-    unit: float
-
-
-class Route(NamedTuple):
-    """Which classes a rank runs, and the way of a microbatch through them.
-
-    Attributes
-    ----------
-    offsets, on_rank
-        Rank r runs the classes ``on_rank[offsets[r]:offsets[r + 1]]``; shapes (ranks + 1,) and (classes,).
-    follower
-        The class that waits for a class, or -1; shape (classes,).
-    way
-        The classes in the order in which a microbatch passes through them, copy after copy; shape (classes,).
-    """
-
-    offsets: Ints
-    on_rank: Ints
-    follower: Ints
-    way: Ints
-
-
-class RankClocks(NamedTuple):
-    """What repeating a block writes by rank beside a timing; shape (ranks,).
-
-    Attributes
-    ----------
-    wake, busy
-        When a rank next decides what to do, and 1 if until then it runs something.
-    backwards
-        How many of its backwards have run.
-    """
-
-    wake: Floats
-    busy: Ints
-    backwards: Ints

@@ -10,28 +10,107 @@ waits. ``arrays`` says what is in the arrays; the *pace* is a flat problem of wh
 be the true ones. ``due`` and ``ready`` are times: when an op should run, and when its input is there.
 """
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 from pipeplan.model.tolerances import LAST_DIGITS
 from pipeplan.solver.kernels.annealing_kernel import accept, accepted_up_to, cool
 from pipeplan.solver.kernels.arrays import (
-    DRAWS_FORWARDS,
-    KEEPS_WEIGHTS,
-    RUNS_FULL,
-    TAKES_BACKWARDS,
     AnnealingState,
-    Beat,
-    Block,
     CandidateTiming,
     Decisions,
     FlatProblem,
-    RankClocks,
-    Route,
     Target,
 )
-from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
 from pipeplan.solver.kernels.random_kernel import draw
-from pipeplan.solver.kernels.timing_kernel import evaluate
+from pipeplan.solver.kernels.timing_kernel import evaluate, next_owed, runs_before
+
+DRAWS_FORWARDS = 0
+"""Rule of a block: 1 where forwards are drawn forward before a rank's first backward."""
+
+TAKES_BACKWARDS = 1
+"""Rule of a block: 1 where a backward that is ready goes before something due that is not."""
+
+KEEPS_WEIGHTS = 2
+"""Rule of a block: 1 where weight backwards stay where repeating has put them."""
+
+RUNS_FULL = 3
+"""Rule of a block: 1 where backwards run in full."""
+
+
+class Block(NamedTuple):
+    """A building block: when the ops of a microbatch, or of several that follow each other, are due, and how it is repeated.
+
+    Attributes
+    ----------
+    due
+        When each class is due for each of the ``several`` microbatches of the block, counted from where that microbatch
+        begins, in the unit of the pace; shape (classes * several,), class by class.
+    rules
+        0 or 1 for each of the rules above; shape (4,).
+    several
+        How many microbatches the block is of; shape (1,).
+    group
+        How many microbatches make a group; shape (1,).
+    inner
+        The time between the microbatches of a group; shape (1,).
+    """
+
+    due: Floats
+    rules: Ints
+    several: Ints
+    group: Ints
+    inner: Floats
+
+
+class Beat(NamedTuple):
+    """How a block is repeated: for ``share`` microbatches of each copy, a ``period`` apart.
+
+    ``unit`` is the mean time of an op. Both are times of the pace, which need not be the true ones.
+    """
+
+    share: int
+    period: float
+    unit: float
+
+
+class Route(NamedTuple):
+    """Which classes a rank runs, and the way of a microbatch through them.
+
+    Attributes
+    ----------
+    offsets, on_rank
+        Rank r runs the classes ``on_rank[offsets[r]:offsets[r + 1]]``; shapes (ranks + 1,) and (classes,).
+    follower
+        The class that waits for a class, or -1; shape (classes,).
+    way
+        The classes in the order in which a microbatch passes through them, copy after copy; shape (classes,).
+    """
+
+    offsets: Ints
+    on_rank: Ints
+    follower: Ints
+    way: Ints
+
+
+class RankClocks(NamedTuple):
+    """What repeating a block writes by rank beside a timing; shape (ranks,).
+
+    Attributes
+    ----------
+    wake, busy
+        When a rank next decides what to do, and 1 if until then it runs something.
+    backwards
+        How many of its backwards have run.
+    """
+
+    wake: Floats
+    busy: Ints
+    backwards: Ints
+
 
 NEVER = 1e300
 

@@ -7,7 +7,7 @@ A RELOAD stands so many places ahead of its backward as is decided, or where its
 
 from pipeplan.kernels import inlined
 from pipeplan.solver.kernels.arrays import OFFLOADED, CandidateTiming, Decisions, FlatProblem
-from pipeplan.solver.kernels.slice_kernel import mirrored
+from pipeplan.solver.kernels.row_kernel import mirrored
 
 
 @inlined
@@ -52,7 +52,7 @@ def fetch(
     rank: int,
     place: int,
     last: int,
-    count: int,
+    nominal: bool,
     room: float,
     clock: float,
     timing: CandidateTiming,
@@ -60,9 +60,10 @@ def fetch(
     """Give RELOADs their place before the op at a place, and return what they take.
 
     Those of the backwards up to the place ``last`` must have it now, and ``room`` is what is left beside them; of the others
-    as many as are due and fit. With a ``count`` of at least 0 it is as many, and no other.
+    as many as are due and fit. In a scenario it is as many as on the times of the problem, and no other.
     """
     wide = timing.more
+    count = -1 if nominal else wide.reloads[place]
     taken = 0.0
     number = 0
     ahead = wide.ahead[rank]
@@ -88,3 +89,38 @@ def fetch(
     wide.ahead[rank] = ahead
     wide.reloads[place] = number
     return taken
+
+
+@inlined
+def make_room(
+    problem: FlatProblem,
+    rank: int,
+    place: int,
+    nominal: bool,
+    room: float,
+    mode: int,
+    forward_op: int,
+    clock: float,
+    held: float,
+    timing: CandidateTiming,
+) -> tuple[float, float]:
+    """Give OFFLOADs their place before the op at a place: until it fits, and what it fetches back is away.
+
+    Returns when the rank goes on, and what it then holds.
+    """
+    wide = timing.more
+    share = len(timing.finish) // len(problem.rank)
+    offloads = 0
+    while wide.left_in[rank] < wide.queued[rank]:
+        if nominal:
+            is_away = mode != OFFLOADED or wide.gone[forward_op] == 1
+            if held <= room and is_away:
+                break
+        elif offloads == wide.offloads[place]:
+            break
+        away = place_offload(rank, timing)
+        clock = max(clock, wide.copied[away])
+        held -= problem.more.offloaded[away // share]
+        offloads += 1
+    wide.offloads[place] = offloads
+    return clock, held

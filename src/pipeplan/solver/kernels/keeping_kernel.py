@@ -3,7 +3,7 @@
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, Decisions, FlatProblem
-from pipeplan.solver.kernels.slice_kernel import mirrored
+from pipeplan.solver.kernels.row_kernel import mirrored
 
 
 def keep_what_fits(

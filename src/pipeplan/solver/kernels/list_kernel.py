@@ -1,9 +1,37 @@
 """List scheduling: next always comes the op that is due first and leads to no dead end."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
-from pipeplan.solver.kernels.arrays import FlatProblem, ListState
-from pipeplan.solver.kernels.slice_kernel import mirrored
+from pipeplan.solver.kernels.arrays import FlatProblem
+from pipeplan.solver.kernels.row_kernel import mirrored
+
+
+class ListState(NamedTuple):
+    """What list scheduling writes.
+
+    Attributes
+    ----------
+    room, spare
+        What a rank may still take in, all Ws owed done; and the same in the test for dead ends; shape (ranks,).
+    filled
+        The place of a rank's next op; shape (ranks,).
+    done
+        How many ops of a class are placed; shape (classes,).
+    refused
+        How many backwards were placed when the next forward of a class was found to lead to a dead end: until one more
+        is, it still does; shape (classes,).
+    """
+
+    room: Floats
+    spare: Floats
+    filled: Ints
+    done: Ints
+    refused: Ints
+
 
 NEVER = 1e300
 

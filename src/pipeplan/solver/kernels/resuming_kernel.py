@@ -9,13 +9,35 @@ For candidates without overlapped pairs and without full backwards that gain. ``
 arrays; two timings are kept, of the current candidate and of the trial, which differ only while a step is made.
 """
 
+from collections.abc import Callable
+
 from pipeplan.kernels import inlined
-from pipeplan.model import Ints
+from pipeplan.model import Floats, Ints
 from pipeplan.model.tolerances import LAST_DIGITS
-from pipeplan.solver.kernels.arrays import CandidateTiming, Change, Decisions, FlatProblem, Target
-from pipeplan.solver.kernels.marks import Marks, Stretch, Touched
-from pipeplan.solver.kernels.owed_kernel import next_owed
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, run_rank, run_rest
+from pipeplan.solver.kernels.annealing_kernel import accept, accepted_up_to, cool, copy_decisions, draw_place
+from pipeplan.solver.kernels.arrays import (
+    AnnealingState,
+    CandidateTiming,
+    Change,
+    Decisions,
+    FlatProblem,
+    Reach,
+    Target,
+)
+from pipeplan.solver.kernels.marks_kernel import (
+    Marks,
+    Stretch,
+    Touched,
+    begin_at,
+    begin_marks,
+    copy_mark,
+    keep_at,
+    last_before,
+    note_touched,
+    place_marks,
+)
+from pipeplan.solver.kernels.random_kernel import draw_weighted
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, evaluate, next_owed, run_rank, run_rest
 
 BEGAN = 0
 """Of a stretch: the mark that timing began at."""
@@ -25,131 +47,6 @@ ENDED = 1
 
 REJOINED = 2
 """Of a stretch: whether from there on everything is as it was."""
-
-
-def begin_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
-    """Set a timing to what it was at a mark."""
-    ranks = len(timing.cursor)
-    classes = len(timing.done)
-    for rank in range(ranks):
-        at = mark * ranks + rank
-        timing.cursor[rank] = marks.cursor[at]
-        timing.pending[rank] = marks.pending[at]
-        timing.owed[rank] = marks.owed[at]
-        timing.clock[rank] = marks.clock[at]
-        timing.held[rank] = marks.held[at]
-        timing.left[rank] = marks.left[at]
-        timing.begin[rank] = marks.begin[at]
-    for op_class in range(classes):
-        timing.done[op_class] = marks.done[mark * classes + op_class]
-
-
-def keep_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
-    """Write what a timing is now, at a mark."""
-    ranks = len(timing.cursor)
-    classes = len(timing.done)
-    for rank in range(ranks):
-        at = mark * ranks + rank
-        # Not where to look from, but where it is: what is done of the places before may come to stand elsewhere.
-        pending = timing.cursor[rank]
-        if timing.owed[rank] > 0:
-            pending = next_owed(timing.owes, timing.pending[rank])
-        marks.pending[at] = pending
-        marks.owed[at] = timing.owed[rank]
-        marks.clock[at] = timing.clock[rank]
-        marks.held[at] = timing.held[rank]
-        marks.left[at] = timing.left[rank]
-        marks.begin[at] = timing.begin[rank]
-    for op_class in range(classes):
-        marks.done[mark * classes + op_class] = timing.done[op_class]
-    marks.valid[mark] = 1
-
-
-def copy_mark(source: Marks, mark: int, ranks: int, classes: int, target: Marks) -> None:
-    """Copy a mark, but for its places, which are the same."""
-    target.valid[mark] = source.valid[mark]
-    for at in range(mark * ranks, mark * ranks + ranks):
-        target.pending[at] = source.pending[at]
-        target.owed[at] = source.owed[at]
-        target.clock[at] = source.clock[at]
-        target.held[at] = source.held[at]
-        target.left[at] = source.left[at]
-        target.begin[at] = source.begin[at]
-    for at in range(mark * classes, mark * classes + classes):
-        target.done[at] = source.done[at]
-
-
-def place_marks(
-    problem: FlatProblem, decisions: Decisions, length: float, timing: CandidateTiming, marks: Marks
-) -> None:
-    """Say how far ranks have come at each mark: marks are equal times apart in a candidate just timed.
-
-    What has ended by some time has needed nothing that had not, so a candidate comes through these places together.
-    """
-    count = len(marks.valid) - 1
-    ranks = len(problem.work)
-    for rank in range(ranks):
-        place = problem.offsets[rank]
-        stop = problem.offsets[rank + 1]
-        for op_class in range(len(problem.rank)):
-            if problem.rank[op_class] == rank:
-                timing.done[op_class] = 0
-        for mark in range(count):
-            time = length * mark / count
-            while place < stop:
-                op_class = decisions.order[place]
-                if timing.finish[problem.first[op_class] + timing.done[op_class]] > time:
-                    break
-                timing.done[op_class] += 1
-                place += 1
-            marks.cursor[mark * ranks + rank] = place
-        marks.cursor[count * ranks + rank] = stop
-        marks.cursor[rank] = problem.offsets[rank]
-    for mark in range(count + 1):
-        marks.valid[mark] = 0
-
-
-def note_touched(problem: FlatProblem, decisions: Decisions, change: Change, touched: Touched) -> None:
-    """Say which places a move has changed: those between where ops were and where they are, or the one it is about."""
-    for which in range(touched.number[0]):
-        touched.last[touched.ranks[which]] = -1
-    touched.number[0] = 0
-    if change.moves[0] == 0:
-        touch(problem.rank[decisions.order[change.terms[0]]], change.terms[0], change.terms[0], touched)
-    for move in range(change.moves[0]):
-        place = change.place[move]
-        target = change.target[move]
-        touch(problem.rank[decisions.order[target]], min(place, target), max(place, target), touched)
-
-
-@inlined
-def touch(rank: int, first: int, last: int, touched: Touched) -> None:
-    """Add places of a rank to those that were changed."""
-    if touched.last[rank] < 0:
-        touched.ranks[touched.number[0]] = rank
-        touched.number[0] += 1
-        touched.first[rank] = first
-        touched.last[rank] = last
-    else:
-        touched.first[rank] = min(touched.first[rank], first)
-        touched.last[rank] = max(touched.last[rank], last)
-
-
-@inlined
-def last_before(marks: Marks, touched: Touched, ranks: int) -> int:
-    """The last mark that no change is before."""
-    mark = len(marks.valid) - 2
-    while mark > 0:
-        before = marks.valid[mark] == 1
-        for which in range(touched.number[0]):
-            rank = touched.ranks[which]
-            if marks.cursor[mark * ranks + rank] > touched.first[rank]:
-                before = False
-                break
-        if before:
-            break
-        mark -= 1
-    return mark
 
 
 def evaluate_from(
@@ -324,3 +221,137 @@ def keep_step(
         for rank in range(ranks):
             current.clock[rank] = timing.clock[rank]
             current.begin[rank] = timing.begin[rank]
+
+
+def trace_by_indices(
+    problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, indices: Ints, critical: Ints
+) -> None:
+    """As ``critical_kernel.trace``, where it is known which op of its class stands at a place."""
+    last = 0
+    for rank in range(1, len(problem.work)):
+        if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
+            last = rank
+    place = problem.offsets[last + 1] - 1
+    count = 0
+    while True:
+        count += 1
+        critical[count] = place
+        op_class = decisions.order[place]
+        if timing.waited[place] > 0:
+            place = timing.position[problem.first[problem.source[op_class]] + indices[place]]
+        elif place == problem.offsets[problem.rank[op_class]]:
+            break
+        else:
+            place -= 1
+    critical[0] = count
+
+
+@inlined
+def passes(touched: Touched, barrier: Ints) -> bool:
+    """Whether some op was moved from before its rank's barrier to behind it, or the other way."""
+    for which in range(touched.number[0]):
+        rank = touched.ranks[which]
+        if touched.first[rank] < barrier[rank] <= touched.last[rank]:
+            return True
+    return False
+
+
+def local_annealing_by(
+    propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
+) -> Callable[..., int]:
+    """The annealing of a candidate by moves that shift ops or force weight backwards."""
+
+    def anneal_locally(
+        problem: FlatProblem,
+        weights: Ints,
+        reach: Reach,
+        critical: int,
+        target: Target,
+        waits: Floats,
+        follower: Ints,
+        unit: float,
+        barrier: Ints,
+        steps: int,
+        most: int,
+        decisions: Decisions,
+        best: Decisions,
+        state: AnnealingState,
+        change: Change,
+        touched: Touched,
+        indices: Ints,
+        known: Marks,
+        marks: Marks,
+        stretch: Stretch,
+        current: CandidateTiming,
+        timing: CandidateTiming,
+    ) -> int:
+        """Anneal for a number of steps, or until ``most`` places were timed, and return how many steps it were.
+
+        The current candidate is timed afresh at first. No op passes its rank's ``barrier``, which is a place.
+        """
+        length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
+        place_marks(problem, decisions, length, current, known)
+        stretch.visits[0] = 0
+        touched.number[0] = 0
+        for rank in range(len(problem.work)):
+            touched.last[rank] = -1
+        # Time it from mark to mark, which are placed but not yet written, in both timings.
+        begin_marks(problem, known)
+        evaluate_from(
+            problem,
+            decisions,
+            target,
+            INFEASIBLE / 2,
+            follower,
+            unit,
+            INFEASIBLE,
+            known,
+            touched,
+            current,
+            timing,
+            marks,
+            stretch,
+        )
+        keep_step(problem, known, current, timing, marks, stretch, indices)
+        for step in range(steps):
+            if stretch.visits[0] >= most:
+                return step
+            cool(state)
+            place = draw_place(state, critical, len(decisions.order))
+            move = draw_weighted(state.random, weights)
+            propose(move, problem, reach, decisions, place, change, state.random)
+            change.moves[0] = 0
+            if not apply(move, problem, decisions, change):
+                continue
+            note_touched(problem, decisions, change, touched)
+            if passes(touched, barrier):
+                undo(move, problem, decisions, change)
+                continue
+            limit = accepted_up_to(state, waits)
+            value = evaluate_from(
+                problem,
+                decisions,
+                target,
+                limit,
+                follower,
+                unit,
+                state.value[0],
+                known,
+                touched,
+                current,
+                timing,
+                marks,
+                stretch,
+            )
+            if value > limit:
+                undo(move, problem, decisions, change)
+                settle(problem, known, stretch.ends[0], current, timing, timing, indices)
+                continue
+            keep_step(problem, known, current, timing, marks, stretch, indices)
+            if critical > 0:
+                trace_by_indices(problem, decisions, current, indices, state.critical)
+            if accept(state, value):
+                copy_decisions(decisions, best)
+        return steps
+
+    return anneal_locally

@@ -1,5 +1,6 @@
 """Finding and moving ops in a rank's row, which is the part of the order from ``start`` to before ``stop``."""
 
+from pipeplan.kernels import inlined
 from pipeplan.model import Ints
 
 
@@ -49,3 +50,9 @@ def rotate(order: Ints, place: int, target: int) -> None:
         order[place] = order[place + step]
         place += step
     order[place] = op_class
+
+
+@inlined
+def mirrored(index: int, slices: int) -> int:
+    """The index of the forward of a backward, and the other way round."""
+    return index // slices * slices + slices - 1 - index % slices

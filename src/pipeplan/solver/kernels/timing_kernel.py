@@ -6,8 +6,8 @@ visited once, so the time is linear in the ops. Weight backwards are not in the 
 """
 
 from pipeplan.kernels import inlined
+from pipeplan.model import Ints
 from pipeplan.solver.kernels.arrays import CandidateTiming, Decisions, FlatProblem, Target
-from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
 
 INFEASIBLE = 1e300
 """The value of a candidate that deadlocks, does not fit into memory, or is above the limit given."""
@@ -135,8 +135,7 @@ def run_rank(
 ) -> int:
     """Run a rank up to the place ``stop`` or until it waits; return how many ranks then stand on the stack, ``top`` before.
 
-    ``STUCK`` if the candidate deadlocks on this rank, does not fit, or ends later than ``limit``. With ``has_pairs`` false
-    no op overlaps and no backward is full.
+    ``STUCK`` if the candidate deadlocks here, does not fit, or ends after ``limit``. ``has_pairs`` false: no pairs, no B.
     """
     place = timing.cursor[rank]
     pending = timing.pending[rank]
@@ -265,3 +264,17 @@ def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: Cand
         pending = next_owed(timing.owes, pending)
         timing.clock[rank] += problem.weight_time[decisions.order[pending]]
         pending += 1
+
+
+@inlined
+def next_owed(owes: Ints, pending: int) -> int:
+    """The place of the I whose W is owed the longest, from ``pending`` on; there must be one."""
+    while owes[pending] == 0:
+        pending += 1
+    return pending
+
+
+@inlined
+def runs_before(forced: bool, lacks_room: bool, end: float, arrival: float) -> bool:
+    """Whether the W owed the longest, which would end at ``end``, runs before an op whose input is there at ``arrival``."""
+    return forced or lacks_room or end <= arrival

@@ -25,9 +25,8 @@ from pipeplan.solver.kernels.arrays import (
     FlatProblem,
     Target,
 )
-from pipeplan.solver.kernels.host_kernel import fetch, free_at_once, place_offload, queue_copy
-from pipeplan.solver.kernels.owed_kernel import next_owed, preferred_owed, runs_before
-from pipeplan.solver.kernels.slice_kernel import mirrored
+from pipeplan.solver.kernels.host_kernel import fetch, make_room, queue_copy
+from pipeplan.solver.kernels.row_kernel import mirrored
 from pipeplan.solver.kernels.timing_kernel import (
     INFEASIBLE,
     NOT_THERE,
@@ -37,9 +36,7 @@ from pipeplan.solver.kernels.timing_kernel import (
     time_together,
     wait_for,
 )
-
-NOMINAL = -1
-"""The scenario in which ops take the times of the problem."""
+from pipeplan.solver.kernels.wide_weights_kernel import NOMINAL, run_owed, run_rest
 
 
 def evaluate_wide(
@@ -144,10 +141,7 @@ def run_rank(
     top: int,
     timing: CandidateTiming,
 ) -> int:
-    """Run a rank until it waits for another or is done; ``top`` ranks stand on the stack, and how many then do is returned.
-
-    ``STUCK`` if the candidate turns out to deadlock on this rank, not to fit, or to end later than ``limit``.
-    """
+    """Run a rank until it waits for another or is done, in one scenario; returns what ``timing_kernel.run_rank`` does."""
     more = problem.more
     wide = timing.more
     stop = problem.offsets[rank + 1]
@@ -157,203 +151,125 @@ def run_rank(
     factors = 3 * len(timing.finish) * scenario
     quickest = 1.0 if nominal else more.least_factor[len(problem.work) * scenario + rank]
     place = timing.cursor[rank]
+    clock = timing.clock[rank]
+    held = timing.held[rank]
+    left = timing.left[rank]
     while place < stop:
         # When the op's input is there, how long it takes, and what it adds.
-        timing.cursor[rank] = place
         op_class = decisions.order[place]
         op = problem.first[op_class] + timing.done[op_class]
         cause = 1
         arrival = input_at(problem, op_class, timing)
         if arrival == NOT_THERE:
-            return STUCK if wait_for(problem, problem.source[op_class], rank, timing) else top
-        full = may_run_full and decisions.full[op] == 1
-        time = problem.full_time[op_class] if full else problem.time[op_class]
-        growth = growth_of(problem, decisions, op_class, op, full, decides_mode)
+            if wait_for(problem, problem.source[op_class], rank, timing):
+                return STUCK
+            break
+        work, gain = work_and_gain(problem, decisions, op_class, op, may_run_full, decides_mode)
+        time, growth = work, gain
 
         # The next op too, where both run overlapped: they start when both inputs are there, and end together.
         partner = -1
-        forward_or_alone = op
         backward = op_class
+        other_work = other_gain = 0.0
         if decisions.joined[place] == 1 and place + 1 < stop and (op_class + decisions.order[place + 1]) % 2 == 1:
             partner = decisions.order[place + 1]
             other = input_at(problem, partner, timing)
             if other == NOT_THERE:
-                return STUCK if wait_for(problem, problem.source[partner], rank, timing) else top
+                if wait_for(problem, problem.source[partner], rank, timing):
+                    return STUCK
+                break
             if other > arrival:
                 arrival = other
                 cause = 2
-            op = problem.first[partner] + timing.done[partner]
-            full = may_run_full and decisions.full[op] == 1
-            other_time = problem.full_time[partner] if full else problem.time[partner]
-            time = time_together(problem, op_class, time, partner, other_time)
-            growth = growth_together(op_class, growth, growth_of(problem, decisions, partner, op, full, decides_mode))
+            other_op = problem.first[partner] + timing.done[partner]
+            other_work, other_gain = work_and_gain(problem, decisions, partner, other_op, may_run_full, decides_mode)
+            time = time_together(problem, op_class, work, partner, other_work)
+            growth = growth_together(op_class, gain, other_gain)
+            # A scenario stretches a pair by the factor of its forward.
             if partner % 2 == 1:
                 backward = partner
             else:
-                forward_or_alone = op
-        # A scenario stretches a pair by the factor of its forward.
-        stretch = 1.0 if nominal else more.factors[factors + forward_or_alone]
+                op = other_op
+        stretch = 1.0 if nominal else more.factors[factors + op]
 
         # What the backward needs first, its R or its RELOAD: how long that takes, and what it adds.
-        again = 0.0
-        extra = 0.0
+        again = extra = 0.0
         mode = KEPT
         forward_op = -1
         if decides_mode and backward % 2 == 1:
             forward_op = problem.first[backward - 1] + mirrored(timing.done[backward], problem.slices)
             mode = decisions.mode[forward_op]
-            if mode == RECOMPUTED:
-                again = recomputing_time(problem, backward, scenario, timing)
-                extra = problem.growth[backward - 1] - more.recompute_keeps[backward - 1]
-            elif mode == OFFLOADED and wide.returned[forward_op] < 0:
-                extra = more.offloaded[backward - 1]
-            elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
+            again, extra = needed_first(problem, backward, forward_op, mode, scenario, timing)
+            if mode == OFFLOADED and wide.returned[forward_op] > arrival:
                 arrival = wide.returned[forward_op]
                 cause = 0
         room = problem.limit[rank] - (extra + max(growth, 0.0) if extra > 0 else growth)
 
         # Before it: weight backwards, copies to the host, and copies back.
-        if timing.owed[rank] > 0:
-            run_owed(problem, decisions, scenario, rank, place, room, arrival, again, timing)
-        else:
-            timing.weights[place] = 0
+        clock, held, left = run_owed(
+            problem, decisions, scenario, rank, place, room, arrival, again, clock, held, left, timing
+        )
         if decides_mode:
-            must_leave = forward_op if mode == OFFLOADED else -1
-            make_room(problem, rank, place, nominal, room, must_leave, timing)
-        if timing.held[rank] > room and nominal:
+            clock, held = make_room(problem, rank, place, nominal, room, mode, forward_op, clock, held, timing)
+        if held > room and nominal:
             return STUCK
         if decides_mode:
-            last = place if partner < 0 else place + 1
             # What the op itself frees is free only behind it.
-            beside = problem.limit[rank] - extra - max(growth, 0.0) - timing.held[rank]
-            count = -1 if nominal else wide.reloads[place]
-            fetched = fetch(problem, decisions, rank, place, last, count, beside, timing.clock[rank], timing)
-            timing.held[rank] += fetched + extra if mode == RECOMPUTED else fetched
-            if mode == OFFLOADED and wide.returned[forward_op] > arrival:
+            beside = problem.limit[rank] - extra - max(growth, 0.0) - held
+            last = place if partner < 0 else place + 1
+            held += fetch(problem, decisions, rank, place, last, nominal, beside, clock, timing)
+            if mode == RECOMPUTED:
+                held += extra
+            elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
                 arrival = wide.returned[forward_op]
                 cause = 0
 
         # It starts, behind its R. The rank's remaining work says already how early it can be done.
-        clock = timing.clock[rank] + again
+        clock += again
         timing.waited[place] = 0
         if arrival > clock:
             clock = arrival
             timing.waited[place] = cause
         if place == problem.offsets[rank]:
             timing.begin[rank] = clock * span
-        if clock + timing.left[rank] * quickest - timing.begin[rank] > limit:
+        if clock + left * quickest - timing.begin[rank] > limit:
             return STUCK
         clock += time * stretch
-        timing.clock[rank] = clock
+        held = held + gain + other_gain
+        left = left - work - other_work
 
-        # It ends, and with it the op that it overlaps with. Of two results on one link the forward's goes first.
+        # It ends, and with it the op that it overlaps with.
         if partner < 0:
-            top = end_op(problem, decisions, rank, place, op_class, sent(problem, op_class, clock, timing), top, timing)
-        else:
-            top = end_pair(problem, decisions, rank, place, top, timing)
+            arrives = sent(problem, op_class, clock, timing)
+            top = end_op(problem, decisions, rank, place, op_class, clock, arrives, top, timing)
             place += 1
-        place += 1
+        else:
+            top = end_pair(problem, decisions, rank, place, clock, top, timing)
+            place += 2
     timing.cursor[rank] = place
+    timing.clock[rank] = clock
+    timing.held[rank] = held
+    timing.left[rank] = left
     return top
 
 
 @inlined
-def recomputing_time(problem: FlatProblem, backward: int, scenario: int, timing: CandidateTiming) -> float:
-    """Return how long the R of a class's next backward takes."""
-    time: float = problem.more.recomputing[backward]
-    if scenario != NOMINAL:
-        ops = len(timing.finish)
-        op = problem.first[backward] + timing.done[backward]
-        time *= problem.more.factors[3 * ops * scenario + 2 * ops + op]
-    return time
-
-
-@inlined
-def run_owed(
-    problem: FlatProblem,
-    decisions: Decisions,
-    scenario: int,
-    rank: int,
-    place: int,
-    room: float,
-    arrival: float,
-    again: float,
-    timing: CandidateTiming,
-) -> None:
-    """Run the owed weight backwards that come before the op at a place: those of the nominal run, or as its rules say.
-
-    ``room`` is what the rank may hold then, ``arrival`` when the op's input is there, and ``again`` how long its R takes.
-    """
-    wide = timing.more
-    ops = len(timing.finish)
-    share = ops // len(problem.rank)
-    pending = timing.pending[rank]
-    owed = timing.owed[rank]
-    clock = timing.clock[rank]
-    held = timing.held[rank]
-    left = timing.left[rank]
-    weights = 0
-    while owed > 0:
-        if scenario == NOMINAL:
-            # The W owed the longest, or the one that is preferred.
-            slot = wide.begun[rank]
-            pending = next_owed(timing.owes, pending)
-            chosen = pending
-            fills = True
-            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
-                fills = decisions.prefer[slot] > 0
-                preferred = abs(decisions.prefer[slot]) - 1
-                chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
-            weight = decisions.order[chosen]
-            end = clock + problem.weight_time[weight]
-            lacking = held > room
-            if lacking and len(decisions.mode) > 0:
-                lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
-            if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
-                break
-            timing.owes[chosen] = 0
-            wide.ran[slot] = wide.op_at[chosen]
-            clock = end
-        else:
-            # As many Ws as in the nominal run, and the same.
-            if weights == timing.weights[place]:
-                break
-            ran = wide.ran[wide.begun[rank]]
-            weight = ran // share
-            clock += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
-        held += problem.weight_growth[weight]
-        left -= problem.weight_time[weight]
-        owed -= 1
-        weights += 1
-        wide.begun[rank] += 1
-    timing.weights[place] = weights
-    timing.pending[rank] = pending
-    timing.owed[rank] = owed
-    timing.clock[rank] = clock
-    timing.held[rank] = held
-    timing.left[rank] = left
-
-
-@inlined
-def make_room(
-    problem: FlatProblem, rank: int, place: int, nominal: bool, room: float, must_leave: int, timing: CandidateTiming
-) -> None:
-    """Give OFFLOADs their place before the op at a place: until it fits, and the forward ``must_leave`` is away."""
-    wide = timing.more
-    share = len(timing.finish) // len(problem.rank)
-    offloads = 0
-    while wide.left_in[rank] < wide.queued[rank]:
-        if nominal:
-            is_away = must_leave < 0 or wide.gone[must_leave] == 1
-            if timing.held[rank] <= room and is_away:
-                break
-        elif offloads == wide.offloads[place]:
-            break
-        away = place_offload(rank, timing)
-        timing.clock[rank] = max(timing.clock[rank], wide.copied[away])
-        timing.held[rank] -= problem.more.offloaded[away // share]
-        offloads += 1
-    wide.offloads[place] = offloads
+def needed_first(
+    problem: FlatProblem, backward: int, forward_op: int, mode: int, scenario: int, timing: CandidateTiming
+) -> tuple[float, float]:
+    """Return how long the R of a class's next backward takes, and what its R or RELOAD adds."""
+    more = problem.more
+    again = 0.0
+    extra = 0.0
+    if mode == RECOMPUTED:
+        again = more.recomputing[backward]
+        extra = problem.growth[backward - 1] - more.recompute_keeps[backward - 1]
+        if scenario != NOMINAL:
+            ops = len(timing.finish)
+            again *= more.factors[3 * ops * scenario + 2 * ops + problem.first[backward] + timing.done[backward]]
+    elif mode == OFFLOADED and timing.more.returned[forward_op] < 0:
+        extra = more.offloaded[backward - 1]
+    return again, extra
 
 
 @inlined
@@ -363,25 +279,20 @@ def end_op(
     rank: int,
     place: int,
     op_class: int,
+    clock: float,
     arrives: float,
     top: int,
     timing: CandidateTiming,
 ) -> int:
     """End the op at a place, whose result is there at ``arrives``; return how many ranks then stand on the stack."""
-    decides_mode = len(decisions.mode) > 0
     op = problem.first[op_class] + timing.done[op_class]
+    full = len(decisions.full) > 0 and decisions.full[op] == 1
     timing.owes[place] = 0
-    if len(decisions.full) > 0 and decisions.full[op] == 1:
-        timing.held[rank] += problem.full_growth[op_class]
-        timing.left[rank] -= problem.full_time[op_class]
-    else:
-        timing.held[rank] += growth_of(problem, decisions, op_class, op, False, decides_mode)
-        timing.left[rank] -= problem.time[op_class]
-        if problem.weight_time[op_class] >= 0:
-            timing.owes[place] = 1
-            timing.owed[rank] += 1
-    if decides_mode and op_class % 2 == 0 and decisions.mode[op] == OFFLOADED:
-        queue_copy(problem, rank, op_class, op, timing.clock[rank], timing)
+    if problem.weight_time[op_class] >= 0 and not full:
+        timing.owes[place] = 1
+        timing.owed[rank] += 1
+    if len(decisions.mode) > 0 and op_class % 2 == 0 and decisions.mode[op] == OFFLOADED:
+        queue_copy(problem, rank, op_class, op, clock, timing)
     timing.finish[op] = arrives
     timing.position[op] = place
     timing.more.op_at[place] = op
@@ -394,12 +305,12 @@ def end_op(
 
 
 def end_pair(
-    problem: FlatProblem, decisions: Decisions, rank: int, place: int, top: int, timing: CandidateTiming
+    problem: FlatProblem, decisions: Decisions, rank: int, place: int, clock: float, top: int, timing: CandidateTiming
 ) -> int:
     """End the op at a place and the next one, which overlap; return how many ranks then stand on the stack."""
-    clock = timing.clock[rank]
     first = decisions.order[place]
     second = decisions.order[place + 1]
+    # Of two results on one link the forward's goes first.
     if first % 2 == 0:
         first_arrives = sent(problem, first, clock, timing)
         second_arrives = sent(problem, second, clock, timing)
@@ -411,8 +322,8 @@ def end_pair(
     if len(decisions.mode) > 0:
         timing.more.offloads[place + 1] = 0
         timing.more.reloads[place + 1] = 0
-    top = end_op(problem, decisions, rank, place, first, first_arrives, top, timing)
-    return end_op(problem, decisions, rank, place + 1, second, second_arrives, top, timing)
+    top = end_op(problem, decisions, rank, place, first, clock, first_arrives, top, timing)
+    return end_op(problem, decisions, rank, place + 1, second, clock, second_arrives, top, timing)
 
 
 @inlined
@@ -431,14 +342,15 @@ def input_at(problem: FlatProblem, op_class: int, timing: CandidateTiming) -> fl
 
 
 @inlined
-def growth_of(
-    problem: FlatProblem, decisions: Decisions, op_class: int, op: int, full: bool, decides_mode: bool
-) -> float:
-    """What an op adds to what its rank holds, its R or RELOAD done."""
-    growth: float = problem.full_growth[op_class] if full else problem.growth[op_class]
+def work_and_gain(
+    problem: FlatProblem, decisions: Decisions, op_class: int, op: int, may_run_full: bool, decides_mode: bool
+) -> tuple[float, float]:
+    """Return how long an op takes, and what it adds to what its rank holds, its R or RELOAD done."""
+    if may_run_full and decisions.full[op] == 1:
+        return problem.full_time[op_class], problem.full_growth[op_class]
     if decides_mode and op_class % 2 == 0 and decisions.mode[op] == RECOMPUTED:
-        growth = problem.more.recompute_keeps[op_class]
-    return growth
+        return problem.time[op_class], problem.more.recompute_keeps[op_class]
+    return problem.time[op_class], problem.growth[op_class]
 
 
 @inlined
@@ -451,25 +363,3 @@ def sent(problem: FlatProblem, op_class: int, end: float, timing: CandidateTimin
     if link >= 0:
         timing.more.link_free[link] = arrival
     return arrival
-
-
-def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: int, timing: CandidateTiming) -> None:
-    """Run the weight backwards that a rank still owes after its last op."""
-    wide = timing.more
-    ops = len(timing.finish)
-    stop = problem.offsets[rank + 1]
-    for _ in range(timing.owed[rank]):
-        slot = wide.begun[rank]
-        if scenario == NOMINAL:
-            chosen = next_owed(timing.owes, timing.pending[rank])
-            timing.pending[rank] = chosen
-            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
-                chosen = preferred_owed(decisions.order, timing.owes, chosen, stop, abs(decisions.prefer[slot]) - 1)
-            timing.owes[chosen] = 0
-            wide.ran[slot] = wide.op_at[chosen]
-            timing.clock[rank] += problem.weight_time[decisions.order[chosen]]
-        else:
-            ran = wide.ran[slot]
-            weight = ran // (ops // len(problem.rank))
-            timing.clock[rank] += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
-        wide.begun[rank] += 1

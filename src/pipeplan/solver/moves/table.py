@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pipeplan.solver.moves import forced_weight_kernel as forced_weight
-from pipeplan.solver.moves import full_backward_kernel as full_backward
-from pipeplan.solver.moves import lead_kernel as lead
+from pipeplan.solver.moves import decision_kernel as decision
 from pipeplan.solver.moves import mode_kernel as mode
-from pipeplan.solver.moves import pair_kernel as pair
 from pipeplan.solver.moves import shift_kernel as shift
-from pipeplan.solver.moves import weight_order_kernel as weight_order
 from pipeplan.solver.moves.move import Move
 
 MOVES: tuple[Move, ...] = (
     Move(
         name="force a weight backward",
         weight=3,
-        propose=forced_weight.propose,
-        apply=forced_weight.apply,
-        undo=forced_weight.undo,
+        propose=decision.propose_forced,
+        apply=decision.force,
+        undo=decision.unforce,
     ),
     Move(name="shift an op", weight=7, propose=shift.propose, apply=shift.apply, undo=shift.undo),
     Move(name="shift on stages", weight=3, propose=shift.propose_stages, apply=shift.apply, undo=shift.undo),
@@ -31,25 +27,25 @@ MOVES: tuple[Move, ...] = (
     Move(
         name="overlap a pair",
         weight=3,
-        propose=pair.propose,
-        apply=pair.apply,
-        undo=pair.undo,
+        propose=decision.propose_pair,
+        apply=decision.toggle_pair,
+        undo=decision.toggle_pair_back,
         can_gain=lambda encoder: encoder.overlaps,
     ),
     Move(
         name="make backwards full",
         weight=3,
-        propose=full_backward.propose,
-        apply=full_backward.apply,
-        undo=full_backward.undo,
+        propose=decision.propose_full,
+        apply=decision.toggle_full,
+        undo=decision.toggle_full_back,
         can_gain=lambda encoder: encoder.may_run_full,
     ),
     Move(
         name="change whose weight backward is next",
         weight=3,
-        propose=weight_order.propose,
-        apply=weight_order.apply,
-        undo=weight_order.undo,
+        propose=decision.propose_weights,
+        apply=decision.change_weights,
+        undo=decision.restore_weights,
         can_gain=lambda encoder: encoder.decides_weight,
         wide=True,
     ),
@@ -74,9 +70,9 @@ MOVES: tuple[Move, ...] = (
     Move(
         name="fetch back earlier or later",
         weight=2,
-        propose=lead.propose,
-        apply=lead.apply,
-        undo=lead.undo,
+        propose=mode.propose_lead,
+        apply=mode.change_lead,
+        undo=mode.restore_lead,
         can_gain=lambda encoder: encoder.decides_mode and encoder.problem.choices.offload,
         wide=True,
     ),

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from pipeplan.solver.exact.engine import NOTHING_BETTER
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.exact.proof import Proof, Proofs, ProofTask, can_prove, proven, solver_seconds_left
 from pipeplan.solver.exact.scope import Scope
@@ -222,3 +221,55 @@ class _Sets:
 def _by_promise(one: _Set) -> tuple[int, int, int, Looked]:
     """The highest bound first; of equals more ranks, and those that are far apart, whose round trips differ the most."""
     return -max(one.low, one.promise), -len(one.ranks), one.ranks[0] - one.ranks[-1], one.looked
+
+
+NOTHING_BETTER = "no schedule is better"
+"""What is proven where every rank was looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """Proves the best schedule optimal, or finds better ones.
+
+    Its model has no overlapped pairs, nor recomputed and offloaded microbatches, slices, or transfers that queue: it leaves
+    problems alone whose schedules have them.
+
+    Attributes
+    ----------
+    largest
+        It leaves alone problems of more ops than this.
+    share
+        How much of what is left of the budget it may spend.
+    required
+        Whether it is an error that OR-Tools is not installed; otherwise the engine then does nothing.
+    """
+
+    largest: int = 800
+    share: float = 1.0
+    required: bool = True
+
+    def seconds_left(self, run: Run) -> float:
+        """How long the solver may work, in seconds of its own: what is left, or what the evaluations left stand for."""
+        return self.share * solver_seconds_left(run)
+
+    def __call__(self, run: Run) -> None:
+        """Search and prove. On a budget of evaluations it uses one worker and gives the same answer every time.
+
+        Raises
+        ------
+        MissingExtraError
+            If OR-Tools is not installed, and ``required``.
+        """
+        if not can_prove(run, required=self.required) or run.is_over:
+            return
+        proofs = Proofs(run)
+        if proofs.integers.size > self.largest or proofs.beaten <= proofs.least:
+            return
+        model = ExactModel(proofs.integers, proofs.least, proofs.beaten - 1, Scope(proofs.integers))
+        task = ProofTask(
+            least=proofs.least, most=proofs.beaten - 1, seconds=self.seconds_left(run), workers=run.workers
+        )
+        waiting = [
+            Proof(model, task, reason=proven(NOTHING_BETTER, run.problem), seed=run.seed, repeatable=proofs.repeatable)
+        ]
+        proofs.carry_out(lambda: waiting.pop() if waiting else None, lambda proof: None, side_by_side=1)

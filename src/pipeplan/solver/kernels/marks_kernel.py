@@ -1,0 +1,208 @@
+"""The arrays with which a candidate is timed from where it was changed on, not from its beginning."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipeplan.kernels import inlined
+from pipeplan.model import Floats, Ints
+from pipeplan.solver.kernels.arrays import CandidateTiming, Change, Decisions, FlatProblem
+from pipeplan.solver.kernels.timing_kernel import next_owed
+
+
+class Marks(NamedTuple):
+    """What timing had written when every rank had come so far, for several such places: rows, one behind the other.
+
+    Row ``mark`` of an array of ranks begins at ``mark * ranks``, of one of classes at ``mark * classes``. The first row is
+    the beginning; the last one, the end, has a cursor alone.
+
+    Attributes
+    ----------
+    valid
+        1 where the candidate comes through these places together; shape (marks,).
+    cursor, pending, owed, clock, held, left, begin
+        As in a timing; shape (marks * ranks,).
+    done
+        As in a timing; shape (marks * classes,).
+    """
+
+    valid: Ints
+    cursor: Ints
+    pending: Ints
+    owed: Ints
+    clock: Floats
+    held: Floats
+    left: Floats
+    begin: Floats
+    done: Ints
+
+
+class Touched(NamedTuple):
+    """Where a step has changed the order.
+
+    Attributes
+    ----------
+    number, ranks
+        How many ranks, shape (1,), and which; shape (ranks,).
+    first, last
+        Of these ranks, the first and the last place that may differ; of others ``last`` is -1; shape (ranks,).
+    """
+
+    number: Ints
+    ranks: Ints
+    first: Ints
+    last: Ints
+
+
+class Stretch(NamedTuple):
+    """Between which marks a candidate was timed.
+
+    Attributes
+    ----------
+    ends
+        The mark that it began at, the one that it got to, and 1 if from there on everything is as it was; shape (3,).
+    visits
+        How many places were timed since the array was made; shape (1,).
+    """
+
+    ends: Ints
+    visits: Ints
+
+
+def begin_marks(problem: FlatProblem, known: Marks) -> None:
+    """Write the first mark, which is before the first op."""
+    for rank in range(len(problem.work)):
+        known.pending[rank] = problem.offsets[rank]
+        known.owed[rank] = 0
+        known.clock[rank] = 0.0
+        known.held[rank] = 0.0
+        known.left[rank] = problem.work[rank]
+        known.begin[rank] = 0.0
+    for op_class in range(len(problem.rank)):
+        known.done[op_class] = 0
+    known.valid[0] = 1
+
+
+def begin_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
+    """Set a timing to what it was at a mark."""
+    ranks = len(timing.cursor)
+    classes = len(timing.done)
+    for rank in range(ranks):
+        at = mark * ranks + rank
+        timing.cursor[rank] = marks.cursor[at]
+        timing.pending[rank] = marks.pending[at]
+        timing.owed[rank] = marks.owed[at]
+        timing.clock[rank] = marks.clock[at]
+        timing.held[rank] = marks.held[at]
+        timing.left[rank] = marks.left[at]
+        timing.begin[rank] = marks.begin[at]
+    for op_class in range(classes):
+        timing.done[op_class] = marks.done[mark * classes + op_class]
+
+
+def keep_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
+    """Write what a timing is now, at a mark."""
+    ranks = len(timing.cursor)
+    classes = len(timing.done)
+    for rank in range(ranks):
+        at = mark * ranks + rank
+        # Not where to look from, but where it is: what is done of the places before may come to stand elsewhere.
+        pending = timing.cursor[rank]
+        if timing.owed[rank] > 0:
+            pending = next_owed(timing.owes, timing.pending[rank])
+        marks.pending[at] = pending
+        marks.owed[at] = timing.owed[rank]
+        marks.clock[at] = timing.clock[rank]
+        marks.held[at] = timing.held[rank]
+        marks.left[at] = timing.left[rank]
+        marks.begin[at] = timing.begin[rank]
+    for op_class in range(classes):
+        marks.done[mark * classes + op_class] = timing.done[op_class]
+    marks.valid[mark] = 1
+
+
+def copy_mark(source: Marks, mark: int, ranks: int, classes: int, target: Marks) -> None:
+    """Copy a mark, but for its places, which are the same."""
+    target.valid[mark] = source.valid[mark]
+    for at in range(mark * ranks, mark * ranks + ranks):
+        target.pending[at] = source.pending[at]
+        target.owed[at] = source.owed[at]
+        target.clock[at] = source.clock[at]
+        target.held[at] = source.held[at]
+        target.left[at] = source.left[at]
+        target.begin[at] = source.begin[at]
+    for at in range(mark * classes, mark * classes + classes):
+        target.done[at] = source.done[at]
+
+
+def place_marks(
+    problem: FlatProblem, decisions: Decisions, length: float, timing: CandidateTiming, marks: Marks
+) -> None:
+    """Say how far ranks have come at each mark: marks are equal times apart in a candidate just timed.
+
+    What has ended by some time has needed nothing that had not, so a candidate comes through these places together.
+    """
+    count = len(marks.valid) - 1
+    ranks = len(problem.work)
+    for rank in range(ranks):
+        place = problem.offsets[rank]
+        stop = problem.offsets[rank + 1]
+        for op_class in range(len(problem.rank)):
+            if problem.rank[op_class] == rank:
+                timing.done[op_class] = 0
+        for mark in range(count):
+            time = length * mark / count
+            while place < stop:
+                op_class = decisions.order[place]
+                if timing.finish[problem.first[op_class] + timing.done[op_class]] > time:
+                    break
+                timing.done[op_class] += 1
+                place += 1
+            marks.cursor[mark * ranks + rank] = place
+        marks.cursor[count * ranks + rank] = stop
+        marks.cursor[rank] = problem.offsets[rank]
+    for mark in range(count + 1):
+        marks.valid[mark] = 0
+
+
+def note_touched(problem: FlatProblem, decisions: Decisions, change: Change, touched: Touched) -> None:
+    """Say which places a move has changed: those between where ops were and where they are, or the one it is about."""
+    for which in range(touched.number[0]):
+        touched.last[touched.ranks[which]] = -1
+    touched.number[0] = 0
+    if change.moves[0] == 0:
+        touch(problem.rank[decisions.order[change.terms[0]]], change.terms[0], change.terms[0], touched)
+    for move in range(change.moves[0]):
+        place = change.place[move]
+        target = change.target[move]
+        touch(problem.rank[decisions.order[target]], min(place, target), max(place, target), touched)
+
+
+@inlined
+def touch(rank: int, first: int, last: int, touched: Touched) -> None:
+    """Add places of a rank to those that were changed."""
+    if touched.last[rank] < 0:
+        touched.ranks[touched.number[0]] = rank
+        touched.number[0] += 1
+        touched.first[rank] = first
+        touched.last[rank] = last
+    else:
+        touched.first[rank] = min(touched.first[rank], first)
+        touched.last[rank] = max(touched.last[rank], last)
+
+
+@inlined
+def last_before(marks: Marks, touched: Touched, ranks: int) -> int:
+    """The last mark that no change is before."""
+    mark = len(marks.valid) - 2
+    while mark > 0:
+        before = marks.valid[mark] == 1
+        for which in range(touched.number[0]):
+            rank = touched.ranks[which]
+            if marks.cursor[mark * ranks + rank] > touched.first[rank]:
+                before = False
+                break
+        if before:
+            break
+        mark -= 1
+    return mark

@@ -1,0 +1,103 @@
+"""Weight backwards of a wide problem: they may run in an order of their own, and each scenario repeats those of the plan."""
+
+from pipeplan.kernels import inlined
+from pipeplan.model import Ints
+from pipeplan.solver.kernels.arrays import CandidateTiming, Decisions, FlatProblem
+from pipeplan.solver.kernels.host_kernel import free_at_once
+from pipeplan.solver.kernels.timing_kernel import next_owed, runs_before
+
+NOMINAL = -1
+"""The scenario in which ops take the times of the problem."""
+
+
+@inlined
+def run_owed(
+    problem: FlatProblem,
+    decisions: Decisions,
+    scenario: int,
+    rank: int,
+    place: int,
+    room: float,
+    arrival: float,
+    again: float,
+    clock: float,
+    held: float,
+    left: float,
+    timing: CandidateTiming,
+) -> tuple[float, float, float]:
+    """Run the owed weight backwards that come before the op at a place: those of the nominal run, or as its rules say.
+
+    ``room`` is what the rank may hold then, ``arrival`` when the op's input is there, and ``again`` how long its R takes.
+    Returns when the rank goes on, what it then holds, and its work not yet done.
+    """
+    wide = timing.more
+    ops = len(timing.finish)
+    share = ops // len(problem.rank)
+    weights = 0
+    while weights < timing.owed[rank]:
+        if scenario == NOMINAL:
+            # The W owed the longest, or the one that is preferred.
+            slot = wide.begun[rank]
+            pending = next_owed(timing.owes, timing.pending[rank])
+            timing.pending[rank] = pending
+            chosen = pending
+            fills = True
+            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
+                fills = decisions.prefer[slot] > 0
+                preferred = abs(decisions.prefer[slot]) - 1
+                chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
+            weight = decisions.order[chosen]
+            end = clock + problem.weight_time[weight]
+            lacking = held > room
+            if lacking and len(decisions.mode) > 0:
+                lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
+            if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
+                break
+            timing.owes[chosen] = 0
+            wide.ran[slot] = wide.op_at[chosen]
+            clock = end
+        else:
+            # As many Ws as in the nominal run, and the same.
+            if weights == timing.weights[place]:
+                break
+            ran = wide.ran[wide.begun[rank]]
+            weight = ran // share
+            clock += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
+        held += problem.weight_growth[weight]
+        left -= problem.weight_time[weight]
+        weights += 1
+        wide.begun[rank] += 1
+    timing.owed[rank] -= weights
+    timing.weights[place] = weights
+    return clock, held, left
+
+
+def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: int, timing: CandidateTiming) -> None:
+    """Run the weight backwards that a rank still owes after its last op."""
+    wide = timing.more
+    ops = len(timing.finish)
+    stop = problem.offsets[rank + 1]
+    for _ in range(timing.owed[rank]):
+        slot = wide.begun[rank]
+        if scenario == NOMINAL:
+            chosen = next_owed(timing.owes, timing.pending[rank])
+            timing.pending[rank] = chosen
+            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
+                chosen = preferred_owed(decisions.order, timing.owes, chosen, stop, abs(decisions.prefer[slot]) - 1)
+            timing.owes[chosen] = 0
+            wide.ran[slot] = wide.op_at[chosen]
+            timing.clock[rank] += problem.weight_time[decisions.order[chosen]]
+        else:
+            ran = wide.ran[slot]
+            weight = ran // (ops // len(problem.rank))
+            timing.clock[rank] += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
+        wide.begun[rank] += 1
+
+
+@inlined
+def preferred_owed(order: Ints, owes: Ints, pending: int, stop: int, op_class: int) -> int:
+    """The place of a class's I whose W is owed the longest, from ``pending`` to before ``stop``; else that of any."""
+    place = pending
+    while place < stop and not (owes[place] == 1 and order[place] == op_class):
+        place += 1
+    return place if place < stop else next_owed(owes, pending)
