@@ -44,6 +44,12 @@ def test_a_lead_that_is_lost_and_won_again_is_lost_where_it_is_lost_first():
         assert again[lead.leader].makespan <= again.best.makespan * (1 + 1e-9)
 
 
+def test_of_many_that_are_equally_short_the_one_that_leads_with_any_transfer_is_named():
+    times: dict[str, Any] = {"forward_times": 1, "backward_input_times": 2, "backward_weight_times": 1}
+    lead = pipeplan.compare(**SHAPE, **times, leads=True).leads[0]
+    assert (lead.leader, lead.schedule, lead.at) == ("zb-auto", None, 2.0)
+
+
 def test_where_none_takes_over_it_is_said_how_far_was_looked():
     (lead,) = pipeplan.compare("zb-h2", "gpipe", **SHAPE, leads=True).leads[:1]
     assert (lead.change, lead.leader, lead.schedule) == ("transfer", "zb-h2", None)

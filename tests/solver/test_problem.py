@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeplan.costs import Limits, Settings
+from pipeplan.costs.limits import parse_size
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement
 from pipeplan.solver import Choices, Problem
@@ -29,18 +30,23 @@ def test_the_limit_that_a_message_names_is_feasible_and_a_smaller_one_is_not(siz
 
     with pytest.raises(InfeasibleError) as raised:
         limited(share * min(sizes))
-    named = re.search(r"needs (\S+) there: the least feasible limit$", str(raised.value))
+    named = re.search(r"needs (.+) there: the least feasible limit$", str(raised.value))
     assert named is not None
-    least = float(named[1])
-    limited(least)
+    limited(parse_size(named[1].replace(",", ""), "memory_limit"))
     with pytest.raises(InfeasibleError):
-        limited(least * (1 - 2e-5))
+        limited(max(sizes) * (1 - 2e-5))
+
+
+def test_a_limit_in_bytes_is_told_in_the_unit_that_reads_best_and_rounded_up():
+    costs = Settings(activation_bytes=3.01 * 2**30).costs(Placement.linear(2))
+    with pytest.raises(InfeasibleError, match=r"may hold 512\.0 MiB, and one microbatch alone needs 3\.1 GiB there"):
+        Problem(Placement.linear(2), 2, costs, Limits(np.full(2, 2.0**29), in_activations=False))
 
 
 def test_of_limits_that_differ_every_rank_that_is_short_is_named():
     costs = Settings(activation_bytes=(10.0, 20.0, 5.0)).costs(Placement.linear(3))
     limits = Limits(np.array([9.0, 19.0, 5.0]), in_activations=False)
-    words = r"rank 1 may hold 19 bytes.*needs 20 there: the least feasible limit of rank 1 \(also short: rank 0\)"
+    words = r"rank 1 may hold 19.0 B.*needs 20.0 B there: the least feasible limit of rank 1 \(also short: rank 0\)"
     with pytest.raises(InfeasibleError, match=words):
         Problem(Placement.linear(3), 2, costs, limits)
 
@@ -51,7 +57,7 @@ def test_input_backwards_that_hold_more_leave_the_least_limit_as_backwards_may_r
     costs = Settings(activation_bytes=10.0, weight_activation_bytes=17.0, static_bytes=(5.0, 7.0)).costs(placement)
     least = Limits(np.array([15.0, 17.0]), in_activations=False)
     assert Problem(placement, 2, costs, least, choices=Choices(split=split)).least_limit.tolist() == [15, 17]
-    with pytest.raises(InfeasibleError, match="rank 1 may hold 16 bytes, and one microbatch alone needs 17"):
+    with pytest.raises(InfeasibleError, match=r"rank 1 may hold 16.0 B, and one microbatch alone needs 17.0 B"):
         Problem(placement, 2, costs, Limits(np.array([15.0, 16.0]), in_activations=False), choices=Choices(split=split))
 
 

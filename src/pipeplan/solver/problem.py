@@ -25,6 +25,7 @@ from pipeplan.model import (
     tolerances,
 )
 from pipeplan.passes import insert_communication
+from pipeplan.readable import size_text
 from pipeplan.simulation import (
     Bound,
     Communication,
@@ -114,14 +115,18 @@ class Problem:
         if short.size:
             # Of several the one that needs the most: with one limit for all ranks, that is the least feasible one.
             rank = int(short[np.argmax(self.least_limit[short])])
-            unit = "activations" if limits.in_activations else "bytes"
             alike = len(set(limits.values.tolist())) == 1
             scope = "" if alike else f" of rank {rank}"
             others = short[short != rank].tolist()
             more = f" (also short: {', '.join(f'rank {other}' for other in others)})" if others and not alike else ""
+            limit, needed = float(limits.values[rank]), float(self.least_limit[rank])
+            if limits.in_activations:
+                has, needs = f"{limit:.6g} activations", _at_least(needed)
+            else:
+                has, needs = size_text(limit), size_text(needed, up=True)
             raise InfeasibleError(
-                f"rank {rank} may hold {limits.values[rank]:.6g} {unit}, and one microbatch alone needs "
-                f"{_at_least(self.least_limit[rank])} there: the least feasible limit{scope}{more}",
+                f"rank {rank} may hold {has}, and one microbatch alone needs {needs} there: the least feasible "
+                f"limit{scope}{more}",
                 field="memory_limit",
             )
 

@@ -163,8 +163,14 @@ def _with_slower_transfers(fitting: Sequence[Result], race: _Race) -> Iterator[L
     if runners is None:
         return
     left_out = tuple(result.name for result in fitting if result not in runners)
-    leads = [_lead_of(leader, runners, race, now, reach) for leader in _tied(runners)[:_MOST_TIED]]
-    yield msgspec.structs.replace(max(leads, key=lambda lead: lead.at), left_out=left_out)
+    tied = _tied(runners)
+    leads = {leader.name: _lead_of(leader, runners, race, now, reach) for leader in tied[:_MOST_TIED]}
+    longest = max(leads.values(), key=lambda lead: lead.at)
+    # The schedule that takes over may be one of the tied that was not looked at, and then leads from the beginning.
+    while (later := [leader for leader in tied if leader.name == longest.schedule]) and later[0].name not in leads:
+        leads[later[0].name] = _lead_of(later[0], runners, race, now, reach)
+        longest = max(leads.values(), key=lambda lead: lead.at)
+    yield msgspec.structs.replace(longest, left_out=left_out)
 
 
 def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float, reach: float) -> Lead:
