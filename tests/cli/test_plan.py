@@ -68,6 +68,18 @@ def test_the_flags_of_one_trainer_with_figures_and_notes_on_stderr(run, trainer)
     assert "llama3-8b on 8" not in out
 
 
+def test_an_order_that_flags_name_and_nothing_wrote_is_told(run):
+    line = f"{ASKED} --seconds 2 --fix pp=2 --fix schedule=zbv --flags torchtitan"
+    name = "llama3-8b.zbv.csv"
+    code, out, err = run(line)
+    assert code == 0
+    assert f"--parallelism.pipeline_parallel_schedule_csv {name}" in out
+    assert f"warning: the flags name {name}, which is not written: add -o NAME.sh to write both" in err
+    _, _, err = run(f"{line} -o train.sh")
+    assert f"wrote {name}, which train.sh names" in err
+    assert "not written" not in err
+
+
 def test_flags_are_for_the_release_that_is_asked_for(run):
     code, out, _ = run(f"{QUICK} --flags torchtitan --trainer-version main -o train.sh")
     assert code == 0

@@ -83,6 +83,8 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
                 tell(f"note: {note}")
             for warning in [each for each in found.flags_for(flags).warnings if each not in known]:
                 tell(f"warning: {warning}")
+            for name in [] if any(path.suffix.lower() == ".sh" for path in output) else found.flags_for(flags).files:
+                tell(f"warning: the flags name {name}, which is not written: add -o NAME.sh to write both")
         elif json:
             print_json(found.to_dict())
         else:
