@@ -6,6 +6,7 @@ import json
 from base64 import b64decode
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -202,6 +203,25 @@ def test_pictures_pages_and_figures_of_several(client, form, start):
 def test_other_tools_formats_are_those_of_export(client, form):
     answer = client.post("/api/download", json={"settings": COSTS, "schedules": ["zbv"], "format": form})
     assert answer.text == pipeplan.export("zbv", form, **COSTS).text
+
+
+def warnings_of(answer):
+    return json.loads(unquote(answer.headers.get("pipeplan-warnings", "[]")))
+
+
+def test_a_download_says_what_its_format_changes(client):
+    files = [{"name": "mine.txt", "text": "0F1 0F0 0B1 0B0\n1F1 1F0 1B1 1B0"}]
+    answer = client.post("/api/download", json={"files": files, "format": "torch-csv"})
+    assert answer.text == "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n"
+    (warning,) = warnings_of(answer)
+    assert "microbatches are numbered in the order in which the last stage runs" in warning
+    assert warnings_of(client.post("/api/download", json={"schedules": ["zbv"], "format": "torch-csv"})) == []
+
+
+def test_a_download_of_settings_says_which_file_they_name(client):
+    answer = client.post("/api/download", json={"schedules": ["zbv"], "format": "torchtitan"})
+    assert "--parallelism.pipeline_parallel_schedule_csv zbv.csv" in answer.text
+    assert "these settings name zbv.csv: download the PyTorch CSV, too" in warnings_of(answer)
 
 
 def test_a_format_that_has_no_words_for_a_schedule_says_so(client):

@@ -305,6 +305,16 @@ def test_downloads(watched, button, name):
     assert Path(found.value.path()).stat().st_size > 0
 
 
+def test_what_a_download_changes_is_told_in_the_menu(watched):
+    watched.go("?ranks=2&microbatches=4&schedules=zbv")
+    page = watched.page
+    page.click("summary:text('Download')")
+    with page.expect_download():
+        page.click(".menu-items button:text('torchtitan')")
+    page.wait_for_selector(".menu-items .warning:not([hidden])")
+    assert "these settings name zbv.csv" in page.text_content(".menu-items .warning")
+
+
 def test_the_settings_as_a_config_for_the_command_line(watched, tmp_path):
     watched.go("?ranks=3&microbatches=6&forward_times=1,2,3&schedules=1f1b&memory_limit=8act")
     watched.page.click("summary:text('Download')")

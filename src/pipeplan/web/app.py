@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -248,7 +249,18 @@ def _lines(record: type[Record]) -> dict[str, Any]:
     return replied(record, "Lines of JSON: `progress`, then the answer; or `errors`", media=NDJSON)
 
 
-_FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in replies.media()}}
+_WARNINGS = "pipeplan-warnings"
+
+_FILE = {
+    "description": "The file",
+    "content": {each.partition(";")[0]: {} for each in replies.media()},
+    "headers": {
+        _WARNINGS: {
+            "description": "What the user must know of the file: a JSON array of sentences, percent-encoded",
+            "schema": {"type": "string"},
+        }
+    },
+}
 
 
 def _refuse_too_large(request: SchedulesIn) -> None:
@@ -258,6 +270,8 @@ def _refuse_too_large(request: SchedulesIn) -> None:
 
 def _response(reply: Reply) -> Response:
     headers = {"content-disposition": f'attachment; filename="{reply.filename}"'} if reply.filename else {}
+    if reply.warnings:
+        headers[_WARNINGS] = quote(as_json(reply.warnings))
     return Response(reply.body, reply.status, headers, reply.media)
 
 

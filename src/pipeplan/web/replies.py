@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipeplan.api import (
     Explanation,
@@ -22,7 +23,7 @@ from pipeplan.costs import SETTINGS, Config, Settings
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.files import file_name, temporary_folder
-from pipeplan.formats import Format, endings
+from pipeplan.formats import Content, Format, Training, endings
 from pipeplan.records import Record
 from pipeplan.strategies import is_strategy, strategy
 from pipeplan.web.faults import as_json, fault
@@ -35,12 +36,19 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Body of a reply, with its status, media type and name as a file."""
+    """Body of a reply, with its status, media type and name as a file.
+
+    Attributes
+    ----------
+    warnings
+        Sentences about a file, such as a change to the order of a schedule; sent as a header.
+    """
 
     body: bytes
     status: int = 200
     media: str = JSON
     filename: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def refused(*faults: Fault) -> Reply:
@@ -184,13 +192,13 @@ def download(request: DownloadIn) -> Reply:
         return refused(*faults.values())
     format = all_formats()[request.format]
     try:
-        body = _body(simulated, format)
+        body, warnings = _file(simulated, format)
     except (FormatError, ShapeError) as error:
         return refused(fault(error, "format"))
     except PipeplanError as error:
         return refused(fault(error))
     name = _stem(simulated[0].name) if len(simulated) == 1 else "comparison"
-    return Reply(body, media=format.media, filename=f"{file_name(name)}{format.ending}")
+    return Reply(body, media=format.media, filename=f"{file_name(name)}{format.ending}", warnings=warnings)
 
 
 def _stem(name: str) -> str:
@@ -198,9 +206,16 @@ def _stem(name: str) -> str:
     return next((name[: -len(ending)] for ending in endings() if name.lower().endswith(ending)), name) or name
 
 
-def _body(simulated: Sequence[Result], format: Format) -> bytes:
+def _file(simulated: Sequence[Result], format: Format) -> tuple[bytes, tuple[str, ...]]:
+    """Return the content of a file, and sentences about it that the user must know."""
     if len(simulated) > 1 and not holds_several(format):
         raise InputError(f"{format.title} holds one schedule, not {len(simulated)}", field="schedules")
     answer = simulated[0] if len(simulated) == 1 else comparison_of_results(simulated)
-    contents = {**contents_of(answer), "pictures": lambda form: views(simulated, reasons=form.explains)}
-    return content_as(format, contents)
+    contents: dict[Content, Callable[[Format], Any]] = {**contents_of(answer)}
+    contents["pictures"] = lambda form: views(simulated, reasons=form.explains)
+    body = content_as(format, contents)
+    if format.write_settings is not None:
+        settings = format.write_settings(contents["settings"](format), Training())
+        named = (f"these settings name {name}: download the PyTorch CSV, too" for name in settings.files)
+        return body, (*settings.warnings, *named)
+    return body, () if format.warnings is None else tuple(format.warnings(contents["schedule"](format)))

@@ -83,11 +83,18 @@ export async function config(file: File): Promise<ConfigReply> {
   return (await answered(address, { method: "POST", body: file })).json() as Promise<ConfigReply>;
 }
 
-/** A file made by the server, with the name that it gave it. */
-export async function download(question: Question, format: string): Promise<{ blob: Blob; name: string }> {
+/** A file made by the server, its name, and what the user must know of it. */
+export interface Download {
+  readonly blob: Blob;
+  readonly name: string;
+  readonly warnings: readonly string[];
+}
+
+export async function download(question: Question, format: string): Promise<Download> {
   const answer = await posted("/api/download", { ...question, format });
   const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") ?? "")?.[1];
-  return { blob: await answer.blob(), name: name ?? `schedule.${format}` };
+  const warnings = JSON.parse(decodeURIComponent(answer.headers.get("pipeplan-warnings") ?? "[]")) as string[];
+  return { blob: await answer.blob(), name: name ?? `schedule.${format}`, warnings };
 }
 
 export function posted(address: string, body: unknown, signal: AbortSignal | null = null): Promise<Response> {

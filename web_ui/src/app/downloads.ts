@@ -5,16 +5,16 @@ import type { Format } from "./api.js";
 
 export class Downloads {
   readonly element = make("details", { class: "menu" });
-  private readonly error = make("p", { class: "error", role: "alert", hidden: true });
+  private readonly message = make("p", { role: "alert", hidden: true });
 
   private readonly items = make("div", { class: "menu-items" });
 
   constructor(
-    private readonly wanted: (format: Format) => Promise<void>,
+    private readonly wanted: (format: Format) => Promise<readonly string[]>,
     settings: () => void,
   ) {
     const config = button("These settings, JSON", "download a config file for the command line", settings);
-    this.items.append(config, this.error);
+    this.items.append(config, this.message);
     this.element.append(make("summary", { class: "button" }, "Download"), this.items);
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
     document.addEventListener("click", (event) => {
@@ -35,18 +35,21 @@ export class Downloads {
     this.element.querySelector("summary")?.focus();
   }
 
-  private async run(wanted: () => Promise<void>): Promise<void> {
-    this.fail("");
+  /** Download a file; the menu stays open where there is something to know of it. */
+  private async run(wanted: () => Promise<readonly string[]>): Promise<void> {
+    this.tell("", "");
     try {
-      await wanted();
-      this.close();
+      const warnings = await wanted();
+      if (warnings.length === 0) this.close();
+      else this.tell(warnings.join(" "), "warning");
     } catch (error) {
-      this.fail(error instanceof Error ? error.message : String(error));
+      this.tell(error instanceof Error ? error.message : String(error), "error");
     }
   }
 
-  private fail(message: string): void {
-    this.error.textContent = message;
-    this.error.hidden = message === "";
+  private tell(message: string, kind: string): void {
+    this.message.className = kind;
+    this.message.textContent = message;
+    this.message.hidden = message === "";
   }
 }

@@ -169,11 +169,6 @@ export class Page implements Host {
     this.later();
   }
 
-  async download(name: string, format: string): Promise<void> {
-    const found = await api.download(this.question([name]), format);
-    saveFile(found.blob, found.name);
-  }
-
   private changed(): void {
     this.later();
     const { asking } = this;
@@ -263,10 +258,11 @@ export class Page implements Host {
     this.changed();
   }
 
-  private async downloadAs(format: api.Format): Promise<void> {
+  private async downloadAs(format: api.Format): Promise<readonly string[]> {
     const names = format.several ? this.drawn : this.drawn.slice(0, 1);
-    const { blob, name } = await api.download(this.question(names), format.name);
+    const { blob, name, warnings } = await api.download(this.question(names), format.name);
     saveFile(blob, name);
+    return warnings;
   }
 
   private downloadSettings(): void {

@@ -44,8 +44,6 @@ export interface Host {
   show(names: readonly string[]): void;
   /** Bring the page's address up to date. */
   remember(): void;
-  /** Offer a file of one schedule, in a format of the server, for download. */
-  download(name: string, format: string): Promise<void>;
 }
 
 export type MakePanel = (host: Host) => Panel;

@@ -390,13 +390,15 @@ export class EditPanel implements Panel {
     this.host.open("search", this.session.fileName);
   }
 
-  private async download(format: string): Promise<void> {
+  /** Download what is edited; gives what the user must know of the file. */
+  private async download(format: string): Promise<readonly string[]> {
     const { session } = this;
-    if (session === null) return;
+    if (session === null) return [];
     const files = [{ name: session.fileName, text: session.text }];
     const settings = api.costsOf(this.host.question([]).settings);
-    const { blob, name } = await download({ settings, schedules: [], files }, format);
+    const { blob, name, warnings } = await download({ settings, schedules: [], files }, format);
     saveFile(blob, name);
+    return warnings;
   }
 
   private async copyLink(): Promise<void> {

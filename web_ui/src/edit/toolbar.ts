@@ -12,7 +12,7 @@ export interface EditActions {
   link(): Promise<void>;
   compare(): void;
   search(): void;
-  download(format: string): Promise<void>;
+  download(format: string): Promise<readonly string[]>;
 }
 
 export interface Possible {
@@ -80,12 +80,12 @@ export class EditToolbar {
     this.chosen.textContent = possible.op === "" ? "no op chosen" : possible.op;
   }
 
-  say(text: string): void {
+  say(text: string, seconds = 6): void {
     this.said.textContent = text;
     clearTimeout(this.clearing);
     this.clearing = setTimeout(() => {
       this.said.textContent = "";
-    }, 6000);
+    }, 1000 * seconds);
   }
 
   private async download(): Promise<void> {
@@ -94,10 +94,11 @@ export class EditToolbar {
     if (value !== "") await this.run(this.actions.download(value), "saved");
   }
 
-  private async run(doing: Promise<void>, done: string): Promise<void> {
+  private async run(doing: Promise<readonly string[] | void>, done: string): Promise<void> {
     try {
-      await doing;
-      this.say(done);
+      const warnings = (await doing) ?? [];
+      if (warnings.length === 0) this.say(done);
+      else this.say(`${done}. ${warnings.join(" ")}`, 60);
     } catch (error) {
       this.say(error instanceof Error ? error.message : String(error));
     }
