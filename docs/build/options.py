@@ -15,6 +15,7 @@ from docs.build.commands import options_markdown
 from pipeplan.api.checks import CheckOptions
 from pipeplan.api.comparing.compare import CompareOptions
 from pipeplan.api.conversions import ConvertOptions
+from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
@@ -97,6 +98,7 @@ _OF_THE_API = (
     CheckOptions,
     CompareOptions,
     ConvertOptions,
+    DiffOptions,
     ExportOptions,
 )
 _FUNCTIONS: dict[str, type[Options]] = {
@@ -107,6 +109,7 @@ _FUNCTIONS: dict[str, type[Options]] = {
     "ProfileKeywords": ProfileOptions,
     "CheckKeywords": CheckOptions,
     "CompareKeywords": CompareOptions,
+    "DiffKeywords": DiffOptions,
     "ExportKeywords": ExportOptions,
 }
 

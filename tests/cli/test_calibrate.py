@@ -93,6 +93,12 @@ def test_a_run_updates_it(run, tmp_path):
     assert (tmp_path / "known.yaml").read_text() == before
     code, _, err = run(f"diff zbv {TORCHTITAN} -p 2 -m 4 --configuration ran.yaml --calibration new.yaml")
     assert (code, err) == (0, "wrote new.yaml\n")
+    difference = api.diff(
+        "zbv", TORCHTITAN, ranks=2, microbatches=4, configuration="ran.yaml", calibration="other.yaml"
+    )
+    assert difference.calibration is not None
+    difference.calibration.save("other.yaml")
+    assert Path("other.yaml").read_text() == Path("new.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -114,8 +120,8 @@ def test_a_run_updates_it(run, tmp_path):
         ("profile 1f1b --calibrate tiny.yaml --gpu cpu.yaml", "Unused Tokens: ['tiny.yaml']"),
         (f"profile --calibrate tiny.yaml --from {TORCHTITAN}", "a configuration needs model"),
         ("profile --calibrate ran.yaml --from nowhere", "nowhere"),
-        (f"diff zbv {TORCHTITAN} -p 2 -m 4 --configuration ran.yaml", "give --calibration beside --configuration"),
-        (f"diff zbv {TORCHTITAN} -p 2 -m 4 --calibration a.yaml", "give --configuration beside --calibration"),
+        (f"diff zbv {TORCHTITAN} -p 2 -m 4 --configuration ran.yaml", ": calibration is missing"),
+        (f"diff zbv {TORCHTITAN} -p 2 -m 4 --calibration a.yaml", ": configuration is missing"),
         ("estimate ran.yaml --calibration none.yaml", "cannot read the calibration none.yaml"),
     ],
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeplan.api.config_files import load_config
     from pipeplan.api.conversions import ConvertOptions, convert, converted
     from pipeplan.api.costs_by_name import BundledCosts, shipped, shipped_costs
-    from pipeplan.api.differing.diff import diff, differences
+    from pipeplan.api.differing.diff import DiffOptions, diff, differences
     from pipeplan.api.differing.difference import Diff
     from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
     from pipeplan.api.editing.edits import Edit, change_in_words, edited, text_of
@@ -68,6 +68,7 @@ __all__ = [
     "ConvertOptions",
     "CostProfile",
     "Diff",
+    "DiffOptions",
     "Edit",
     "EditedShape",
     "EstimatedRow",
@@ -171,7 +172,7 @@ if not TYPE_CHECKING:
             "config_files": {"load_config"},
             "conversions": {"ConvertOptions", "convert", "converted"},
             "costs_by_name": {"BundledCosts", "shipped", "shipped_costs"},
-            "differing.diff": {"diff", "differences"},
+            "differing.diff": {"DiffOptions", "diff", "differences"},
             "differing.difference": {"Diff"},
             "editing.edit_texts": {"EditedShape", "Flaw", "Place"},
             "editing.edits": {"Edit", "change_in_words", "edited", "text_of"},

@@ -115,6 +115,13 @@ class ConvertOptionsKeywords(RearrangementOptionsKeywords, LookOptionsKeywords, 
     trainer_version: str | None
 
 
+class DiffOptionsKeywords(TypedDict, total=False):
+    """Keywords of DiffOptions."""
+
+    configuration: FilePath | None
+    calibration: FilePath | None
+
+
 class TrainingKeywords(TypedDict, total=False):
     """Keywords of Training."""
 
@@ -155,6 +162,10 @@ class CheckKeywords(SettingsKeywords, CheckOptionsKeywords, total=False):
 
 
 class CompareKeywords(SettingsKeywords, CompareOptionsKeywords, total=False):
+    """Options and settings of a function."""
+
+
+class DiffKeywords(SettingsKeywords, DiffOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 

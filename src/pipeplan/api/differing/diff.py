@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.api.answers import FilePath
-from pipeplan.api.arguments import ScheduleLike, settings_of, takes
+from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.differing.departure import first_departure
 from pipeplan.api.differing.difference import Diff
 from pipeplan.api.differing.op_differences import rank_differences, slowest_ops, whole_kinds
 from pipeplan.api.differing.resimulation import Resimulation, kind_differences
 from pipeplan.api.differing.sentences import sentences_of
+from pipeplan.api.keywords import DiffKeywords
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import as_taken_by, opened
 from pipeplan.api.units import in_unit
-from pipeplan.costs import ConfiguredSettings, Settings, SettingsKeywords
+from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.simulation import compute_only, critical_path
 from pipeplan.strategies import strategy
+
+if TYPE_CHECKING:
+    from pipeplan.api.training.calibrations import CalibrationProfile
 
 _SCALED = (
     "the planned times have no unit: 1 counts as {scale:.4g} {unit}, with which all ops take as long in sum as in the run; "
@@ -33,8 +37,28 @@ _SCALED = (
 )
 
 
-@takes(ConfiguredSettings)
-def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **options: Unpack[SettingsKeywords]) -> Diff:
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(Options):
+    """Calibration that a run updates."""
+
+    configuration: FilePath | None = option(
+        kind="file", title="Configuration", group="calibration",
+        help="Configuration that ran, in the format of `pipeplan estimate`.",
+    )  # fmt: skip
+    calibration: FilePath | None = option(
+        kind="file", title="Calibration", group="calibration",
+        help="Calibration file to update with the ratio of measured to expected stage times; created if missing.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.configuration is None) != (self.calibration is None):
+            missing = "configuration" if self.configuration is None else "calibration"
+            raise InputError(f"configuration and calibration belong together: {missing} is missing", field=missing)
+
+
+@takes(DiffOptions, ConfiguredSettings)
+def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **options: Unpack[DiffKeywords]) -> Diff:
     """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
 
     Parameters
@@ -47,6 +71,11 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
     **options
         Shape and costs of a schedule that is simulated; a name takes the run's shape where none is given.
 
+    Returns
+    -------
+    Diff
+        Its ``calibration`` is the updated one, which ``diff.calibration.save(path)`` writes.
+
     Raises
     ------
     InputError
@@ -54,11 +83,31 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
     PipeplanError
         For what :func:`pipeplan.simulate` raises it.
     """
-    return differences(planned, measured, settings_of(options))
+    chosen, settings = options_and_settings(DiffOptions, options)
+    return differences(planned, measured, chosen, settings)
 
 
-def differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, settings: Settings) -> Diff:
+def differences(
+    planned: ScheduleLike, measured: FilePath | Timeline | Result, options: DiffOptions, settings: Settings
+) -> Diff:
     """See :func:`diff`."""
+    calibration = None if options.configuration is None else _calibration(options, measured)
+    return _differences(planned, measured, settings).holding(calibration=calibration)
+
+
+def _calibration(options: DiffOptions, measured: FilePath | Timeline | Result) -> CalibrationProfile:
+    """Return the calibration with what the run adds to it."""
+    from pipeplan.api.training.calibrations import calibrate_on_run  # the planner loads the solver
+
+    assert options.configuration is not None
+    assert options.calibration is not None
+    if isinstance(measured, Timeline | Result):
+        raise InputError("a calibration needs the run's files, not a timeline", field="configuration")
+    existing = options.calibration if os.path.exists(options.calibration) else None
+    return calibrate_on_run(os.fspath(options.configuration), measured, calibration=existing)
+
+
+def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, settings: Settings) -> Diff:
     plan_source = opened(planned)
     run, source = _run(measured)
     notes: tuple[str, ...] = ()

@@ -123,6 +123,9 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     measured_from = Evidence[str]()
     """The file or folder that the run was read from; empty where it was none."""
 
+    calibration = Evidence[AnswerRecord | None]()
+    """The calibration with what the run adds to it; None without a configuration."""
+
     scale = Evidence[float]()
     """Factor on the times of a plan without a unit of time, which makes its ops take as long in sum as the run's."""
 
