@@ -163,7 +163,11 @@ def test_communication_in_the_plan_changes_nothing_where_it_blocks_nobody():
             InvalidScheduleError,
             "rank 1, op 0 .1RECV_F0. waits for an op that is missing",
         ),
-        ("0F0 0B0\n1F0 1RECV_B0 1B0", InvalidScheduleError, "nobody sends what rank 1, op 1 .1RECV_B0. waits for"),
+        (
+            "0F0 0B0\n1F0 1RECV_B0 1B0",
+            InvalidScheduleError,
+            r"rank 1, op 1 .1RECV_B0. waits for a message that no op sends",
+        ),
     ],
 )
 def test_what_cannot_run(text, error, says):

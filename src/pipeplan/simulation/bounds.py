@@ -1,10 +1,13 @@
-"""Lower bounds: what no schedule of a placement can beat, whatever the order of its ops.
+"""Lower bounds on the makespan and the span of every schedule of a placement, whatever the order of its ops.
 
-For each rank, any set of its ops must run one after the other: not before the earliest of them can start (its *head*: the
-chain of ops and transfers that leads to it), and not so that less than the shortest *tail* follows the last of them.
-The largest such sum over sets given by a least head and a least tail is the preemptive one-machine bound (Carlier 1982,
-"The one-machine sequencing problem"), and every rank has one. The longest chain of a single microbatch is another. What
-a memory limit adds is in :mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips`.
+Take any set of ops of one rank. They run one after the other. The first cannot start before its *head*, the shortest chain
+of ops and transfers that leads to it; after the last, at least its *tail* follows. So the makespan is at least::
+
+    |-- least head --|------- work of the set -------|-- least tail --|
+
+The largest such sum over all sets is the preemptive one-machine bound (Carlier, "The one-machine sequencing problem",
+European Journal of Operational Research 11, 1982); every rank has one. The longest chain of a single microbatch is another
+bound. :mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips` hold what a memory limit adds.
 """
 
 from __future__ import annotations
@@ -26,12 +29,16 @@ from pipeplan.simulation.windows import RoundTrips
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound, in the unit of the costs, and in words what it comes from.
+    """A lower bound.
 
     Attributes
     ----------
+    value
+        The bound in the unit of the costs.
+    reason
+        Description of its origin, such as ``the work of rank 0``.
     round_trips
-        The windows of time that it comes from, where it comes from round trips that a limit keeps apart.
+        The windows of time that it adds up, if it comes from round trips that a memory limit keeps apart; else None.
     """
 
     value: float
@@ -39,7 +46,7 @@ class Bound:
     round_trips: RoundTrips | None = None
 
     def gap_of(self, value: float) -> float:
-        """Return ``value / bound - 1``; 0 where only rounding lies between."""
+        """Return ``value / bound - 1``; 0 if the two differ by rounding alone."""
         gap = value / self.value - 1
         return 0.0 if abs(gap) <= tolerances.ROUNDING else gap
 
@@ -53,15 +60,18 @@ def lower_bound(
     limits: Limits | None = None,
     recomputed: Sequence[int] = (),
 ) -> Bound:
-    """A bound on the makespan of any schedule of this placement and these costs, in order or not, split or not.
+    """Return a lower bound on the makespan of every schedule of a placement, with split or full backwards in any order.
 
     Parameters
     ----------
+    placement, microbatches, costs, slices
+        The schedules that the bound holds for.
     limits
-        Of any schedule that stays within them and recomputes nothing.
+        Memory limits; the bound then holds for schedules that stay within them and recompute nothing.
     recomputed
-        Of any schedule that recomputes all microbatches on these stages.
+        Stages on which all microbatches are recomputed; the bound then holds for schedules that do so.
     """
+    # What ops lose between each other occupies their ranks, so it counts as work.
     costs = costs.occupied(placement, slices)
     classes = rank_classes(placement, microbatches, costs, slices)
     if len(recomputed):
@@ -77,10 +87,11 @@ def lower_bound(
 def span_bound(
     placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
 ) -> Bound:
-    """A bound on the longest span (:attr:`Timeline.spans`) of any schedule; see :func:`lower_bound`."""
+    """Return a lower bound on the longest span (:attr:`Timeline.spans`) of every schedule; see :func:`lower_bound`."""
     classes = [rank.since_start() for rank in rank_classes(placement, microbatches, costs, slices)]
     bounds = []
     for number, rank in enumerate(classes):
+        # A span contains all work of its rank, and the way of each microbatch from the rank's F to its W.
         bounds.append(Bound(float(rank.work.sum()), f"the work of rank {number}"))
         way = float((rank.head[WEIGHT] + rank.time[WEIGHT] - rank.head[FORWARD]).max())
         bounds.append(Bound(way, f"the way of one microbatch from rank {number} and back"))
@@ -89,7 +100,7 @@ def span_bound(
 
 
 def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> Floats:
-    """When the first microbatch can reach each rank at the earliest, shape (ranks,)."""
+    """Return the earliest time at which a microbatch can reach each rank, shape (ranks,)."""
     earliest = np.full(placement.ranks, np.inf)
     for copy in range(placement.copies):
         np.minimum.at(earliest, placement.table[copy], op_classes(placement, costs, copy, slices).head[FORWARD])
@@ -102,7 +113,7 @@ def _longest_chain(placement: Placement, costs: Costs, slices: int) -> float:
 
 
 def _recomputing(rank: RankClasses, times: Floats) -> RankClasses:
-    """The classes with a fourth row: R after F and before I, which takes so long on each stage of the model."""
+    """Return the classes with a fourth row: R, after F and before I, which takes ``times`` on each stage of the model."""
     time = times[rank.stage]
     return replace(
         rank,
@@ -114,13 +125,15 @@ def _recomputing(rank: RankClasses, times: Floats) -> RankClasses:
 
 
 def _one_machine(rank: RankClasses) -> float:
-    """The largest least head + work + least tail over all sets of classes.
+    """Return the largest (least head + work + least tail) over all sets of classes.
 
-    It is how long Jackson's preemptive schedule takes, in which the longest tail always runs first (Carlier 1982).
+    It equals the length of Jackson's preemptive schedule, which always runs the ready op of the longest tail (Carlier 1982,
+    proposition 1), so that no set is enumerated.
     """
     classes = zip(*(column.ravel().tolist() for column in (rank.head, rank.work, rank.tail)), strict=True)
     clock = end = 0.0
     ready: list[tuple[float, float]] = []
+    # Each class is released at its head. Until the next release, the longest tails run.
     for head, work, tail in sorted(classes, key=itemgetter(0)):
         while ready and clock < head:
             shortest, left = heappop(ready)
@@ -132,6 +145,7 @@ def _one_machine(rank: RankClasses) -> float:
                 end = max(end, clock - shortest)
         clock = max(clock, head)
         heappush(ready, (-tail, work))
+    # Everything is released: the rest runs by its tails.
     while ready:
         shortest, left = heappop(ready)
         clock += left
@@ -140,7 +154,7 @@ def _one_machine(rank: RankClasses) -> float:
 
 
 def _slowest_behind(times: Floats) -> Floats:
-    """The most that an op of each class, or of the same on any stage behind it, takes; shape (3, stages)."""
+    """Return the longest time of an op of each class on its stage or any later one, shape (3, stages)."""
     most: Floats = np.maximum.accumulate(times[:, ::-1], axis=1)[:, ::-1]
     return most
 
@@ -154,7 +168,7 @@ def _under_limits(
     *,
     onward: bool,
 ) -> Iterator[Bound]:
-    """What each rank's limit adds: how long it is under way, with the shortest way to it where ``onward``."""
+    """Yield the bounds that each rank's memory limit adds; with ``onward`` on the makespan, else on the rank's span."""
     if limits is None:
         return
     slowest = _slowest_behind(op_classes(placement, costs, 0, slices).time)

@@ -1,4 +1,10 @@
-"""What held each op: walking a timeline back from effect to cause."""
+"""Holders: for every op of a timeline, the op that it had to wait for last.
+
+Following holders back from an op gives the chain of ops that determined its start::
+
+    rank 0   F0 F1 ......... B0         B0 of rank 0 is held by B0 of rank 1, which is held by F0 of rank 1,
+    rank 1      F0 B0 ..                which is held by F0 of rank 0
+"""
 
 from __future__ import annotations
 
@@ -27,7 +33,7 @@ from pipeplan.model import (
 
 
 def compute_only(timeline: Timeline) -> Timeline:
-    """The timeline of the compute ops alone: messages become the time between ops."""
+    """Return the timeline of the compute ops alone. Messages become time between ops."""
     compute = among(timeline.schedule.columns.kind, COMPUTE_KINDS)
     if compute.all():
         return timeline
@@ -36,7 +42,7 @@ def compute_only(timeline: Timeline) -> Timeline:
 
 
 def timed_only(timeline: Timeline) -> Timeline:
-    """The timeline of the compute ops and of the copies to the host and back, which can keep a rank waiting."""
+    """Return the timeline of the compute ops and of the copies to the host and back, without messages."""
     timed = among(timeline.schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
     if timed.all():
         return timeline
@@ -45,30 +51,30 @@ def timed_only(timeline: Timeline) -> Timeline:
 
 
 def lost(schedule: Schedule, costs: Costs | None) -> tuple[Floats, Floats]:
-    """See :meth:`Costs.lost <pipeplan.costs.Costs.lost>`; without costs nothing is."""
+    """Return the overhead before and behind each op (:meth:`Costs.lost <pipeplan.costs.Costs.lost>`); 0 without costs."""
     return (np.zeros(len(schedule)), np.zeros(len(schedule))) if costs is None else costs.lost(schedule)
 
 
 class Chains:
-    """The chain behind every op of a timeline of compute ops, and of copies to the host and back.
+    """Holders of every op of a timeline of compute ops and copies to the host and back.
 
     An op is *held* by whichever ended last: the op before it on its rank, the op of another rank whose result it needs
-    (with the message after it), or the copy that brings back what it needs. The two of an overlapped pair are held as one.
-    A copy is held by the copy before it on its link; one to the host by its forward, too, and one back by its rank. A copy
-    to the host holds what its rank does next where it ended after all that the rank did before.
+    (plus the message), or the copy that brings back its activations. The two ops of an overlapped pair are held as one.
+    A copy is held by the copy before it on its link; a copy to the host also by its forward, a copy back also by its rank. A
+    copy to the host holds the next op of its rank if it ended after everything that the rank did before.
 
     Attributes
     ----------
     start, end
-        Of every op.
+        Times of every op.
     taken, freed
-        When each op takes its rank, which is before it starts by what it loses there, and when it frees it.
+        Times at which each op occupies and frees its rank: before its start and after its end by its overhead.
     rounding
-        What times may be off by where something is lost between ops.
+        Tolerance of times; 0 without overhead.
     sources
-        The op of another rank, or the copy, that ended last of what each op, or its pair, waits for; -1 for none.
+        The op of another rank, or the copy, that each op or its pair waited for last; -1 for none.
     holders
-        What held each op, -1 for none. A message or a copy wins over an op of its own rank that ended with it.
+        The holder of each op, -1 for none. A message or a copy wins over an op of the same rank that ended at the same time.
     """
 
     def __init__(self, timeline: Timeline, costs: Costs | None = None) -> None:
@@ -96,11 +102,11 @@ class Chains:
         self.holders: Ints = np.where(by_source, held, earlier)
 
     def holder(self, op: int) -> int:
-        """The op that held it, -1 for none."""
+        """Return the holder of an op, -1 for none."""
         return int(self.holders[op])
 
     def _along_rows(self, schedule: Schedule) -> list[int]:
-        """What was the last to free the rank of each op before it, -1 for nothing."""
+        """Return, for each op, the earlier op that was the last to free its rank; -1 for none."""
         before, last = [-1] * len(schedule), -1
         kind, starts = schedule.columns.kind.tolist(), set(schedule.offsets.tolist())
         for op in range(len(schedule)):
@@ -114,25 +120,25 @@ class Chains:
 
 
 def _at(times: Floats, ops: Ints) -> Floats:
-    """The times of these ops, -1 for none (-1)."""
-    found: Floats = np.append(times, -1.0)[ops]
-    return found
+    """Return the times of ops; -1 for op -1."""
+    times_of_ops: Floats = np.append(times, -1.0)[ops]
+    return times_of_ops
 
 
 def _of_pairs(source: Ints, waits: list[Ints], joined: Bools) -> list[Ints]:
-    """What each op waits for, and what the other of its pair does: columns of ops, -1 for none."""
+    """Return columns of ops, -1 for none, that each op and the other op of its pair wait for."""
     first = np.arange(len(joined)) - joined
     paired = np.append(joined, False)[first + 1]
     second = first + paired
-    found = [source[first], np.where(paired, source[second], NONE)]
-    found += [each[first] for each in waits]
-    return found + [np.where(paired, each[second], NONE) for each in waits]
+    columns = [source[first], np.where(paired, source[second], NONE)]
+    columns += [column[first] for column in waits]
+    return columns + [np.where(paired, column[second], NONE) for column in waits]
 
 
 def _last_of(candidates: list[Ints], freed: Floats, delay: float) -> Ints:
-    """Of the ops in each row of the columns the one that came last, the first of several; -1 for none.
+    """Return the op in each row of the columns that came last, the first of several; -1 for none.
 
-    The first two columns come by a message, so much later than they were freed.
+    The first two columns come by a message, ``delay`` after the op freed its rank.
     """
     last, when = candidates[0], _at(freed, candidates[0]) + delay * (candidates[0] >= 0)
     for number, other in enumerate(candidates[1:], start=1):
@@ -142,7 +148,7 @@ def _last_of(candidates: list[Ints], freed: Floats, delay: float) -> Ints:
 
 
 def _one_before(schedule: Schedule) -> Ints:
-    """The op before each one on its rank, -1 for none, where all of them occupy their rank."""
+    """Return the op before each one on its rank, -1 for none, if all ops occupy their rank."""
     before: Ints = np.arange(-1, len(schedule) - 1)
     starts = schedule.offsets[:-1]
     before[starts[starts < len(schedule)]] = -1
@@ -150,7 +156,7 @@ def _one_before(schedule: Schedule) -> Ints:
 
 
 def _copies_waited_for(schedule: Schedule, needs: Dependencies) -> Ints:
-    """The forward that each copy to the host copies, and the copy that brings back what an op needs; -1 for none."""
+    """Return the forward that a copy to the host copies, and the copy back that an op needs; -1 for none."""
     kind, needed = schedule.columns.kind, needs.own_stage
     reloaded = (needed >= 0) & (kind[np.maximum(needed, 0)] == Kind.RELOAD)
     awaited: Ints = np.where(reloaded | (kind == Kind.OFFLOAD), needed, NONE)
@@ -158,7 +164,7 @@ def _copies_waited_for(schedule: Schedule, needs: Dependencies) -> Ints:
 
 
 def _one_before_on_link(schedule: Schedule) -> list[int]:
-    """The copy before each copy on its rank's link to the host, or back; -1 for none."""
+    """Return the copy before each copy on the same link between its rank and the host; -1 for none."""
     before = [-1] * len(schedule)
     for kind in HOST_KINDS:
         copies = schedule.where(kind).tolist()

@@ -1,4 +1,8 @@
-"""The critical path: the chain of ops and messages that made the makespan what it is."""
+"""The critical path of a timeline, and where the slower of two timelines falls behind.
+
+The critical path is the chain of ops and messages behind the op that ends last: shortening anything else leaves the makespan
+as it is.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +18,20 @@ from pipeplan.simulation.chain import Chains, lost, timed_only
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CriticalPath:
-    """A longest chain through a timeline, from its start to its last end.
+    """The critical path of a timeline.
 
     Attributes
     ----------
     ops
-        Positions in the timeline's compute ops and copies, earliest first.
+        Positions of its ops among the timeline's compute ops and copies, earliest first.
     by_kind
-        Time on the path by kind.
+        Time on the path by kind of op.
     by_stage
-        Time of the path's ops by stage, shape (stages,).
+        Time on the path by stage, shape (stages,).
     overhead
-        Time on the path that its ops lose before they start and behind their ends.
+        Overhead before and behind its ops.
     transfer
-        The rest of the time between the end of an op and the start of the next: messages, and whatever else kept it waiting.
+        Remaining time between its ops: messages, and anything else that kept an op waiting.
     """
 
     ops: tuple[int, ...]
@@ -38,12 +42,14 @@ class CriticalPath:
 
 
 def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPath:
-    """The chain behind the op that ends last; of several chains, the one through messages.
+    """Return the chain behind the op that ends last; of several chains, the one through messages.
 
     Parameters
     ----------
+    timeline
+        A simulated or measured timeline.
     costs
-        They say what is lost between ops; None: nothing that is known of.
+        Costs that give the overhead between ops; None: no overhead.
     """
     timeline = timed_only(timeline)
     chains = Chains(timeline, costs)
@@ -70,18 +76,18 @@ def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPat
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Where the slower of two timelines begins to lose.
+    """The first op by which the slower of two timelines falls behind.
 
     Attributes
     ----------
     op, rank
-        The first op on the slower one's critical path that starts later there than in the other.
+        First op on the slower timeline's critical path that starts later than in the faster one, and its rank.
     later
-        By how much.
+        Difference of its starts.
     behind, behind_rank
-        What it starts behind in the slower one, and where that runs; None for nothing.
+        Holder of the op in the slower timeline, and its rank; None and -1 if it has none.
     instead, instead_rank
-        What it starts behind in the faster one.
+        Holder of the op in the faster timeline, and its rank; None and -1 if it has none.
     """
 
     op: Op
@@ -94,15 +100,17 @@ class Cause:
 
 
 def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | None:
-    """The op at which the slower of two timelines falls behind the other for good.
+    """Return the op at which the slower of two timelines falls behind the other for good.
 
-    Ops before it on the critical path are as early as in the faster one; it is not, and all after it follow. None where
-    there is no such op: the timelines take the same time, or do not hold the same ops.
+    All later ops on the slower timeline's critical path are late, too. The result is None if there is no such op, because
+    the timelines take the same time, or if they do not hold the same ops.
 
     Parameters
     ----------
+    slower, faster
+        Timelines of two orders of the same ops.
     costs
-        What both were simulated on.
+        Costs that both were simulated with.
     """
     slower, faster = timed_only(slower), timed_only(faster)
     other = _positions(slower.schedule, faster.schedule)
@@ -112,17 +120,17 @@ def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | 
     late = slower.start - faster.start[other] > slack
     chains = Chains(slower, costs)
     op = int(slower.end.argmax()) if len(slower.end) else -1
-    found = -1
+    first_late = -1
     while op >= 0 and late[op]:
-        found = op
+        first_late = op
         op = chains.holder(op)
-    if found < 0:
+    if first_late < 0:
         return None
-    mine, theirs = chains.holder(found), Chains(faster, costs).holder(int(other[found]))
+    mine, theirs = chains.holder(first_late), Chains(faster, costs).holder(int(other[first_late]))
     return Cause(
-        op=slower.schedule.op(found),
-        rank=int(slower.schedule.rank[found]),
-        later=float(slower.start[found] - faster.start[other[found]]),
+        op=slower.schedule.op(first_late),
+        rank=int(slower.schedule.rank[first_late]),
+        later=float(slower.start[first_late] - faster.start[other[first_late]]),
         behind=None if mine < 0 else slower.schedule.op(mine),
         behind_rank=-1 if mine < 0 else int(slower.schedule.rank[mine]),
         instead=None if theirs < 0 else faster.schedule.op(theirs),
@@ -131,13 +139,13 @@ def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | 
 
 
 def _positions(one: Schedule, other: Schedule) -> NDArray[np.intp] | None:
-    """Where each op of one schedule stands in the other; None where they do not hold the same ops."""
+    """Return the position in ``other`` of each op of ``one``; None if they do not hold the same ops."""
     if (one.stages, one.microbatches, one.slices) != (other.stages, other.microbatches, other.slices):
         return None
     keys = [schedule.key * len(Kind) + schedule.columns.kind for schedule in (one, other)]
     turns = [np.argsort(key, kind="stable") for key in keys]
     if len(one) != len(other) or not np.array_equal(keys[0][turns[0]], keys[1][turns[1]]):
         return None
-    found = np.empty(len(one), np.intp)
-    found[turns[0]] = turns[1]
-    return found
+    positions = np.empty(len(one), np.intp)
+    positions[turns[0]] = turns[1]
+    return positions

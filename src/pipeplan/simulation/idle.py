@@ -1,15 +1,18 @@
-"""Why ranks idle: every idle moment has one reason, and together they add up to the idle time.
+"""Reasons of idle time: every idle moment of a rank has one reason, and together they add up to its idle time.
 
-An idle gap ends when something arrives. Walked back from there, the chain behind it says what happened elsewhere at every
-moment of the gap: an op was running on another rank, or a message was under way. What an op takes beyond the mean of its
-kind over the stages counts as imbalance. What ops and messages take from a rank besides is overhead, on the rank itself and
-where another waits for it. Copies to the host and back are reasons of their own. Before its first op a rank could not have
-started earlier than the first microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a
-memory limit is given and the next forward had arrived but did not fit, the limit is the reason.
+An idle gap ends when something arrives. The chain of ops behind the arrival tells what happened elsewhere at every moment of
+the gap: an op ran on another rank, or a message was under way::
 
-A chain runs through all ranks, and so there are pieces with the square of the ranks. What they add up to is found without
-them, as differences of sums along the chains (:mod:`~pipeplan.simulation.idle_branches`); they are listed one by one only
-where somebody asks for them.
+    rank 0   F0 |  COMPUTE  | TRANSFER | B0        the gap before B0 of rank 0: first B0 of rank 1 runs,
+    rank 1        F0  B0 ------------->            then its gradient is under way
+
+Time that an op takes beyond the mean of its kind over the stages counts as imbalance. Overhead of ops and messages counts on
+the rank itself and where another rank waits for it. Copies to the host and back are reasons of their own. Before its first
+op a rank cannot start earlier than the first microbatch can reach it (start-up); after its last op it has nothing to do
+(drain). If a memory limit is given, and the next forward had arrived but did not fit, the limit is the reason.
+
+Chains run through all ranks, so the number of pieces grows with the square of the ranks. Their totals are computed without
+listing them, as differences of sums along the chains (:mod:`~pipeplan.simulation.idle_branches`).
 """
 
 from __future__ import annotations
@@ -31,35 +34,35 @@ from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Walk
 from pipeplan.simulation.idle_pieces import Piece, Pieces, Reason, pieces_of
 
 MOST_PIECES = 10_000_000
-"""Pieces that are listed one by one: about 0.3 GB."""
+"""Maximum number of pieces that are listed one by one: about 0.3 GB."""
 
 ONE_BY_ONE = 100_000
-"""Pieces of a picture in which each of them is drawn, about."""
+"""Approximate number of pieces up to which a picture draws each of them."""
 
 _IN_A_GAP = 24
-"""In a picture of more, ops on the chain behind a gap whose pieces are drawn one by one."""
+"""Beyond that, maximum number of ops on the chain behind a gap whose pieces are still drawn one by one."""
 
 _PARTS = 8
-"""Parts of a gap of more pieces: in each, those of one reason are drawn as one."""
+"""Number of parts into which a longer gap is divided; in each part, pieces of one reason are drawn as one."""
 
 _BY_SORT = np.array(
     [Reason.TRANSFER, Reason.COMPUTE, Reason.IMBALANCE, Reason.OVERHEAD, Reason.OFFLOAD, Reason.RELOAD], np.int8
 )
-"""The reasons of what chains spend their time on, by the sorts of :mod:`~pipeplan.simulation.idle_kernel`."""
+"""Reason of each sort of time in :mod:`~pipeplan.simulation.idle_kernel`."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class IdleTimes:
-    """Idle times; their sum is each rank's idle time.
+    """Idle time of all ranks, divided by reason.
 
-    ``rank``, ``start``, ``end``, ``reason`` and ``cause`` are columns of all pieces by rank and time, which are listed when
-    they are first asked for; see :class:`~pipeplan.simulation.idle_pieces.Pieces`.
+    ``rank``, ``start``, ``end``, ``reason`` and ``cause`` are columns of all pieces by rank and time, which are listed on
+    first use; see :class:`~pipeplan.simulation.idle_pieces.Pieces`.
 
     Attributes
     ----------
     stretches
-        What is known of each gap without a look at other ranks: as many as there are gaps, and a little more.
+        Parts of each gap as far as its own rank tells them: about as many as there are gaps.
     """
 
     stretches: Pieces
@@ -68,51 +71,52 @@ class IdleTimes:
 
     @property
     def rank(self) -> NDArray[np.int32]:
-        """Of each piece."""
+        """Return the rank of each piece."""
         return self.pieces.rank
 
     @property
     def start(self) -> Floats:
-        """Of each piece."""
+        """Return the start of each piece."""
         return self.pieces.start
 
     @property
     def end(self) -> Floats:
-        """Of each piece."""
+        """Return the end of each piece."""
         return self.pieces.end
 
     @property
     def reason(self) -> NDArray[np.int8]:
-        """Of each piece."""
+        """Return the reason of each piece."""
         return self.pieces.reason
 
     @property
     def cause(self) -> Ints:
-        """Of each piece."""
+        """Return the cause of each piece."""
         return self.pieces.cause
 
     @cached_property
     def pieces(self) -> Pieces:
-        """All of them one by one, which takes as long as there are many.
+        """Return all pieces one by one. Their number grows with the square of the ranks.
 
         Raises
         ------
         ShapeError
-            For more than ``MOST_PIECES``: there are some for each pair of ranks.
+            If there are more than ``MOST_PIECES``.
         """
         number = int(self.spent.holders.sum()) + len(self.stretches)
         if number > MOST_PIECES:
             raise ShapeError(
-                f"ranks idle in {number:,} pieces or more here, and at most {MOST_PIECES:,} are listed one by one; what "
-                "they add up to is had without a list"
+                f"too many idle pieces to list: at least {number:,}, at most {MOST_PIECES:,} are listed; use the totals by "
+                "reason instead"
             )
         return pieces_of(self._one_by_one({}))
 
     @cached_property
     def drawn(self) -> Pieces:
-        """The pieces for a picture: where there are very many, those of one reason in one part of a long gap are one.
+        """Return the pieces for a picture, at most a few dozen per gap.
 
-        No gap has more than a few dozen then, and each as much time of each reason as before.
+        If there are very many, pieces of one reason in the same part of a long gap become one. Every gap keeps its total
+        time of each reason.
         """
         held = self.spent.holders
         many = self.waits[held > _IN_A_GAP] if held.sum() > ONE_BY_ONE else self.waits[:0]
@@ -120,32 +124,33 @@ class IdleTimes:
 
     @cached_property
     def waits(self) -> Ints:
-        """Which stretches are waits for an op: positions."""
+        """Return the positions of the stretches that are waits for an op."""
         return np.flatnonzero(self.stretches.reason == WAITS)
 
     @cached_property
     def spent(self) -> Spent:
-        """What the chains spent these waits on."""
+        """Return the time of these waits by reason, and the ops that they waited for."""
         return self._spent(self.stretches.start[self.waits], self.stretches.end[self.waits], self.waits)
 
     def farthest(self, waits: Ints, stage: Ints) -> Ints:
-        """Of what held each of these waits the op that is farthest from a stage, the earliest of several; -1 for none.
+        """Return, for each wait, the op on the chain behind it that is farthest from a stage; -1 for none.
 
         Parameters
         ----------
         waits
-            Places among ``waits``.
+            Positions in ``waits``.
         stage
-            One for each.
+            One stage for each wait. Of several ops that are equally far, the earliest is returned.
         """
         return self._branches.farthest(self.spent.chosen(waits), stage)
 
     def totals(self, ranks: int) -> Floats:
-        """Time by rank and reason, shape (ranks, reasons), in about the time that it takes to look at every op."""
-        found, known = self.stretches, self.stretches.reason != WAITS
+        """Return the idle time by rank and reason, shape (ranks, reasons), in time linear in the number of ops."""
+        stretches, clear = self.stretches, self.stretches.reason != WAITS
         table = np.zeros((ranks, len(Reason)))
-        np.add.at(table, (found.rank[known], found.reason[known]), (found.end - found.start)[known])
-        rank = found.rank[self.waits]
+        lengths = stretches.end - stretches.start
+        np.add.at(table, (stretches.rank[clear], stretches.reason[clear]), lengths[clear])
+        rank = stretches.rank[self.waits]
         table[:, Reason.START_UP] += np.bincount(rank, self.spent.start_up, minlength=ranks)
         np.add.at(table, (rank[:, None], _BY_SORT[None, :]), self.spent.by_sort)
         return table
@@ -154,9 +159,9 @@ class IdleTimes:
         return self._branches.spent(begin, stop, self.stretches.cause[which])
 
     def _one_by_one(self, instead: Mapping[int, list[Piece]]) -> Iterator[Piece]:
-        """All pieces in order, but for some stretches these ones."""
-        found = self.stretches
-        columns = (found.rank, found.start, found.end, found.reason, found.cause)
+        """Yield all pieces in order; ``instead`` gives the pieces of some stretches, by their positions."""
+        stretches = self.stretches
+        columns = (stretches.rank, stretches.start, stretches.end, stretches.reason, stretches.cause)
         for place, stretch in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
             rank, begin, stop, reason, op = stretch
             if reason != WAITS:
@@ -167,13 +172,13 @@ class IdleTimes:
                 yield from [*self._walk.back(rank, begin, stop, op)][::-1]
 
     def _in_parts(self, which: Ints) -> Iterator[list[Piece]]:
-        """For each of these stretches, parts of one length, and in each a piece of every reason that occurs there."""
-        found = self.stretches
-        edges = np.linspace(found.start[which], found.end[which], _PARTS + 1, axis=1)
+        """Divide each stretch into equal parts, and yield one piece per part and reason that occurs in it."""
+        stretches = self.stretches
+        edges = np.linspace(stretches.start[which], stretches.end[which], _PARTS + 1, axis=1)
         spent = self._spent(edges[:, :-1].ravel(), edges[:, 1:].ravel(), np.repeat(which, _PARTS))
         times = np.column_stack((spent.start_up, spent.by_sort)).reshape(len(which), _PARTS, 1 + len(_BY_SORT)).tolist()
         causes = spent.nearest.reshape(len(which), _PARTS).tolist()
-        rows = zip(found.rank[which].tolist(), edges.tolist(), times, causes, strict=True)
+        rows = zip(stretches.rank[which].tolist(), edges.tolist(), times, causes, strict=True)
         for rank, edge, parts, cause in rows:
             yield [
                 piece
@@ -183,12 +188,16 @@ class IdleTimes:
 
 
 def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None) -> IdleTimes:
-    """Every idle moment of every rank with its reason, of a simulated or a measured timeline.
+    """Return the idle time of every rank with its reasons.
 
     Parameters
     ----------
+    timeline
+        A simulated or measured timeline.
+    costs
+        Costs of the timeline: overheads and the transfer time.
     limit
-        The limit of each rank in activations, shape (ranks,), or None: then nothing is held back by memory.
+        Memory limit of each rank in activations, shape (ranks,). With None, memory is never a reason.
     """
     timeline = timed_only(timeline)
     schedule, excess = timeline.schedule, _excess(timeline)
@@ -199,7 +208,7 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
 
 
 def _blocks(rank: int, begin: float, stop: float, times: Sequence[float], cause: int) -> Iterator[Piece]:
-    """One piece after the other for the reasons that take any time; the last ends where the part does."""
+    """Yield one piece after the other for each reason with time; the last one ends where the part does."""
     codes = (Reason.START_UP, *_BY_SORT.tolist())
     here = [(code, time) for code, time in zip(codes, times, strict=True) if time > 0]
     for place, (code, time) in enumerate(here):
@@ -210,7 +219,7 @@ def _blocks(rank: int, begin: float, stop: float, times: Sequence[float], cause:
 
 
 def _excess(timeline: Timeline) -> Floats:
-    """How much longer than the mean of its kind over the stages each op takes, 0 for one that is shorter; shape (ops,)."""
+    """Return the time of each op beyond the mean of its kind over the stages, 0 if it is shorter; shape (ops,)."""
     columns, time = timeline.schedule.columns, timeline.end - timeline.start
     time = np.where(columns.group >= 0, 0.0, time)
     cell = columns.kind.astype(np.int64) * timeline.schedule.stages + columns.stage

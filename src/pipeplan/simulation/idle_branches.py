@@ -1,4 +1,4 @@
-"""What chains spend stretches of time on, without a walk along them: see :mod:`~pipeplan.simulation.idle_kernel`."""
+"""Time along the chains behind waits by sort, without walking the chains; see :mod:`~pipeplan.simulation.idle_kernel`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _GROW, _BRANCHES, _FARTHEST = Kernel(grow), Kernel(branches), Kernel(farthest)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spent:
-    """What the chains behind some ops spent stretches of time on: arrays of shape (stretches,).
+    """Stretches of time divided by what the chain behind an op was doing: arrays of shape (stretches,).
 
     Attributes
     ----------
     nearest, earliest
-        The first op back from the end of a stretch that it was spent on, and the last; -1 for none.
+        Last and first op on the chain within the stretch; -1 for none.
     holders
-        How many there are between them.
+        Number of ops from one to the other.
     start_up
-        The time before anything on the chain had started.
+        Time before anything on the chain had started.
     by_sort
-        The rest, by the sorts of :mod:`~pipeplan.simulation.idle_kernel`; shape (stretches, sorts).
+        Remaining time by the sorts of :mod:`~pipeplan.simulation.idle_kernel`; shape (stretches, sorts).
     """
 
     nearest: Ints
@@ -37,19 +37,21 @@ class Spent:
     by_sort: Floats
 
     def chosen(self, which: Ints) -> Spent:
-        """The same for these stretches alone."""
+        """Return the rows of some stretches."""
         return Spent(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 class Branches:
-    """The chains behind all ops of a timeline as a forest, in which a stretch of one is a difference of sums.
+    """The chains behind all ops of a timeline as a forest, in which part of a chain is a difference of sums.
 
-    It takes about as long as there are ops, and a stretch the logarithm of its ops.
+    Building it takes time linear in the ops; a stretch takes the logarithm of its ops.
 
     Parameters
     ----------
+    chains, schedule
+        The timeline's chains, and its schedule.
     excess
-        How much longer each op takes than those of its kind do, shape (ops,).
+        Time of each op beyond the mean of its kind, shape (ops,).
     """
 
     def __init__(self, chains: Chains, schedule: Schedule, excess: Floats) -> None:
@@ -68,7 +70,7 @@ class Branches:
         _GROW((holder, self._ops, self._rounding), (self._forest, np.zeros(root, np.int64)), work=root)
 
     def spent(self, begin: Floats, stop: Floats, op: Ints) -> Spent:
-        """What the time from ``begin`` to ``stop`` was spent on before each ``op``, which was not possible earlier."""
+        """Divide the time from ``begin`` to ``stop`` before each ``op``, which could not start earlier."""
         count, root = len(op), len(self._ops.start)
         first, last = np.zeros(count, np.int64), np.zeros(count, np.int64)
         start_up, by_sort = np.zeros(count), np.zeros(count * SORTS)
@@ -84,16 +86,16 @@ class Branches:
         )
 
     def farthest(self, spent: Spent, stage: Ints) -> Ints:
-        """The op on each branch that is farthest from ``stage`` in the model, the earliest of several; -1 for none."""
+        """Return the op on each branch whose stage is farthest from ``stage``, the earliest of several; -1 for none."""
         root = len(self._ops.start)
-        found = np.zeros(len(stage), np.int64)
+        nodes = np.zeros(len(stage), np.int64)
         first, last = (np.where(ops < 0, root, ops) for ops in (spent.nearest, spent.earliest))
-        _FARTHEST((first, last, stage, self._ops, self._forest), (found,), work=len(stage))
-        return np.where(found == root, -1, found)
+        _FARTHEST((first, last, stage, self._ops, self._forest), (nodes,), work=len(stage))
+        return np.where(nodes == root, -1, nodes)
 
 
 def _forest(since: Floats) -> Forest:
-    """One in which nothing hangs from anything yet."""
+    """Return a forest without branches: every node names the root."""
     root = len(since)
     nodes = [np.full(root + 1, root, np.int64) for _ in range(4)]
     depth = np.append(np.full(root, -1, np.int64), 0)

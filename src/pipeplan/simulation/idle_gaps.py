@@ -1,4 +1,4 @@
-"""The idle gaps of every rank: what is known of them at once, and the stretches in which a rank waits for an op."""
+"""Idle gaps of every rank, cut into stretches of one reason each, and the walk along the chain behind a wait."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pipeplan.simulation.idle_pieces import Piece, Reason
 from pipeplan.simulation.simulator import memory_use
 
 WAITS = -1
-"""In place of a reason: whatever the chain behind an op, which stands in place of the cause, spent the time on."""
+"""Code in place of a reason: the chain behind an op, which stands in place of the cause, determines the reasons."""
 
 
 class GapWalker:
-    """Cuts gaps into stretches: of one reason each, or of one op that is waited for. It looks at no other rank."""
+    """Cut the gaps of a rank into stretches of one reason each, or of waiting for one op, without looking at other ranks."""
 
     def __init__(self, timeline: Timeline, chains: Chains, costs: Costs, limit: Floats | None) -> None:
         schedule = timeline.schedule
@@ -36,8 +36,8 @@ class GapWalker:
             self.forward = _next_forwards(schedule)
 
     def rank(self, rank: int) -> list[Piece]:
-        """The idle stretches of one rank, in the order of time."""
-        found: list[Piece] = []
+        """Return the idle stretches of one rank, in the order of time."""
+        stretches: list[Piece] = []
         clock = 0.0
         first, stop = self.offsets[rank : rank + 2]
         done = first
@@ -45,41 +45,41 @@ class GapWalker:
             if self.copy[op]:
                 continue
             if self.start[op] > clock:
-                found += self._gap(rank, clock, op, done, row=(first, stop))
+                stretches += self._gap(rank, clock, op, done, row=(first, stop))
             clock = max(clock, self.end[op])
             done = op
         last = min(self.freed[done], self.makespan) if stop > first else clock
-        found += _stretch(rank, clock, last, Reason.OVERHEAD, done)
-        found += _stretch(rank, max(clock, last), self.makespan, Reason.DRAIN, -1)
-        return found
+        stretches += _stretch(rank, clock, last, Reason.OVERHEAD, done)
+        stretches += _stretch(rank, max(clock, last), self.makespan, Reason.DRAIN, -1)
+        return stretches
 
     def _gap(self, rank: int, begin: float, op: int, done: int, *, row: tuple[int, int]) -> list[Piece]:
-        """The stretches of the idle gap between ``done`` and ``op``: what each op loses, and waiting."""
+        """Return the stretches of the gap between ``done`` and ``op``: overhead behind, waiting, overhead before."""
         stop = self.start[op]
-        found: list[Piece] = []
+        stretches: list[Piece] = []
         if op > row[0] and (freed := min(self.freed[done], stop)) > begin:
-            found.append((rank, begin, freed, Reason.OVERHEAD, done))
+            stretches.append((rank, begin, freed, Reason.OVERHEAD, done))
             begin = freed
         taken = min(self.taken[op], stop)
         if taken - begin <= self.chains.rounding:
             taken = begin
-        found += self._waiting(rank, begin, taken, op, row)
-        return found + _stretch(rank, taken, stop, Reason.OVERHEAD, op)
+        stretches += self._waiting(rank, begin, taken, op, row)
+        return stretches + _stretch(rank, taken, stop, Reason.OVERHEAD, op)
 
     def _waiting(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> list[Piece]:
-        """The stretches of the time in which a rank waits for ``op`` to be possible."""
+        """Return the stretches of the time in which a rank waits until ``op`` can start."""
         if stop <= begin:
             return []
-        found: list[Piece] = []
+        stretches: list[Piece] = []
         if op == row[0] and (head := min(self.head[rank], stop)) > begin:
-            found.append((rank, begin, head, Reason.START_UP, -1))
+            stretches.append((rank, begin, head, Reason.START_UP, -1))
             begin = head
         held_back = self._held_back(rank, begin, stop, op, row)
-        found += _stretch(rank, begin, held_back, WAITS, op)
-        return found + _stretch(rank, held_back, stop, Reason.MEMORY, -1)
+        stretches += _stretch(rank, begin, held_back, WAITS, op)
+        return stretches + _stretch(rank, held_back, stop, Reason.MEMORY, -1)
 
     def _held_back(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> float:
-        """When in the time before ``op`` the rank's next forward had arrived and did not fit; ``stop`` if never."""
+        """Return the time from which the rank's next forward had arrived but did not fit, before ``op``; ``stop`` if none."""
         if self.limit is None:
             return stop
         later = self.forward[op] if self.forward[op] < row[1] else op
@@ -93,24 +93,26 @@ class GapWalker:
 
 
 def _stretch(rank: int, begin: float, stop: float, reason: int, op: int) -> list[Piece]:
-    """A stretch, unless it has no length."""
+    """Return a list of one stretch, empty if it has no length."""
     return [(rank, begin, stop, reason, op)] if stop > begin else []
 
 
 def _next_forwards(schedule: Schedule) -> list[int]:
-    """The first forward at or behind each op, on its rank or a later one; the number of ops for none."""
+    """Return the first forward at or after each op, on its rank or a later one; the number of ops for none."""
     forwards = np.append(schedule.where(Kind.F), len(schedule))
     next_ones: list[int] = forwards[np.searchsorted(forwards, np.arange(len(schedule)))].tolist()
     return next_ones
 
 
 class Walk:
-    """Says what chains spent time on, one op after the other.
+    """Walk along the chain behind a wait, one op after the other, and yield its pieces.
 
     Parameters
     ----------
+    chains, schedule
+        The timeline's chains, and its schedule.
     excess
-        How much longer each op takes than those of its kind do, shape (ops,).
+        Time of each op beyond the mean of its kind, shape (ops,).
     """
 
     def __init__(self, chains: Chains, schedule: Schedule, excess: Floats) -> None:
@@ -120,7 +122,7 @@ class Walk:
         self._kind: list[int] = schedule.columns.kind.tolist()
 
     def back(self, rank: int, begin: float, stop: float, op: int) -> Iterator[Piece]:
-        """The pieces of the time from ``begin`` to ``stop`` that the chain behind ``op`` is made of, latest first."""
+        """Yield the pieces of the time from ``begin`` to ``stop`` along the chain behind ``op``, latest first."""
         clock, rounding = stop, self.chains.rounding
         while clock - begin > rounding:
             holder = self._holder[op]
@@ -135,7 +137,7 @@ class Walk:
             op = holder
 
     def _steps(self, holder: int) -> tuple[tuple[float, Reason], ...]:
-        """When each part of what an op keeps others waiting for begins, the last part first, and why they wait."""
+        """Return beginning and reason of each part of the time that an op keeps others waiting, the last part first."""
         chains, kind = self.chains, self._kind[holder]
         if kind in HOST_KINDS:
             reason = Reason.OFFLOAD if kind == Kind.OFFLOAD else Reason.RELOAD

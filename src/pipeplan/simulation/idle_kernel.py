@@ -1,9 +1,22 @@
-"""The loops that say what chains of ops spend their time on: a forest of holders, and sums along its branches.
+"""Loops that attribute waiting time to the chain of ops behind it: a forest of ops, and sums along its branches.
 
-A node is an op, and what it hangs from is the first op up the chain behind it that takes its rank earlier. Time runs down
-from the root, which is behind everything: number ``len(holder)``. A branch from one node up to another is a difference of
-sums from the root, and either end is found in steps of the logarithm of the branch's length by *jumps* (Myers 1983,
-"An applicative random-access stack"): each node knows one far node above it, chosen so that few jumps lead anywhere.
+An op's *holder* is the op that it had to wait for last. Following holders gives the chain of ops behind a wait, and the
+chains of all ops form a forest::
+
+    rank 0   F0 F1 .. .. .. B0           rank 0 waits for its B0, whose chain of holders is
+    rank 1      F0 B0 B0 F1              B0 of rank 1, F0 of rank 1, F0 of rank 0, root
+
+A wait from ``begin`` to ``stop`` before an op was spent on the part of the op's branch that lies between the two times. That
+is a difference of sums from the root, so no branch is walked op by op. The ends of the part are found in a logarithmic
+number of steps by *jumps*: each node knows its parent and one far ancestor, chosen so that few jumps lead to any ancestor
+(Myers, "An applicative random-access stack", Information Processing Letters 17, 1983).
+
+Every op occupies five intervals of its branch, of which each belongs to one *sort*::
+
+    taken     start              expected    end        freed        the next op on the branch starts
+      | OVERHEAD |    COMPUTE        | IMBALANCE | OVERHEAD |  TRANSFER  |
+
+A copy between a rank and its host has two: the copy itself (``OFFLOAD`` or ``RELOAD``), then ``TRANSFER``.
 """
 
 from collections.abc import MutableSequence, Sequence
@@ -13,14 +26,21 @@ from pipeplan.model import Floats, Ints
 
 TRANSFER, COMPUTE, IMBALANCE, OVERHEAD, OFFLOAD, RELOAD = range(6)
 SORTS = 6
-"""What a node on a branch keeps others waiting for; a row of sums has a column for each."""
+"""Sorts of time that an op keeps others waiting for; a row of sums has a column for each."""
 
 
 class Ops(NamedTuple):
-    """What the loops know of the ops, each of shape (ops,).
+    """Times and kinds of the ops; arrays of shape (ops,).
 
-    When an op takes its rank, starts, ends but for what it takes too long, ends, and frees its rank; ``copy`` is its sort
-    where it is a copy to the host or back, which takes no rank, and -1 elsewhere.
+    ======== ====================================================================================================
+    taken    time at which the op occupies its rank; earlier than ``start`` by its overhead
+    start    start of its computation
+    expected end of its computation if it took the mean of its kind over the stages; at most ``end``
+    end      end of its computation
+    freed    time at which it frees its rank
+    copy     ``OFFLOAD`` or ``RELOAD`` for a copy, which occupies no rank; -1 for all other ops
+    stage    stage of the model
+    ======== ====================================================================================================
     """
 
     taken: Floats
@@ -33,10 +53,17 @@ class Ops(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The forest: arrays of shape (ops + 1,), and ``sums`` of shape (ops + 1, sorts); the root stands behind the last op.
+    """The forest. Node ``ops`` is the root; arrays of shape (ops + 1,) unless noted.
 
-    ``above`` and ``jump`` are nodes, ``sums`` is the time from the root down to where a node takes its rank, and ``lowest``
-    and ``highest`` are the nodes of the least and the greatest stage among those above a node, up to where it jumps.
+    ======== ====================================================================================================
+    since    time at which the node occupies its rank, or starts if it is a copy; minus infinity for the root
+    above    parent: the first op on the chain of holders that occupies its rank earlier than the node
+    jump     far ancestor of the node
+    depth    number of nodes between the node and the root
+    lowest   node of the lowest stage between the node and its jump
+    highest  node of the highest stage between the node and its jump
+    sums     time from the root to ``since`` by sort, shape (ops + 1, sorts), flattened
+    ======== ====================================================================================================
     """
 
     since: Floats
@@ -51,7 +78,10 @@ class Forest(NamedTuple):
 def _spend(
     ops: Ops, node: int, begin: float, clock: float, rounding: float, into: MutableSequence[float] | Floats, row: int
 ) -> float:
-    """Add what the time up to ``clock`` was spent on, back to where the node takes its rank; not before ``begin``."""
+    """Add the node's intervals between ``begin`` and ``clock`` to ``into``, from the last to the first.
+
+    Return where they begin. ``row`` is the first column of the sums in ``into``.
+    """
     copy = ops.copy[node]
     floor: float = max(begin, ops.start[node] if copy >= 0 else ops.taken[node])
     last = -1
@@ -68,44 +98,48 @@ def _spend(
             earliest, spent = ops.start[node], COMPUTE
         else:
             earliest, spent = ops.taken[node], OVERHEAD
+        # An interval that would leave no more than rounding before it takes that, too.
         if earliest - begin <= rounding:
             earliest = begin
         if clock - earliest > rounding:
             into[row + spent] += clock - earliest
             clock, last = earliest, spent
-    if last >= 0 and clock > floor:  # What is too short to be a piece belongs to the one before.
+    # What is left is too short to be an interval, and belongs to the last one.
+    if last >= 0 and clock > floor:
         into[row + last] += clock - floor
     return floor
 
 
 def _first_before(forest: Forest, node: int, moment: float) -> int:
-    """The first node at or above this one that takes its rank before this moment."""
+    """Return the first node at or above this one that occupies its rank before ``moment``, by jumps."""
     while forest.since[node] >= moment:
         node = forest.jump[node] if forest.since[forest.jump[node]] >= moment else forest.above[node]
     return node
 
 
 def _farther_down(stage: Sequence[int] | Ints, root: int, node: int, other: int) -> int:
-    """Of a node and another that stands nearer to the root, the one of the lower stage; of equals the latter."""
+    """Return the node of the lower stage; of equal ones ``other``, which is nearer to the root."""
     if node == root or (other != root and stage[other] <= stage[node]):
         return other
     return node
 
 
 def _farther_up(stage: Sequence[int] | Ints, root: int, node: int, other: int) -> int:
-    """The same for the higher stage."""
+    """Return the node of the higher stage; of equal ones ``other``, which is nearer to the root."""
     if node == root or (other != root and stage[other] >= stage[node]):
         return other
     return node
 
 
 def grow(holder: Sequence[int], ops: Ops, rounding: float, forest: Forest, pending: MutableSequence[int]) -> None:
-    """Hang every op from what held it, the root for none; ``pending`` is scratch of shape (ops,).
+    """Build the forest from the holder of each op, which is the root for none.
 
-    ``since`` is filled, and minus infinity for the root; ``depth`` is -1, and 0 for the root; the other nodes are the root.
+    ``since`` is given. ``depth`` is -1 except for the root, and every other array of the forest names the root. ``pending``
+    is scratch of shape (ops,).
     """
     root = len(holder)
     for op in range(root):
+        # Collect the ops of the chain that are not in the forest yet, then add them from the root on.
         top = 0
         at = op
         while forest.depth[at] < 0:
@@ -122,7 +156,10 @@ def grow(holder: Sequence[int], ops: Ops, rounding: float, forest: Forest, pendi
                 forest.sums[SORTS * at + sort] = forest.sums[SORTS * above + sort]
             if above == root:
                 continue
+            # The time until this node is its parent's, on top of the parent's sums.
             _spend(ops, above, forest.since[above], forest.since[at], rounding, forest.sums, SORTS * at)
+            # Myers's rule: where the parent's jump and the jump from there are equally long, jump over both, else to the
+            # parent.
             if forest.depth[above] - forest.depth[far] == forest.depth[far] - forest.depth[forest.jump[far]]:
                 low = _farther_down(ops.stage, root, above, forest.lowest[above])
                 high = _farther_up(ops.stage, root, above, forest.highest[above])
@@ -145,10 +182,21 @@ def branches(
     start_up: MutableSequence[float],
     spent: MutableSequence[float],
 ) -> None:
-    """What the chain behind each ``op`` spent the time from ``begin`` to ``stop`` on, which is not after it is possible.
+    """Attribute the time from ``begin`` to ``stop`` before each ``op`` to the chain behind it.
 
-    ``first`` and ``last`` are the nodes of the branch, the latest and the earliest, the root where there is none;
-    ``start_up`` is the time before anything had started, ``spent`` the rest by sort.
+    ``stop`` is not later than the op could have started. All arrays have one entry per wait, ``spent`` one per wait and
+    sort::
+
+        root ---- last ---- ... ---- near ---- first ---- op
+             |  begin   |     sums     |   begin of first   | stop
+          start_up    part of last                part of first
+
+    ======== ====================================================================================================
+    first    latest node of the branch within the time; the root for none
+    last     earliest node of the branch within the time
+    start_up time before anything on the chain had started
+    spent    the rest by sort, flattened
+    ======== ====================================================================================================
     """
     root = len(ops.start)
     for wait in range(len(op)):
@@ -156,6 +204,7 @@ def branches(
         first[wait] = last[wait] = root
         if clock - since <= rounding:
             continue
+        # The latest node takes the end of the time, from its own beginning on ...
         node = _first_before(forest, forest.above[op[wait]], clock - rounding)
         if node == root:
             start_up[wait] = clock - since
@@ -163,13 +212,14 @@ def branches(
         first[wait] = node
         clock = _spend(ops, node, since, clock, rounding, spent, row)
         if forest.since[node] - since > rounding:
-            # Down to the last node that takes its rank within the time, all of it counts.
+            # ... all nodes that begin within the time count whole, as a difference of sums ...
             near = node
             while forest.since[forest.above[node]] - since > rounding:
                 far = forest.jump[node]
                 node = far if forest.since[far] - since > rounding else forest.above[node]
             for sort in range(SORTS):
                 spent[row + sort] += forest.sums[SORTS * near + sort] - forest.sums[SORTS * node + sort]
+            # ... and the next one, or the start-up, takes the rest.
             above = forest.above[node]
             if above == root:
                 start_up[wait] = forest.since[node] - since
@@ -185,11 +235,15 @@ def farthest(
     stage: Sequence[int],
     ops: Ops,
     forest: Forest,
-    found: MutableSequence[int],
+    farthest_node: MutableSequence[int],
 ) -> None:
-    """The node of each branch whose stage is farthest from ``stage``, the earliest of several; the root of none."""
+    """Find the node of each branch from ``first`` up to ``last`` whose stage is farthest from ``stage``.
+
+    Of several it is the earliest. ``farthest_node`` gets one node per branch, the root for an empty one.
+    """
     root = len(ops.start)
     for branch in range(len(first)):
+        # The lowest and the highest stage on the branch: by jumps as long as they stay on it, then by single steps.
         node = low = high = first[branch]
         while node != root and forest.depth[node] > forest.depth[last[branch]]:
             far = forest.jump[node]
@@ -201,8 +255,9 @@ def farthest(
                 node = forest.above[node]
                 low = _farther_down(ops.stage, root, low, node)
                 high = _farther_up(ops.stage, root, high, node)
-        found[branch] = low
+        # One of the two is the farthest from any stage.
+        farthest_node[branch] = low
         if low != root:
             below, over = abs(ops.stage[low] - stage[branch]), abs(ops.stage[high] - stage[branch])
             if over > below or (over == below and forest.depth[high] < forest.depth[low]):
-                found[branch] = high
+                farthest_node[branch] = high

@@ -1,4 +1,4 @@
-"""The reasons why a rank idles."""
+"""Reasons of idle time, and pieces of idle time in columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeplan.model import Floats, Ints
 
 
 class Reason(IntEnum):
-    """Why a rank idles; the names with ``-`` for ``_`` are the keys in reports."""
+    """Reason why a rank idles. Reports use the names with ``-`` instead of ``_``."""
 
     START_UP = 0
     """nothing could have arrived yet"""
@@ -37,7 +37,7 @@ class Reason(IntEnum):
 
     @property
     def key(self) -> str:
-        """Its name in reports: ``start-up``."""
+        """Return the name in reports, such as ``start-up``."""
         return self.name.lower().replace("_", "-")
 
 
@@ -47,19 +47,18 @@ Piece = tuple[int, float, float, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Idle times in columns of one length, by rank and time.
+    """Pieces of idle time in columns of equal length, by rank and time.
 
     Attributes
     ----------
     rank, start, end
-        Where and when.
+        Rank and times of each piece.
     reason
-        Codes of :class:`~pipeplan.simulation.idle_pieces.Reason`; in the stretches of a gap also -1, for whatever the chain
-        behind an op spent the time on.
+        Codes of :class:`Reason`; in the stretches of a gap also -1, if the chain behind an op determines the reasons.
     cause
-        The op that was running elsewhere or whose result was under way, or the copy, as a position in the timeline's
-        compute ops and copies (see :func:`~pipeplan.simulation.chain.timed_only`), or in stretches the op that is waited
-        for; -1 for none.
+        The op that ran on another rank or whose result was under way, or the copy; in the stretches of a gap, the op that
+        the rank waits for. A position in the timeline's compute ops and copies
+        (:func:`~pipeplan.simulation.chain.timed_only`); -1 for none.
     """
 
     rank: NDArray[np.int32]
@@ -72,11 +71,11 @@ class Pieces:
         return len(self.rank)
 
 
-def pieces_of(found: Iterable[Piece]) -> Pieces:
-    """The columns of these pieces, in their order."""
+def pieces_of(pieces: Iterable[Piece]) -> Pieces:
+    """Return pieces as columns, in their order."""
     rank, start, end = array("i"), array("d"), array("d")
     reason, cause = array("b"), array("q")
-    for piece in found:
+    for piece in pieces:
         rank.append(piece[0])
         start.append(piece[1])
         end.append(piece[2])

@@ -1,4 +1,12 @@
-"""Ops by class (F, I and W of each stage): how early they can start, how long they take, how much must follow them."""
+"""Ops by class: head, time and tail of the F, I and W of each stage.
+
+A class is one kind of op on one stage. Its *head* is the shortest chain that must come before it, its *tail* the shortest
+chain that must follow it. For three stages and one microbatch::
+
+    stage 0   F0 .............. I0 W0          head of I1 = F0 + F1 + F2 + I2 and the hops between
+    stage 1      F1 ...... I1 W1               tail of F1 = F2 + I2 + I1 + max(W1, I0 + W0) and the hops between
+    stage 2         F2 I2 W2
+"""
 
 from __future__ import annotations
 
@@ -11,21 +19,21 @@ from pipeplan.costs import Costs
 from pipeplan.model import Floats, Ints, Placement
 
 FORWARD, INPUT, WEIGHT = 0, 1, 2
-"""Rows of the arrays by class."""
+"""Rows of arrays of classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpClasses:
-    """One copy's ops by class: arrays of shape (3, stages), of one slice of one microbatch.
+    """Classes of one copy of the model, for one slice of one microbatch: arrays of shape (3, stages).
 
     Attributes
     ----------
     head
-        The chain of ops and transfers that leads to it.
+        Length of the chain of ops and transfers that leads to the op.
     time
-        How long it takes. A full backward counts as I with W behind it, and takes no longer than these two.
+        Time of the op. A full backward counts as I with W behind it, and takes no longer than these two.
     tail
-        The chain that follows it.
+        Length of the chain that follows the op.
     """
 
     head: Floats
@@ -35,7 +43,7 @@ class OpClasses:
 
 @dataclass(frozen=True, slots=True)
 class RankClasses:
-    """The classes of a rank, of all copies that it holds stages of: arrays of shape (3, classes).
+    """Classes of a rank, over all copies of the model that it holds stages of: arrays of shape (3, classes).
 
     Attributes
     ----------
@@ -44,9 +52,9 @@ class RankClasses:
     head, time, tail
         As in :class:`OpClasses`.
     work
-        What all ops of a class together take at least; overlapping them with others saves the most it can.
+        Least time of all ops of a class together: overlapping them with others saves as much as possible.
     count
-        How many ops there are of each column's classes, shape (classes,).
+        Number of ops of each class, shape (classes,).
     """
 
     copy: NDArray[np.intp]
@@ -58,7 +66,7 @@ class RankClasses:
     count: Ints
 
     def by_copy(self) -> list[list[int]]:
-        """The columns of each copy of the model that has microbatches, in the order of its stages."""
+        """Return the columns of each copy of the model that has microbatches, in the order of its stages."""
         columns = zip(self.copy.tolist(), self.count.tolist(), strict=True)
         copies: dict[int, list[int]] = {}
         for column, (copy, count) in enumerate(columns):
@@ -68,16 +76,16 @@ class RankClasses:
 
     @property
     def first_head(self) -> float:
-        """When the rank can start at the earliest."""
+        """Return the earliest time at which the rank can start."""
         return float(self.head[FORWARD].min())
 
     @property
     def first_way(self) -> float:
-        """From then to the earliest start of its first backward."""
+        """Return the time from the rank's earliest start to the earliest start of its first backward."""
         return float(self.head[INPUT].min()) - self.first_head
 
     def since_start(self) -> RankClasses:
-        """The same with heads that hold from the rank's first start on, whichever copy of the model that belongs to."""
+        """Return the classes with heads that count from the rank's first start, whichever copy it belongs to."""
         head = self.head.copy()
         for copy in np.unique(self.copy):
             here = self.copy == copy
@@ -86,22 +94,26 @@ class RankClasses:
 
 
 def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 1) -> OpClasses:
-    """The classes of one copy of the model."""
+    """Return the classes of one copy of the model."""
     costs = costs.occupied(placement, slices)
+    # Least times of F, I and W. A full backward may be shorter than I and W together.
     forward = costs.forward / slices
     inputs = np.minimum(costs.backward_input, costs.backward) / slices
     both = np.minimum(costs.backward_input + costs.backward_weight, costs.backward) / slices
     weights = both - inputs
     hops = np.where(placement.crosses[copy], costs.transfer.time(slices), 0.0)
+    # Heads: down the stages, turn at the last one, and up again.
     down = np.concatenate(([0.0], np.cumsum(forward[:-1] + hops)))
     turn = down[-1] + forward[-1]
     up = turn + np.concatenate((np.cumsum((inputs[1:] + hops)[::-1])[::-1], [0.0]))
+    # Tails of I, from the first stage on: its own W, or the way further up, whichever is longer.
     tail = 0.0
     tails: list[float] = []
     for weight, onward in zip(weights.tolist(), [0.0, *(hops + inputs[:-1]).tolist()], strict=True):
         tail = max(weight, onward + tail) if tails else weight
         tails.append(tail)
     tail_inputs = np.array(tails)
+    # Tails of F, from the last stage on: the way down, the turn, and the last stage's tail of I.
     last_tail = inputs[-1] + tail_inputs[-1]
     tail_forward = last_tail + np.concatenate((np.cumsum((forward[1:] + hops)[::-1])[::-1], [0.0]))
     return OpClasses(
@@ -112,7 +124,7 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
 
 
 def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: int = 1) -> list[RankClasses]:
-    """The classes of every rank."""
+    """Return the classes of every rank."""
     costs = costs.occupied(placement, slices)
     counts = slices * np.bincount(placement.copy_of(np.arange(microbatches, dtype=np.int32), microbatches))
     copies = [op_classes(placement, costs, copy, slices) for copy in range(len(counts))]
@@ -138,7 +150,7 @@ def _on_rank(rank: int, placement: Placement, copies: list[OpClasses], counts: I
 
 
 def _gains(placement: Placement, costs: Costs) -> Floats:
-    """The most time that overlapping a forward of each stage with a backward on its rank can save, shape (stages,)."""
+    """Return the most time that overlapping a forward of each stage with a backward can save, shape (stages,)."""
     gains = np.zeros(costs.stages)
     if costs.overlap is None:
         return gains

@@ -1,12 +1,16 @@
-"""Round trips that cannot overlap: what a rank's limit costs all along its way, not at its ends alone.
+"""Round trips that cannot overlap: a lower bound on a rank's span from its memory limit all along the step.
 
 Take one rank, and the last stage that it holds. From the start of a microbatch's forward there to the start of its
-backward there, the rank holds everything that it ever holds of that microbatch. Where q microbatches fit, the first of
-these backwards starts before the forward number q + 1 does, and so on: every q-th of these *trips* follows the one before,
-and none of them can be shorter than the way to the last stage and back. Meanwhile the rank can run backwards only of what
-it held when the trip began, and forwards only of what it still holds when the trip ends; for more it must wait.
+backward there, the rank holds everything that it ever holds of that microbatch. If q microbatches fit, the first of
+these backwards starts before forward number q + 1 does, and so on: every q-th of these *trips* follows the one before::
 
-Windows of time that follow one another without overlap, each with its least length and the most work in it:
+    q = 2    |-- trip of 0 --|-- trip of 2 --|-- trip of 4 --|
+                 |-- trip of 1 --|-- trip of 3 --|
+
+No trip is shorter than the way to the last stage and back. Meanwhile the rank can run backwards only of what it held when
+the trip began, and forwards only of what it still holds when the trip ends; for more it must wait.
+
+The bound adds up windows of time that do not overlap, each with its least length and the most work in it:
 
 ``first``
     From the first start, or when that can be at the earliest, to the first backward: forwards alone, all of them still held.
@@ -17,14 +21,14 @@ Windows of time that follow one another without overlap, each with its least len
 ``owed``
     In place of the last: from the end of the last I to the end, with the weight backwards that can be owed.
 
-The rank is under way at least as long as they take together, and the work that finds no place in them. The proof, step by
-step, is in the documentation's page on bounds. It numbers what is alike by time, so nothing is assumed about the order of
-microbatches, and holds for stages of any times and sizes. *Slices*: a trip is that of the last slice, when all slices are
-held. *Copies*: trips of all copies are numbered together and as short as the shortest; one that passes another takes the
-place of what it overtakes, and its work is counted. *Overlapped pairs*: times are the least that an op can take from its
-rank, and the partner of the forward that opens a window is counted too. A link that carries one message at a time, or ranks
-that wait for their messages, only make trips longer. Recomputed and offloaded microbatches are not held on their trip, so
-nothing follows for them.
+The rank's span is at least the windows' lengths and the work that finds no place in them. The page ``explanation/bounds`` of
+the documentation proves it in seven steps, which the comments below refer to. It numbers microbatches by time, so nothing is
+assumed about their order, and holds for stages of any times and sizes. *Slices*: a trip is that of the last slice, when all
+slices are held. *Copies*: trips of all copies are numbered together and as short as the shortest; one that passes another
+takes the place of what it overtakes, and its work is counted. *Overlapped pairs*: times are the least that an op can take
+from its rank, and the partner of the forward that opens a window is counted too. A link that carries one message at a time,
+or ranks that wait for their messages, only make trips longer. Recomputed and offloaded microbatches are not held on their
+trip, so nothing follows for them.
 """
 
 from __future__ import annotations
@@ -45,20 +49,20 @@ Windows = tuple[Window, ...]
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """What must pass at least, whichever copy of the model it is of: from op to op, and to the end.
+    """Least times between a rank's ops, the smallest over all copies of the model.
 
     Attributes
     ----------
     enter
-        From the rank's first start to the start of its first I.
+        Time from the rank's first start to the start of its first I.
     around
-        From the start of the F on the rank's last stage to the start of I there.
+        Time from the start of F on the rank's last stage to the start of I there: a trip.
     leave
-        From the start of that F to the end.
+        Time from the start of that F to the end of the window ``last``.
     drain
-        From the end of the rank's last I to the end.
+        Time from the end of the rank's last I to the end of the window ``owed``.
     opening
-        The work of that F; where pairs overlap, with the most that can run beside it.
+        Work of that F; if pairs overlap, with the most work that can run beside it.
     """
 
     enter: float
@@ -70,18 +74,22 @@ class Trip:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How many microbatches there are, and how many of them a rank may hold.
+    """Number of microbatches, and how many of them a rank may hold.
 
     Attributes
     ----------
-    rank, begin
-        Its number, and when the first microbatch can reach it; None where only its own time counts.
-    microbatches, slices
-        Of all copies of the model together, and of each sequence.
+    rank
+        Number of the rank.
+    begin
+        Earliest time at which a microbatch can reach the rank; None if the bound is on the rank's own span.
+    microbatches
+        Number of microbatches over all copies of the model.
+    slices
+        Number of slices per sequence.
     whole
-        What all stages of a rank hold for one microbatch; the least of all copies.
+        Memory of one microbatch on all stages of the rank, the least over all copies.
     fit
-        How many of them its limit holds at once.
+        Number of microbatches that the limit holds at once: q in the proof.
     """
 
     rank: int
@@ -95,31 +103,35 @@ class Crowd:
 def round_trips(
     number: int, rank: RankClasses, memory: RankMemory, slowest: Floats, *, slices: int = 1, onward: bool, pairs: bool
 ) -> RoundTrips | None:
-    """The windows that bind most on a rank; None where its limit keeps none apart.
+    """Return the windows that give the largest bound for a rank; None if its limit does not keep round trips apart.
 
     Parameters
     ----------
     number
-        Of the rank.
+        Number of the rank.
+    rank, memory
+        Its classes, its limit and what they hold.
     slowest
-        The most that an op of one slice takes on each stage of the model or any behind it, shape (3, stages).
+        Longest time of an op of one slice on each stage of the model or any later one, shape (3, stages).
+    slices
+        Number of slices per sequence.
     onward
-        Whether the end is that of what the last microbatch does after it has left the rank, or of the rank's own ops.
+        Whether the bound is on the makespan, including the last microbatch's way after this rank, or on the rank's span.
     pairs
-        Whether forwards may overlap with backwards in less time than both take.
+        Whether a forward and a backward may overlap in less time than both take.
     """
     crowd = _crowd(number, rank, memory, slices=slices, onward=onward)
     if not 0 < crowd.fit < crowd.microbatches:
         return None
     trip = _shortest([_trip(rank, here, slowest, slices=slices, onward=onward, pairs=pairs) for here in rank.by_copy()])
-    shares = _shares_of_weights(rank, memory)
-    found = [_under_way(rank, memory, crowd, trip, share) for share in shares]
-    return max(found, key=attrgetter("length"))
+    candidates = [_span(rank, memory, crowd, trip, share) for share in _shares_of_weights(rank, memory)]
+    return max(candidates, key=attrgetter("length"))
 
 
 def _crowd(number: int, rank: RankClasses, memory: RankMemory, *, slices: int, onward: bool) -> Crowd:
     copies = rank.by_copy()
     microbatches = sum(int(rank.count[here[0]]) for here in copies) // slices
+    # Step 2: on a trip, the rank holds all its stages' activations of the microbatch.
     whole = min(slices * float(memory.activation[here].sum()) for here in copies)
     bound = whole > 0 and memory.limit < inf
     fit = int(memory.limit * (1 + tolerances.MEMORY) / whole) if bound else microbatches
@@ -127,13 +139,13 @@ def _crowd(number: int, rank: RankClasses, memory: RankMemory, *, slices: int, o
 
 
 def _shares_of_weights(rank: RankClasses, memory: RankMemory) -> tuple[float, ...]:
-    """Which parts of the work of W to look for in windows; the rest of all of it is taken to be in them."""
+    """Return the shares of the work of W to count in windows; the rest of W is assumed to run inside them."""
     owed_for_less = (memory.freed_by_weight < memory.activation) & (rank.time[WEIGHT] > 0)
     return (1.0, 0.5, 0.0) if owed_for_less.any() else (1.0,)
 
 
 def _trip(rank: RankClasses, here: list[int], slowest: Floats, *, slices: int, onward: bool, pairs: bool) -> Trip:
-    """Of one copy of the model, whose columns these are."""
+    """Return the least times of one copy of the model, whose columns are ``here`` (step 5)."""
     first, last = here[0], here[-1]
     stage = int(rank.stage[first])
     if onward:
@@ -154,7 +166,7 @@ def _trip(rank: RankClasses, here: list[int], slowest: Floats, *, slices: int, o
 
 
 def _behind(slowest: float, slices: int) -> float:
-    """How much later the last slice comes than the first, on a way on which the slowest op takes so long and holds it up."""
+    """Return how much later the last slice arrives than the first on a way whose slowest op takes ``slowest``."""
     return (slices - 1) * float(slowest) if slices > 1 else 0.0
 
 
@@ -169,25 +181,26 @@ def _shortest(trips: list[Trip]) -> Trip:
 
 
 def _room_before(rank: RankClasses, memory: RankMemory, trip: Trip) -> float:
-    """The most work of forwards that can come to the rank before its first I, and fit."""
+    """Return the most work of forwards that can reach the rank before its first I, and fit."""
     wait = trip.enter + rank.first_head - rank.head[FORWARD]
     room: Floats = np.clip(wait / rank.time[FORWARD], 0.0, rank.count)
     return most_that_fits(rank.time[FORWARD], memory.activation, room, memory.limit)
 
 
-def _under_way(rank: RankClasses, memory: RankMemory, crowd: Crowd, trip: Trip, share: float) -> RoundTrips:
-    """The windows with their work, of W a share of its time; the rest of W's time may all be in one or other of them."""
+def _span(rank: RankClasses, memory: RankMemory, crowd: Crowd, trip: Trip, share: float) -> RoundTrips:
+    """Return the windows with a share of W counted in each; the rest of W counts once for all windows."""
     counted = _ways(rank, memory, crowd, trip, share)
     alone = counted if share == 1 else _ways(rank, memory, crowd, trip, 1.0)
     hidden = (1.0 - share) * float(rank.work[WEIGHT].sum())
     total = float(rank.work.sum())
-    found = (_together(crowd, *windows, total, hidden) for windows in zip(counted, alone, strict=True))
-    return max(found, key=attrgetter("length"))
+    candidates = (_added_up(crowd, *windows, total, hidden) for windows in zip(counted, alone, strict=True))
+    return max(candidates, key=attrgetter("length"))
 
 
 def _ways(rank: RankClasses, memory: RankMemory, crowd: Crowd, trip: Trip, share: float) -> tuple[Windows, Windows]:
-    """The windows up to the last one, and those with one more trip in its place."""
+    """Return two sets of windows (step 4): one ends with ``last``, the other with one more trip and ``owed``."""
     held, limit = held_work(rank, memory, weight_share=share), memory.limit
+    # Steps 3 and 6: every q-th trip is apart from the one before; the work in a window fits into memory.
     trips = (crowd.microbatches - 1) // crowd.fit
     before = min(held.forward(limit), _room_before(rank, memory, trip))
     between = trip.opening + _work_on_trip(rank, held, limit, crowd, share)
@@ -207,10 +220,11 @@ def _window(kind: WindowKind, count: int, length: float, work: float) -> Window:
 
 
 def _work_on_trip(rank: RankClasses, held: HeldWork, limit: float, crowd: Crowd, share: float) -> float:
-    """The most work on a trip besides the forward that opens it.
+    """Return the most work during a trip besides the forward that opens it (step 6).
 
-    Microbatches of one copy of the model cannot pass each other, numbered as they come. Of several, some that enter after
-    the trip began may leave before it ends: for each of them there is one more that the rank holds all the while.
+    Microbatches of one copy of the model, numbered in order of arrival, cannot pass each other. Those of another copy may
+    enter after the trip began and leave before it ends: for each of them there is one more that the rank holds all the
+    while.
     """
     left = limit - crowd.whole
     most = held.forward(left) + held.backward(left)
@@ -225,10 +239,10 @@ def _work_on_trip(rank: RankClasses, held: HeldWork, limit: float, crowd: Crowd,
     return most
 
 
-def _together(crowd: Crowd, windows: Windows, alone: Windows, total: float, hidden: float) -> RoundTrips:
-    """The windows one after the other, and beside them the work that finds no place in them.
+def _added_up(crowd: Crowd, windows: Windows, alone: Windows, total: float, hidden: float) -> RoundTrips:
+    """Add up the windows and the work that finds no place in them (step 7).
 
-    ``hidden`` is the most work in them all that they do not count; ``alone`` are the same windows, each with
+    ``hidden`` is the most work in all windows together that they do not count; ``alone`` are the same windows, each with
     all the work that can be in it.
     """
     length = sum(window.count * window.length for window in windows)

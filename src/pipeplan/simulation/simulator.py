@@ -1,26 +1,26 @@
-"""The simulator: a schedule and costs give a timeline.
+"""The simulator: compute a timeline, and the memory over it, from a schedule and costs.
 
-What is modelled. Every rank runs its row in order; an op starts when its rank is free and what it waits for has arrived.
-Communication has three levels:
+Every rank runs its row in order. An op starts when its rank is free and its inputs have arrived. Communication has three
+levels:
 
 ``edge``
-    a transfer delays what waits for it, and occupies nobody;
+    A transfer delays the op that needs it, and occupies no rank.
 ``contended``
-    the same, but a link (from one rank to another, each direction for itself) carries one transfer at a time, in the order
-    in which the sender finished the data;
+    As ``edge``, but a link (one per pair of ranks and direction) carries one transfer at a time, in the order in which the
+    sender finished the data.
 ``blocking``
-    SEND and RECV occupy their ranks and meet; the schedule must hold them.
+    SEND and RECV occupy their ranks and start together. The schedule must contain them.
 
-Each rank has a link to its host and one back, and each carries one copy at a time, in the order of the row. The copy of an
-OFFLOAD begins once its forward has freed the rank; where the OFFLOAD stands in the row, the rank waits until it has ended.
+Each rank has a link to its host and one back. Each carries one copy at a time, in the order of the row. The copy of an
+OFFLOAD begins when its forward has freed the rank; at the OFFLOAD's place in the row, the rank waits until it has ended.
 The copy of a RELOAD begins when the rank comes to it; the rank goes on, and the backward waits until it has ended. Copies
-occupy no compute, and delay no transfers.
+occupy no compute and delay no transfers.
 
-What an op loses (:class:`~pipeplan.costs.Overhead`) occupies its rank before and behind it. An op of the timeline is the op
-itself, from the start of its computation to its end.
+Overhead (:class:`~pipeplan.costs.Overhead`) occupies the rank before and behind an op. The timeline shows the op itself,
+from the start of its computation to its end.
 
-Not modelled: clocks that drop, transfers that slow each other across links, slow starts, a host whose ranks share a bus.
-The same input gives the same bytes.
+Not modelled: changing clock rates, transfers that slow each other down across links, slow first steps, ranks that share the
+bus to their host. The same input gives exactly the same times.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ _TIME_OPS_BLOCKING = Kernel(time_ops_blocking)
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A simulated timeline, the memory over it, and how far from optimal it can be.
+    """A simulated timeline with its memory, a lower bound and the optimality gap.
 
     Attributes
     ----------
     timeline
         Start and end of every op.
     costs
-        What it was simulated on; where messages meet, what they take from their ranks is in the transfer.
+        Costs of the simulation. Under ``blocking`` communication, the transfer includes the overhead of a message.
     limits
-        The memory limit of every rank that the bound is for; None: it is for any memory. Times do not depend on it.
+        Memory limits of the ranks that the bound holds for; None: it holds for any memory. Times do not depend on them.
     """
 
     timeline: Timeline
@@ -88,20 +88,20 @@ class Simulation:
 
     @property
     def schedule(self) -> Schedule:
-        """What was simulated."""
+        """Return the simulated schedule."""
         return self.timeline.schedule
 
     @cached_property
     def memory(self) -> MemoryUse:
-        """What each rank holds after each op."""
+        """Return the memory that each rank holds after each op."""
         return memory_use(self.schedule, self.costs)
 
     @cached_property
     def bound(self) -> Bound:
-        """A lower bound on the makespan of any schedule of this placement and these costs, within the limits.
+        """Return a lower bound on the makespan of any schedule of this placement and these costs within the limits.
 
-        Of a schedule that recomputes or offloads, it is one for all that recompute the same stages: these hold less, so
-        that limits say nothing about time.
+        If the schedule recomputes or offloads, the bound is for all schedules that recompute the same stages, and ignores
+        the limits: such schedules hold less memory.
         """
         schedule = self.schedule
         recomputes = schedule.has(Kind.R)
@@ -117,15 +117,12 @@ class Simulation:
 
     @property
     def gap(self) -> float:
-        """The optimality gap, ``makespan / bound - 1``: how much longer than the best conceivable this is at most.
-
-        Below 0 it can only be for a schedule that is not within the limits.
-        """
+        """Return the optimality gap ``makespan / bound - 1``; negative only for a schedule that exceeds the limits."""
         return self.timeline.makespan / self.bound.value - 1
 
 
 def recomputed_stages(schedule: Schedule) -> list[int]:
-    """The stages on which every microbatch is recomputed."""
+    """Return the stages on which every microbatch is recomputed."""
     counts = np.bincount(schedule.columns.stage[schedule.where(Kind.R)], minlength=schedule.stages)
     every: list[int] = np.flatnonzero(counts == schedule.microbatches * schedule.slices).tolist()
     return every
@@ -139,18 +136,27 @@ def simulate(
     limits: Limits | None = None,
     factors: Floats | None = None,
 ) -> Simulation:
-    """The timeline of a schedule on given costs; each op takes ``factors`` times as long, where they are given (ops,).
+    """Simulate a schedule.
 
-    ``limits`` are for the bound of the result; a schedule over them is simulated as any other.
+    Parameters
+    ----------
+    schedule, costs
+        What runs, and how long it takes.
+    communication
+        Model of transfers between ranks: ``edge``, ``contended`` or ``blocking``; see :mod:`pipeplan.simulation.simulator`.
+    limits
+        Memory limits for the bound of the result. A schedule that exceeds them is simulated all the same.
+    factors
+        Factor on the time of each op, shape (ops,).
 
     Raises
     ------
     CostError
-        If the costs are for another number of stages, an op takes no time, or the schedule offloads and nobody said how
-        long a copy takes.
+        If the costs are for another number of stages, an op takes no time, or the schedule offloads and the costs do not
+        tell how long a copy takes.
     InvalidScheduleError
-        If something that an op waits for is not in the schedule, or comes later on the same rank, or is on another rank
-        without being handed on; under ``blocking``, if a transfer between ranks has no SEND and RECV.
+        If an op needs something that is not in the schedule, comes later on the same rank, or is on another rank and not
+        sent; under ``blocking``, if a transfer between ranks has no SEND and RECV.
     DeadlockError
         If ranks wait for each other; ``pipeplan check`` spells out the cycle.
     """
@@ -166,7 +172,7 @@ def simulate(
 
 
 def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
-    """Time the compute ops and copies, then lay the communication that the schedule holds beside them."""
+    """Time the compute ops and copies, then place the schedule's communication ops beside them."""
     if schedule.kinds.issubset((*COMPUTE_KINDS, *HOST_KINDS)):
         timeline, _ = _time_compute(schedule, costs, durations, contended=contended)
         return timeline
@@ -181,9 +187,9 @@ def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended
 
 
 def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> tuple[Timeline, Floats]:
-    """Return the timeline of a schedule of compute ops and copies only, and when each result leaves its rank.
+    """Return the timeline of a schedule of compute ops and copies only, and the time at which each result leaves its rank.
 
-    Where transfers are ``contended``, that is when it reaches the other rank.
+    If transfers are ``contended``, it is the time at which the result reaches the other rank.
     """
     copies = not schedule.kinds.isdisjoint(HOST_KINDS)
     shortest = np.where(among(schedule.columns.kind, HOST_KINDS), np.inf, durations) if copies else durations
@@ -214,7 +220,7 @@ _NO_LINKS = _NO_COPIES = np.empty(0, np.int32)
 
 
 def _links(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the number of the link that each op's result takes to another rank, from 0; -1 where it takes none."""
+    """Return the number of the link that each op's result takes to another rank; -1 for none."""
     crosses = np.flatnonzero(source >= 0)
     senders = source[crosses]
     link = np.full(len(schedule), NONE, np.int32)
@@ -252,20 +258,22 @@ def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] |
 
 
 def _require_runnable(schedule: Schedule, needs: Dependencies) -> None:
-    """Everything waited for is there, what is on the same rank comes first, and nothing but arrivals is on another."""
+    """Raise InvalidScheduleError unless every op's inputs exist, come earlier on the same rank, or are sent from another."""
     require_order(schedule, needs)
     _require_handing_on(schedule, needs)
 
 
 def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
-    """What comes from another rank is handed on: by a message or, where the schedule holds none, from stage to stage."""
+    """Require that inputs from other ranks are sent: by a message or, in a schedule without messages, by the next stage."""
     columns, arrival = schedule.columns, needs.arrival
     within_ranks = list(needs.all[1:]) if schedule.misplaced.size else []
     receives = _NO_OPS if schedule.kinds.isdisjoint(RECEIVE_KINDS) else schedule.where(*RECEIVE_KINDS)
     if receives.size:
         unsent = receives[arrival[receives] == NONE]
         if unsent.size:
-            raise InvalidScheduleError(f"incomplete: nobody sends what {schedule.place(int(unsent[0]))} waits for")
+            raise InvalidScheduleError(
+                f"incomplete: {schedule.place(int(unsent[0]))} waits for a message that no op sends"
+            )
         received = (arrival >= 0) & among(columns.kind[arrival], RECEIVE_KINDS)
         within_ranks.insert(0, np.where(received, arrival, NONE))
     for sources in within_ranks:
@@ -293,7 +301,7 @@ def _rows(schedule: Schedule) -> list[tuple[int, int]]:
 def _beside_compute(
     schedule: Schedule, needs: Dependencies, timed: Bools, times: tuple[Floats, Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """Times of all ops: a SEND stands at its op's end, a RECV lasts from there to the arrival, others take no time."""
+    """Return times of all ops: a SEND at the end of its op, a RECV from there to the arrival, others without duration."""
     position = np.concatenate(([0], np.cumsum(timed)))[:-1]
     all_start, all_end = np.zeros(len(schedule)), np.zeros(len(schedule))
     all_start[timed], all_end[timed], arrival = times
@@ -350,7 +358,10 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
 
 
 def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
-    """What each rank holds after each op, in activations, and in bytes where the costs give them."""
+    """Return the memory that each rank holds after each op, in activations, and in bytes if the costs give them.
+
+    It depends on the order of ops alone, because ops of one rank never pass each other.
+    """
     memory, placement = costs.memory, schedule.placement
     sizes = memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded
     return MemoryUse(
@@ -362,13 +373,15 @@ def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
 
 
 def step_time(timeline: Timeline, costs: Costs, *, barrier: bool = True) -> float:
-    """How long a step takes, in the unit of the costs.
+    """Return the time of a training step in the unit of the costs: its ops, and the fixed time behind them.
 
     Parameters
     ----------
+    timeline, costs
+        Timeline of the step's ops, and the costs with its ``step_time``.
     barrier
-        Whether ranks wait for each other at its end, as where gradients are clipped by the norm of all of them. Without it
-        (post-validation: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism, ICLR 2024, section 4) a rank goes on to the
-        next step as soon as it is done, and the longest span counts.
+        Whether ranks wait for each other at the end of the step, for example to clip gradients by their global norm. Without
+        a barrier (post-validation: Qi, Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024, section 4) each rank
+        starts the next step when it is done, and the longest span counts.
     """
     return (timeline.makespan if barrier else timeline.longest_span) + costs.overhead.step_time

@@ -1,4 +1,4 @@
-"""What the makespan would be if: simulated again, not guessed."""
+"""Makespans under changed costs, each from a new simulation: free transfers, balanced stages, no overhead."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pipeplan.simulation.simulator import Communication, Simulation, simulate
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A change of the costs, in words, and the makespan with it."""
+    """A change of the costs in words, and the makespan under it."""
 
     change: str
     makespan: float
 
 
 def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
-    """The same schedule with transfers free, with copies free, with nothing lost between ops, and with stages balanced.
+    """Simulate the same schedule with free transfers, free copies, no overhead between ops, and balanced stages.
 
-    The stages are each of the slowest ``stages``, and all of them together. Copies are those to the host and back.
-
-    A stage is balanced when its ops take the mean of their kind over all stages.
+    The stages to balance are each of the slowest ``stages``, and all of them together. A stage is balanced if its ops take
+    the mean of their kind over all stages. Copies are those to the host and back. Changes that would not matter are left
+    out.
     """
     costs = simulation.costs
     slower = _slower_stages(costs)
@@ -45,7 +45,7 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
 
 
 def _slower_stages(costs: Costs) -> list[int]:
-    """Stages that work longer than the mean, the slowest first."""
+    """Return the stages that work longer than the mean, the slowest first."""
     work = costs.forward + np.minimum(costs.backward, costs.backward_input + costs.backward_weight)
     order = np.argsort(-work, kind="stable")
     return [int(stage) for stage in order if work[stage] > work.mean() * (1 + tolerances.ROUNDING)]

@@ -1,4 +1,4 @@
-"""Windows of time in which a rank must idle under its memory limit, as data: to be said, drawn, and found on a timeline."""
+"""Windows of time in which a rank must idle under its memory limit, and where they lie on a timeline."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ WindowKind = Literal["first", "trip", "last", "owed"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Windows of time on a rank that are alike.
+    """Equal windows of time on a rank.
 
     Attributes
     ----------
     kind
-        What bounds them: see :mod:`~pipeplan.simulation.round_trips`.
+        Kind of the windows, by what begins and ends them; see :mod:`~pipeplan.simulation.round_trips`.
     count
-        How many there are.
-    length, work
-        How long each is at least, and the most work that the rank can do in it, at most its length; in the least time
-        that ops can take, in a pair or as part of a full backward.
+        Number of windows.
+    length
+        Least length of each.
+    work
+        Most work that the rank can do in each, at most ``length``, in the least time that ops can take.
     """
 
     kind: WindowKind
@@ -37,35 +38,35 @@ class Window:
 
     @property
     def idle(self) -> float:
-        """How long the rank idles in each at least."""
+        """Return the least idle time of the rank in each window."""
         return self.length - self.work
 
     @property
     def binds(self) -> bool:
-        """Whether the rank must idle in it."""
+        """Return whether the rank must idle in each window."""
         return self.idle > tolerances.ROUNDING * self.length
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """The windows of a rank that its limit keeps apart, and how long the rank is under way for them.
+    """Windows of a rank that its memory limit keeps apart, and the bound that they add up to.
 
     Attributes
     ----------
     rank
-        Whose they are.
+        Number of the rank.
     begin
-        When the first microbatch can reach the rank: from here the first window lasts, and up to the end of the makespan
-        the last. None for spans: there they are between the rank's own first start and last end.
+        Earliest time at which a microbatch can reach the rank, where the first window begins; the last one ends with the
+        makespan. None for spans: the windows then lie between the rank's own first start and last end.
     fit
-        How many microbatches its limit holds at once: every so many there is a trip.
+        Number of microbatches that the limit holds at once; one trip follows another after so many.
     length
-        How long it is under way at least.
+        Least time from the first window's beginning to the last window's end.
     windows
-        In the order of time; none of no count.
+        Windows in the order of time, without those of count 0.
     idle
-        How long it idles in them all together at least. That is more than one by one where some weight backwards could fill
-        any of them, but only one.
+        Least idle time in all windows together. It exceeds the sum of the windows' own idle times if some weight backwards
+        could fill any one of them, but only one.
     """
 
     rank: int
@@ -77,12 +78,12 @@ class RoundTrips:
 
     @property
     def binding(self) -> int:
-        """In how many windows the rank must idle."""
+        """Return the number of windows in which the rank must idle."""
         return sum(window.count for window in self.windows if window.binds)
 
     @property
     def reason(self) -> str:
-        """What it says about the rank, as the reason of a bound."""
+        """Return the reason of the bound in words."""
         if any(window.kind == "trip" and window.binds for window in self.windows):
             return f"rank {self.rank} idles in {self.binding} round trips that its limit keeps apart"
         if any(window.kind == "trip" for window in self.windows) and self.idle > self._one_by_one:
@@ -97,16 +98,16 @@ class RoundTrips:
 
 @dataclass(frozen=True, slots=True)
 class LocatedWindow:
-    """A window of time on a rank of a timeline.
+    """A window on a timeline.
 
     Attributes
     ----------
     window
-        What it is one of.
+        The kind of window, with its least length.
     start, end
-        Where it is on the timeline.
+        Its times on the timeline.
     idle
-        How long the rank idles in it.
+        Idle time of the rank in it.
     """
 
     window: Window
@@ -116,18 +117,22 @@ class LocatedWindow:
 
 
 def located_windows(timeline: Timeline, trips: RoundTrips, costs: Costs | None = None) -> tuple[LocatedWindow, ...]:
-    """The windows of a rank on a timeline that is within the rank's limit, in the order of time.
+    """Locate the windows of a rank on a timeline that stays within the rank's limit, in the order of time.
 
     Parameters
     ----------
+    timeline
+        The timeline.
+    trips
+        The windows to locate.
     costs
-        What the timeline was simulated on, for what its ops lose before and behind them.
+        Costs of the timeline; they give the overhead before and behind each op.
     """
     return tuple(_located(_RankTimes(compute_only(timeline), trips.rank, costs), trips))
 
 
 class _RankTimes:
-    """When a rank's microbatches enter and leave its last stage, and when it works; arrays in the order of time."""
+    """Times at which microbatches enter and leave the last stage of a rank, and times of its ops, in the order of time."""
 
     def __init__(self, timeline: Timeline, rank: int, costs: Costs | None) -> None:
         schedule, columns = timeline.schedule, timeline.schedule.columns
@@ -148,12 +153,12 @@ class _RankTimes:
 
     @property
     def drains(self) -> float:
-        """The end of the last I, or of the part of a full backward that is like one."""
+        """Return the end of the last I, or of the part of a full backward that corresponds to it."""
         last = int(self.ways_back[-1])
         return float(min(self.end[last], self.start[last] + self.inputs[last]))
 
     def idle(self, start: float, end: float) -> float:
-        """How long the rank idles between two times."""
+        """Return the idle time between two times."""
         busy = np.minimum(self.end, end) - np.maximum(self.start, start)
         return float(end - start - np.clip(busy[~self.joined], 0.0, None).sum())
 
