@@ -125,8 +125,8 @@ def test_settings_in_a_pipe_come_alone(run):
         ),
         ("export --to megatron --csv a.csv", "the settings of megatron name no CSV"),
         ("export --to torchtitan --microbatch-size 0", "microbatch size must be at least 1, not 0"),
-        ("export --to torchtitan --trainer-version 0.1", "torchtitan 0.1 is not known here"),
-        ("export --to torchtitan --trainer-version main", "say how many a sequence has with --sequence-length"),
+        ("export --to torchtitan --trainer-version 0.1", "unsupported torchtitan 0.1"),
+        ("export --to torchtitan --trainer-version main", "give the tokens per sequence with --sequence-length"),
         (
             "export interleaved-1f1b -v 3 --to torchtitan",
             "give the layers of each of its 12 stages with --layers-per-stage",

@@ -151,7 +151,7 @@ def test_models_and_gpus_are_listed(run):
         (f"{ASKED} --seconds 0", "seconds must be more than 0"),
         (f"{ASKED} --flags megatorn", "did you mean 'megatron'"),
         (f"{ASKED} --flags megatron --json", "leave out --json"),
-        (f"{ASKED} --flags megatron --trainer-version 0.7", "Megatron-core 0.7 is not known here"),
+        (f"{ASKED} --flags megatron --trainer-version 0.7", "unsupported Megatron-core 0.7"),
         (f"{ASKED} --trainer-version 0.19", "add --flags"),
         (f"{ASKED} --dask nowhere", "nowhere"),
         (f"{ASKED} --calibration none.yaml", "no such file"),

@@ -137,7 +137,7 @@ def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
 )
 def test_a_schedule_that_megatron_does_not_run_is_replaced_and_said(schedule, chunks, runs, layers):
     found, flags = megatron("llama-3-70b", replace(DENSE, schedule=schedule, chunks=chunks, layers=layers))
-    assert f"Megatron-LM does not run {schedule}: these flags run {runs} in its place" in found.warnings[0]
+    assert f"Megatron-LM does not support {schedule}: these flags run {runs} instead" in found.warnings[0]
     parts = value(flags, "--pipeline-model-parallel-layout").split("|")
     assert len(parts) == 4 * (2 if runs == "interleaved-1f1b" else 1)
 
@@ -155,12 +155,12 @@ def test_a_found_order_is_not_taken_for_the_strategy_that_it_is_named_after():
     assert isinstance(schedule, Schedule)
     schedule = schedule.renamed("1f1b")
     found, _ = megatron("llama-3-70b", DENSE, schedule)
-    assert "does not run 1f1b" in found.warnings[0]
+    assert "does not support 1f1b" in found.warnings[0]
 
 
 def test_shards_beside_a_pipeline():
     found, flags = megatron("llama-3-70b", replace(DENSE, zero=3))
-    assert "ZeRO-3, which Megatron-LM does not do beside a pipeline" in " ".join(found.warnings)
+    assert "does not support the plan's ZeRO-3 with a pipeline" in " ".join(found.warnings)
     assert "--use-megatron-fsdp" not in flags
     alone = replace(DENSE, pipeline=1, data=16, zero=3, layers=None)
     _, flags = megatron("llama-3-70b", alone)
@@ -244,7 +244,7 @@ def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_
 def test_a_share_on_the_host_becomes_modules_that_hold_it():
     found, flags = megatron("llama-3-70b", replace(DENSE, offload=0.2))
     assert "--fine-grained-activation-offloading" in flags
-    assert "the modules named here hold about that share" in found.warnings[0]
+    assert "the modules named here hold about that fraction" in found.warnings[0]
     dense, moe = model("llama-3-70b"), model("deepseek-v3")
     assert set(offload_modules(dense, 1.0)) == {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"}
     assert {"expert_fc1", "moe_act"} <= set(offload_modules(moe, 1.0))
@@ -257,7 +257,7 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
 
 def test_norms_that_no_flag_says():
     found = flags_of(model("gemma-2-27b"), H100S, replace(DENSE, layers=None))["megatron"]
-    assert "4 norms a layer" in " ".join(found.warnings)
+    assert "4 norms per layer" in " ".join(found.warnings)
 
 
 def test_torchtitan_has_the_degrees_and_the_csv():
@@ -276,9 +276,9 @@ def test_torchtitan_has_the_degrees_and_the_csv():
     ("change", "said"),
     [
         ({"recompute_by_stage": (("full",), (), (), ())}, "one policy for all stages: activation-checkpoint:full"),
-        ({"recompute": ("layernorm",)}, "does not recompute layernorm"),
-        ({"offload": 0.5}, "moves activations to the host"),
-        ({"precision": "fp8"}, "fp8 is no flag"),
+        ({"recompute": ("layernorm",)}, "cannot recompute only layernorm"),
+        ({"offload": 0.5}, "no flag for the plan's offload"),
+        ({"precision": "fp8"}, "no flag for fp8"),
     ],
 )
 def test_what_torchtitan_cannot_be_told(change, said):

@@ -47,7 +47,7 @@ def test_layouts_as_megatron_documents_them():
     assert read_layout("Et*3|(tt|)*29,m|L") == (3, *[2] * 29, 0, 0)
     assert read_layout("E | tt | L") == (0, 2, 0)
     for wrong in ("", "ttt", "E|t", "tE|L", "E|x|L", "Et**2|L", "9+10"):
-        with pytest.raises(InputError, match="is no layout of Megatron-LM"):
+        with pytest.raises(InputError, match="invalid Megatron-LM layout"):
             read_layout(wrong)
 
 
@@ -59,7 +59,7 @@ def test_a_layout_has_the_number_of_chunks():
     assert words[words.index("--num-layers") + 1] == "16"
     assert words[words.index("--mtp-num-layers") + 1] == "1"
     assert "--num-virtual-stages-per-pipeline-rank" not in words
-    assert "Beside the layout" in text
+    assert "The layout implies the chunks" in text
     assert "must be a multiple of" not in text
 
 
@@ -169,7 +169,7 @@ def test_a_group_size_is_read_off_the_order(name: str, ranks: int, chunks: int, 
     try:
         found = flags(named(name, ranks, microbatches, chunks, group_size=group))
     except ShapeError as error:
-        assert ranks == 1 or re.search("deadlock|no last group smaller", str(error))  # noqa: PT017
+        assert ranks == 1 or re.search("deadlock|leaves a last group", str(error))  # noqa: PT017
         return
     assert found["--microbatch-group-size-per-virtual-pipeline-stage"] == str(group)
 
@@ -186,26 +186,29 @@ OVERLAPPED = named("interleaved-1f1b-overlap", 2, 4, 2)
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
-        (named("zbv", 2, 4), r"zbv \(v\) is neither"),
-        (named("seq1f1b", 2, 4), r"seq1f1b \(linear, its sequences cut into 2\) is neither"),
-        (named("zb-h1", 2, 4), "weight gradients right behind those of inputs; zb-h1 puts them off further"),
+        (named("zbv", 2, 4), r"not zbv \(v\)"),
+        (named("seq1f1b", 2, 4), r"not seq1f1b \(linear, 2 slices per sequence\)"),
+        (named("zb-h1", 2, 4), "weight backwards directly after input backwards; zb-h1 delays them further"),
         (
             split_backward(named("1f1b", 2, 4)),
-            "only where forwards and backwards overlap; here they stand side by side",
+            "only in overlapped pairs: merge the backwards",
         ),
-        (half_split(OVERLAPPED), "in all backwards or in none"),
-        (insert_recompute(named("1f1b", 2, 4), [1]), "which stages, they cannot say"),
-        (insert_offload(named("1f1b", 2, 8), [(0, 1)]), "not microbatches at their places in a schedule"),
-        (insert_recompute(OVERLAPPED), "recomputes no stage in full where it overlaps"),
-        (named("1f1b-overlap", 2, 4), "only where ranks have two chunks or more"),
-        (named("gpipe", 2, 4), "gpipe is not the order in which Megatron-LM runs 1F1B"),
+        (half_split(OVERLAPPED), "splits all backwards or none"),
+        (insert_recompute(named("1f1b", 2, 4), [1]), "they cannot select stages"),
+        (insert_offload(named("1f1b", 2, 8), [(0, 1)]), "not single microbatches of a schedule"),
+        (insert_recompute(OVERLAPPED), "does not combine full recomputation with overlapped"),
+        (named("1f1b-overlap", 2, 4), "only with at least two chunks per rank"),
+        (named("gpipe", 2, 4), "gpipe is not Megatron-LM's order of 1F1B"),
         (
             named("looped-bfs", 2, 4),
-            "looped-bfs is not the order in which Megatron-LM runs interleaved 1F1B in groups of 4",
+            "looped-bfs is not Megatron-LM's order of interleaved 1F1B in groups of 4",
         ),
-        (parse_schedule("0F0 1F0 1B0 0B0"), "interleaves on two ranks or more"),
-        (named("interleaved-1f1b", 4, 2, 2), "at least one microbatch a rank: 2 are too few for 4"),
-        (named("interleaved-1f1b", 4, 10, 2, group_size=8), "10 microbatches in groups of 8 leave 2"),
+        (parse_schedule("0F0 1F0 1B0 0B0"), "interleaves only on at least two ranks"),
+        (
+            named("interleaved-1f1b", 4, 2, 2),
+            "2 microbatches are too few: Megatron-LM interleaves at least one per rank, 4",
+        ),
+        (named("interleaved-1f1b", 4, 10, 2, group_size=8), "a last group of 2 of 10 microbatches"),
     ],
 )
 def test_what_megatron_does_not_run(schedule: Schedule, message: str):
@@ -219,11 +222,11 @@ def test_what_megatron_does_not_run(schedule: Schedule, message: str):
         (
             named("1f1b", 2, 4),
             Training(trainer_version="0.9.1"),
-            "Megatron-core 0.9.1 is not known here: settings are for 0.14, 0.15, 0.16, 0.17, 0.18 and 0.19",
+            "unsupported Megatron-core 0.9.1: expected 0.14, 0.15, 0.16, 0.17, 0.18 and 0.19",
             "trainer_version",
         ),
         (named("1f1b", 2, 4), Training(layers=(1,)), "layers per stage: 1 values for 2 stages", "layers_per_stage"),
-        (OVERLAPPED, Training(mtp_layers=2), "at most one layer that predicts further tokens", "mtp_layers"),
+        (OVERLAPPED, Training(mtp_layers=2), "at most one MTP layer", "mtp_layers"),
         (named("1f1b-overlap", 1, 4), Training(mtp_layers=1), "none on one rank, not 1 on 1", "mtp_layers"),
     ],
 )
@@ -249,7 +252,7 @@ def test_two_ranks_are_warned_of_batched_transfers():
 
 def test_a_last_group_has_as_many_microbatches_as_ranks_or_none():
     for microbatches in (5, 6, 7):
-        with pytest.raises(InputError, match=f"leave {microbatches % 4}"):
+        with pytest.raises(InputError, match=f"a last group of {microbatches % 4}"):
             pipeplan.export("interleaved-1f1b", "megatron", ranks=4, microbatches=microbatches, group_size=4)
     assert (
         "PIPELINE_ARGS" in pipeplan.export("interleaved-1f1b", "megatron", ranks=4, microbatches=8, group_size=4).text

@@ -1,4 +1,4 @@
-"""Trainers that run plans and schedules, each with its settings of a schedule, its flags of a plan and its layouts."""
+"""Trainers that run plans and schedules: settings of a schedule, flags of a plan, and layout texts of each."""
 
 from pipeplan.trainers.registry import (
     RUNNERS,

@@ -1,12 +1,12 @@
-"""Megatron-LM: the flags with which it runs the schedules that it has: 1F1B, interleaved 1F1B by groups, either overlapped.
+"""Megatron-LM: flags for the schedules that it supports, 1F1B and interleaved 1F1B, with or without overlapped pairs.
 
-Megatron makes the order of ops by itself from these flags; :func:`order_of` tells whether a schedule is one of its orders.
-What it refuses is refused here, by the rules of Megatron-core's ``TransformerConfig``, ``PipelineParallelLayerLayout`` and
-``schedules``, and of Megatron-LM's ``validate_args``.
+Megatron generates the order of ops itself from these flags; :func:`order_of` tells whether a schedule is one of its orders.
+What Megatron refuses is refused here, by the rules of Megatron-core's ``TransformerConfig``, ``PipelineParallelLayerLayout``
+and ``schedules``, and of Megatron-LM's ``validate_args``.
 
-Its layout string has a part for each stage, in the order of the model, separated by ``|``: ``E`` the embedding, ``t`` a
-transformer layer, ``m`` a layer that predicts further tokens, ``L`` the loss with the output layer. ``t*3`` is three layers,
-and ``(tt|)*2`` two parts.
+Its layout string has a part for each stage, in the order of the model, separated by ``|``: ``E`` is the embedding, ``t`` a
+transformer layer, ``m`` a layer of multi-token prediction, ``L`` the loss with the output layer. ``t*3`` is three layers,
+``(tt|)*2`` two parts.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _OF_LAYOUTS = (
     "--account-for-embedding-in-pipeline-split",
     "--account-for-loss-in-pipeline-split",
 )
-"""Flags that Megatron refuses beside a layout."""
+"""Flags that Megatron refuses together with a layout."""
 
 FSDP = {2: "optim_grads", 3: "optim_grads_params"}
-"""Names in Megatron FSDP of what is sharded."""
+"""Megatron FSDP's names for what is sharded, by ZeRO stage."""
 
 _FREE_CONNECTIONS = frozenset({"blackwell"})
-"""Generations of GPUs on which the number of connections to a device does not order communication before kernels."""
+"""GPU generations on which the number of device connections does not order communication before kernels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +52,13 @@ class MegatronOrder:
     Attributes
     ----------
     group_size
-        How many microbatches a chunk runs before the next one does; None with one chunk per rank.
+        Number of microbatches that a chunk runs before the next chunk; None with one chunk per rank.
     overlap
         Whether a forward and a backward run as one overlapped pair.
     delayed_weights
-        Whether weight gradients are apart from those of inputs, right behind them.
+        Whether weight gradients are split from input gradients and run directly after them.
     recompute
-        Whether every stage recomputes its activations right before its backward.
+        Whether every stage recomputes its activations directly before its backward.
     """
 
     group_size: int | None = None
@@ -71,7 +71,7 @@ class MegatronOrder:
         return f"{kind} with overlapped pairs" if self.overlap else kind
 
     def makes(self, schedule: Schedule) -> bool:
-        """Whether Megatron runs a schedule of full backwards, without recomputation, in this order."""
+        """Return True if Megatron runs a schedule of full backwards, without recomputation, in this order."""
         rule = strategy(
             ("" if self.group_size is None else "interleaved-") + ("1f1b-overlap" if self.overlap else "1f1b")
         )
@@ -85,25 +85,25 @@ class MegatronOrder:
 
 
 def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings:
-    """Return Megatron-LM's flags for a schedule that is one of its orders; its communication is Megatron's own.
+    """Return Megatron-LM's flags for a schedule that is one of its orders; Megatron adds its own communication.
 
     Raises
     ------
     ShapeError
         If Megatron does not run this order of ops, or refuses its shape.
     InputError
-        For a release of Megatron-core that is not known.
+        If the release of Megatron-core is unsupported.
     """
     compute = schedule.keep(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     full, order = _order_by_rows(compute)
     settings = megatron_flags(compute, order, training)
     if not order.makes(full):
-        raise ShapeError(f"{_name(schedule)} is not the order in which Megatron-LM runs {order}")
+        raise ShapeError(f"{_name(schedule)} is not Megatron-LM's order of {order}")
     return settings
 
 
 def order_of(schedule: Schedule) -> MegatronOrder | None:
-    """Return which of Megatron's orders a schedule of compute ops is, whatever it is called; None where it is none."""
+    """Return the Megatron order of a schedule of compute ops, regardless of its name; None if it is not one."""
     try:
         full, order = _order_by_rows(schedule)
     except ShapeError:
@@ -112,31 +112,30 @@ def order_of(schedule: Schedule) -> MegatronOrder | None:
 
 
 def _order_by_rows(schedule: Schedule) -> tuple[Schedule, MegatronOrder]:
-    """Return a schedule with full backwards and nothing recomputed, and the only order of Megatron's that it can be.
+    """Return a schedule with full backwards and without recomputation, and the only Megatron order that it can be.
 
     Raises
     ------
     ShapeError
-        For stages that are neither in a line nor in a loop, slices, copies to the host, recomputation on some stages, and
-        weight backwards that Megatron cannot put off so far.
+        If stages are neither in a line nor in a loop, or the schedule has slices, host copies, recomputation on some stages,
+        or weight backwards that Megatron cannot delay so far.
     """
     placement = schedule.placement
     if placement.name not in ("linear", "loop") or schedule.slices > 1:
-        cut = f", its sequences cut into {schedule.slices}" if schedule.slices > 1 else ""
+        cut = f", {schedule.slices} slices per sequence" if schedule.slices > 1 else ""
         raise ShapeError(
-            f"Megatron-LM runs 1F1B and interleaved 1F1B, its stages in a line or a loop and its sequences whole; "
-            f"{_name(schedule)} ({placement.name}{cut}) is neither"
+            f"Megatron-LM supports only 1F1B and interleaved 1F1B with unsliced sequences, not {_name(schedule)} "
+            f"({placement.name}{cut})"
         )
     if not schedule.kinds.isdisjoint(HOST_KINDS):
         raise ShapeError(
-            "Megatron-LM's flags offload modules of every microbatch alike, not microbatches at their places in a schedule: "
-            "leave offload out",
+            "Megatron-LM's flags offload modules of every microbatch, not single microbatches of a schedule: drop offload",
             field="offload",
         )
     passes = without_recompute(schedule)
     if passes != schedule and insert_recompute(passes) != schedule:
         raise ShapeError(
-            "Megatron-LM's flags recompute every stage alike, right before its backward: which stages, they cannot say"
+            "Megatron-LM's flags recompute every stage directly before its backward; they cannot select stages"
         )
     full = merge_backward(passes)
     overlap = bool(full.joined.any())
@@ -147,23 +146,23 @@ def _order_by_rows(schedule: Schedule) -> tuple[Schedule, MegatronOrder]:
 
 
 def _require_weights(schedule: Schedule, full: Schedule, overlap: bool) -> None:
-    """Refuse weight backwards other than right behind those of the inputs, in pairs, and all alike. Raises ShapeError."""
+    """Raise ShapeError unless weight backwards directly follow input backwards in overlapped pairs, all of them or none."""
     if full.kinds != {Kind.F, Kind.B}:
         raise ShapeError(
-            "Megatron-LM runs full forwards and backwards, or weight gradients right behind those of inputs; "
-            f"{_name(schedule)} puts them off further"
+            "Megatron-LM runs full backwards, or weight backwards directly after input backwards; "
+            f"{_name(schedule)} delays them further"
         )
     if full != schedule and not overlap:
         raise ShapeError(
-            "Megatron-LM takes weight gradients apart from those of inputs only where forwards and backwards overlap; here "
-            "they stand side by side: merge them (merge_backward)"
+            "Megatron-LM splits weight from input backwards only in overlapped pairs: merge the backwards of this schedule "
+            "(merge_backward)"
         )
     if full != schedule and split_backward(full) != schedule:
-        raise ShapeError("Megatron-LM takes weight gradients apart in all backwards or in none, not in some")
+        raise ShapeError("Megatron-LM splits all backwards or none, not some of them")
 
 
 def _group_size(schedule: Schedule) -> int | None:
-    """Return how many forwards of a rank's first chunk come before the first of its second; None for one chunk."""
+    """Return the number of forwards of a rank's first chunk before its second chunk; None for one chunk."""
     row = schedule.row(0)
     stages = row.stage[row.kind == Kind.F]
     other = (stages != stages[0]).nonzero()[0] if len(stages) else []
@@ -175,31 +174,31 @@ def _name(schedule: Schedule) -> str:
 
 
 def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training) -> TrainerSettings:
-    """Return a bash array of Megatron-LM's flags for a schedule, below comments with what they need and exclude.
+    """Return a bash array of Megatron-LM's flags for a schedule, with comments on what they need and exclude.
 
     Parameters
     ----------
     schedule
-        Its stages are in a line or in a loop.
+        Schedule with its stages in a line or in a loop.
     order
-        The one of Megatron's orders that it is in.
+        Megatron order of the schedule.
     training
         Layers per stage, batch, replicas and the release of Megatron-core.
 
     Raises
     ------
     ShapeError
-        For what Megatron cannot run or refuses: groups smaller than the ranks or larger than the microbatches, a
-        last group smaller than the ranks, interleaving on one rank, overlapped pairs of one chunk a rank or with
-        recomputation or several layers of further tokens, layers that are not one number a stage.
+        If Megatron cannot run the shape: groups smaller than the ranks or larger than the microbatches, a last group smaller
+        than the ranks, interleaving on one rank, overlapped pairs with one chunk per rank, with recomputation or with
+        several MTP layers, or layers that are not one number per stage.
     InputError
-        For a release that is not known.
+        If the release is unsupported.
     """
     release = TRAINER.release(training.trainer_version)
     _require_order(schedule, order, training)
     warnings = tuple(_warnings(schedule))
     comments = [*_heading(schedule, training, release), *_notes(schedule, order, training)]
-    comments += [f"Beware: {sentence}." for sentence in warnings]
+    comments += [f"Warning: {sentence}." for sentence in warnings]
     flags = [*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order)]
     lines = [line for comment in comments for line in _commented(comment)]
     lines += [*bash_array("PIPELINE_ARGS", flags), ""]
@@ -209,8 +208,8 @@ def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training)
 def write_layout(layers: tuple[int, ...], mtp_layers: int = 0) -> str:
     """Return the layout string of stages with these numbers of transformer layers.
 
-    The first stage has the embedding, the last one the loss and, before it, the layers that predict further tokens: Megatron
-    wants these together, behind all others, on a rank's last chunk.
+    The first stage has the embedding, the last one the loss and, before it, the MTP layers: Megatron requires these
+    together, after all other layers, on a rank's last chunk.
     """
     return "E" + "|".join(_times("t", count) for count in layers) + _times("m", mtp_layers) + "L"
 
@@ -221,14 +220,15 @@ def read_layout(text: str) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        For what is no layout string.
+        If the text is not a layout string.
     """
     unrolled = re.sub(r"[\s,]", "", text)
+    # Unroll ``t*3``, then ``(tt|)*2``.
     for repeated in (r"([EtmL|])\*(\d{1,4})", r"\(([EtmL|]*)\)\*(\d{1,4})"):
-        unrolled = re.sub(repeated, lambda found: found[1] * int(found[2]), unrolled)
+        unrolled = re.sub(repeated, lambda match: match[1] * int(match[2]), unrolled)
     if not re.fullmatch(r"E[t|]*m*\|?m*L", unrolled):
         raise InputError(
-            f"{one_line(text)} is no layout of Megatron-LM: expected parts of E, t, m and L such as Et*3|t*4|t*3L",
+            f"invalid Megatron-LM layout {one_line(text)}: expected parts of E, t, m and L such as Et*3|t*4|t*3L",
             field="layers",
         )
     return tuple(part.count("t") for part in unrolled.split("|"))
@@ -242,13 +242,13 @@ def _require_order(schedule: Schedule, order: MegatronOrder, training: Training)
     if schedule.placement.chunks > 1:
         _require_group(schedule, schedule.ranks if order.group_size is None else order.group_size)
     elif order.overlap and schedule.ranks > 1:
-        raise ShapeError("Megatron-LM overlaps forwards with backwards only where ranks have two chunks or more")
+        raise ShapeError("Megatron-LM overlaps forwards with backwards only with at least two chunks per rank")
     if order.overlap and order.recompute:
-        raise ShapeError("Megatron-LM recomputes no stage in full where it overlaps forwards with backwards")
+        raise ShapeError("Megatron-LM does not combine full recomputation with overlapped forwards and backwards")
     if order.overlap and training.mtp_layers > (schedule.ranks > 1):
         raise ShapeError(
-            "Megatron-LM overlaps forwards with backwards with at most one layer that predicts further tokens, and none on "
-            f"one rank, not {training.mtp_layers} on {schedule.ranks}",
+            "Megatron-LM overlaps forwards with backwards with at most one MTP layer, and none on one rank, not "
+            f"{training.mtp_layers} on {schedule.ranks}",
             field="mtp_layers",
         )
 
@@ -256,20 +256,20 @@ def _require_order(schedule: Schedule, order: MegatronOrder, training: Training)
 def _require_group(schedule: Schedule, group: int) -> None:
     ranks, microbatches = schedule.ranks, schedule.microbatches
     if ranks < 2:
-        raise ShapeError("Megatron-LM interleaves on two ranks or more")
+        raise ShapeError("Megatron-LM interleaves only on at least two ranks")
     if microbatches < ranks:
         raise ShapeError(
-            f"Megatron-LM interleaves at least one microbatch a rank: {microbatches} are too few for {ranks}"
+            f"{microbatches} microbatches are too few: Megatron-LM interleaves at least one per rank, {ranks}"
         )
     if not ranks <= group <= microbatches:
         raise ShapeError(
-            f"Megatron-LM takes groups of {ranks} (the ranks) to {microbatches} (the microbatches), not {group}",
+            f"invalid group size {group}: Megatron-LM needs {ranks} (the ranks) to {microbatches} (the microbatches)",
             field="group_size",
         )
     if 0 < microbatches % group < ranks:
         raise ShapeError(
-            f"Megatron-LM takes no last group smaller than the ranks: {microbatches} microbatches in groups of {group} "
-            f"leave {microbatches % group}",
+            f"invalid group size {group}: it leaves a last group of {microbatches % group} of {microbatches} microbatches, "
+            f"and Megatron-LM needs at least {ranks}, the number of ranks",
             field="group_size",
         )
 
@@ -281,7 +281,7 @@ def _shape_flags(schedule: Schedule, training: Training) -> Iterator[str]:
 
 
 def _split_flags(schedule: Schedule, training: Training) -> Iterator[str]:
-    """Yield how the model is cut into stages: the number of parts of a layout says the chunks, too."""
+    """Yield the flags that split the model into stages; the parts of a layout also imply the chunks."""
     layers = training.layers_of(schedule.stages)
     if layers is not None:
         yield f"--num-layers {sum(layers)}"
@@ -312,20 +312,20 @@ def _heading(schedule: Schedule, training: Training, release: str) -> Iterator[s
     yield (
         f"{counted(training.microbatch_size, 'sequence')} x {counted(schedule.microbatches, 'microbatch')} x "
         f"{counted(training.data_parallel, 'replica')} = {_global_batch(schedule, training)}; "
-        f"start {schedule.ranks * training.data_parallel} processes, times those of tensor and context parallelism."
+        f"start {schedule.ranks * training.data_parallel} processes times the tensor and context parallel degrees."
     )
 
 
 def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iterator[str]:
-    """Yield sentences with what the flags need beside them, and exclude."""
+    """Yield sentences on what the flags need and exclude."""
     if training.layers is not None:
-        yield f"Beside the layout, which says how many chunks a rank has, give none of {', '.join(_OF_LAYOUTS)}."
+        yield f"The layout implies the chunks per rank; do not combine it with {', '.join(_OF_LAYOUTS)}."
     elif schedule.stages > 1:
-        yield f"The layers must be a multiple of {schedule.stages}; for others, give the layers of each stage."
+        yield f"The number of layers must be a multiple of {schedule.stages}; otherwise give the layers of each stage."
     if order.overlap:
         yield (
-            "Overlapped pairs need a mixture of experts with --expert-model-parallel-size of 2 or more, "
-            "--moe-token-dispatcher-type alltoall or flex, --bf16 or --fp16, and PyTorch 2.6 or later;"
+            "Overlapped pairs need a mixture of experts with --expert-model-parallel-size >= 2, "
+            "--moe-token-dispatcher-type alltoall or flex, --bf16 or --fp16, and PyTorch >= 2.6;"
         )
         yield (
             "they exclude --moe-shared-expert-overlap, --recompute-granularity full, --recompute-method and "
@@ -334,16 +334,16 @@ def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iter
     if order.delayed_weights:
         yield (
             "--delay-wgrad-compute needs --transformer-impl transformer_engine and excludes --moe-use-legacy-grouped-gemm; "
-            "it puts off the weight gradients of transformer layers, not those of embedding and head."
+            "it delays the weight gradients of transformer layers, not those of embedding and head."
         )
 
 
 def _warnings(schedule: Schedule) -> Iterator[str]:
     if schedule.placement.chunks > 1 and schedule.ranks == 2:
         yield (
-            "on two ranks never give --no-overlap-p2p-communication, and with Megatron-core alone set overlap_p2p_comm=True "
-            "and batch_p2p_comm=False, which are not its defaults: of batched transfers it takes those of one direction for "
-            "the other's, and gradients are wrong"
+            "on two ranks, do not use --no-overlap-p2p-communication; with Megatron-core alone, set overlap_p2p_comm=True "
+            "and batch_p2p_comm=False, which are not its defaults. Otherwise batched transfers of the two directions are "
+            "mixed up and gradients are wrong"
         )
 
 
@@ -358,17 +358,17 @@ def _global_batch(schedule: Schedule, training: Training) -> int:
 
 
 def environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]:
-    """Yield the environment of every process, which ``validate_args`` asks for."""
+    """Yield the environment variables of every process that ``validate_args`` requires."""
     if shards_as_fsdp(configuration):
         yield "unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron FSDP refuses 1"
     elif configuration.tensor * configuration.context > 1 and cluster.gpu.generation not in _FREE_CONNECTIONS:
-        yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # tensor and context parallelism need it before Blackwell"
+        yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # required for tensor and context parallelism before Blackwell"
     if offloaded_anywhere(configuration) > 0:
-        yield "export NVTE_CPU_OFFLOAD_V1=1  # Transformer Engine from 2.10 on offloads weights, too, without it"
+        yield "export NVTE_CPU_OFFLOAD_V1=1  # otherwise Transformer Engine >= 2.10 also offloads weights"
 
 
 def shards_as_fsdp(configuration: Configuration) -> bool:
-    """Whether Megatron FSDP shards gradients or parameters: it does so without a pipeline alone."""
+    """Return True if Megatron FSDP shards gradients or parameters, which it does only without a pipeline."""
     return configuration.zero in FSDP and configuration.pipeline == 1
 
 
@@ -382,8 +382,8 @@ TRAINER = Trainer(
         Format(
             name="megatron",
             title="Megatron-LM flags",
-            help="The flags with which Megatron-LM makes the same schedule by itself: 1F1B, interleaved 1F1B, and with "
-            "overlap.",
+            help="Flags with which Megatron-LM generates the same schedule: 1F1B and interleaved 1F1B, optionally "
+            "overlapped.",
             ending=".megatron.txt",
             media="text/plain; charset=utf-8",
             write_settings=megatron_settings,

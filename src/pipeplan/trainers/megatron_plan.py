@@ -1,4 +1,4 @@
-"""Megatron-LM's flags for a plan: the model, the degrees, the batch, precision, recomputation, and the pipeline.
+"""Megatron-LM's flags for a plan: model, degrees, batch, precision, recomputation, and pipeline.
 
 Names and rules are those of Megatron-LM's ``arguments.py`` and Megatron-core's ``TransformerConfig`` of 0.14 to 0.19.
 """
@@ -25,15 +25,15 @@ PRECISIONS = {
     "mxfp8": ("--bf16", "--fp8-format e4m3", "--fp8-recipe mxfp8"),
     "nvfp4": ("--bf16", "--fp4-format e2m1", "--fp4-recipe nvfp4"),
 }
-"""Flags by precision. FP8's delayed recipe is not among them: it refuses to recompute norms and activations of experts."""
+"""Flags by precision. FP8's delayed recipe is missing, because it refuses to recompute norms and activations of experts."""
 
 
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return bash arrays of Megatron-LM's flags, below comments with what it does not do as planned.
+    """Return bash arrays of Megatron-LM's flags, with comments on what differs from the plan.
 
-    An order of ops that it cannot run is replaced by the nearest that it runs, with a warning.
+    An order of ops that it cannot run is replaced by the nearest one that it can, with a warning.
     """
     pipeline, warnings = _pipeline(model, configuration, schedule, version)
     warnings += [*_plan_warnings(configuration), *_model_warnings(model)]
@@ -42,8 +42,8 @@ def plan_flags(
         "PARALLEL_ARGS": [*_degree_flags(model, configuration), *_routing_flags(model, cluster, configuration)],
         "RUN_ARGS": [*PRECISIONS[configuration.precision], *_run_flags(model, configuration)],
     }
-    lines = [f"# Beware: {sentence}." for sentence in warnings]
-    lines += [f"# Beside these: {_beside(model)}."]
+    lines = [f"# Warning: {sentence}." for sentence in warnings]
+    lines += [f"# You still need to add: {_to_add(model)}."]
     lines += [
         f"# torchrun --nproc-per-node {cluster.per_node} --nnodes {cluster.nodes} pretrain_gpt.py \\",
         '#   "${MODEL_ARGS[@]}" "${PARALLEL_ARGS[@]}" "${RUN_ARGS[@]}" "${PIPELINE_ARGS[@]}"',
@@ -57,7 +57,7 @@ def plan_flags(
 def _pipeline(
     model: ModelShape, configuration: Configuration, schedule: Schedule, version: str | None
 ) -> tuple[str, list[str]]:
-    """Return the array of the pipeline's flags, and the warnings about it."""
+    """Return the array of pipeline flags, and the warnings about it."""
     warnings = []
     made, layers, order = schedule, layout_of(model, configuration), order_of(schedule)
     if order is None:
@@ -65,9 +65,9 @@ def _pipeline(
         order = order_of(made)
         assert order is not None
         warnings.append(
-            f"Megatron-LM does not run {schedule.name or configuration.schedule}: these flags run {made.name} in its place, "
-            "which takes other times and memory (pipeplan estimate says which); the order itself runs in torchtitan by its "
-            "CSV, in forks such as zero-bubble-pipeline-parallelism, or in pipeplan's own runtime"
+            f"Megatron-LM does not support {schedule.name or configuration.schedule}: these flags run {made.name} instead, "
+            "with different time and memory (see pipeplan estimate); torchtitan with its CSV, forks such as "
+            "zero-bubble-pipeline-parallelism, or pipeplan's own runtime support the planned order"
         )
     training = Training(
         layers=layers if configuration.pipeline > 1 else None,
@@ -86,7 +86,7 @@ def _pipeline(
 
 
 def _nearest(model: ModelShape, configuration: Configuration, schedule: Schedule) -> tuple[Schedule, tuple[int, ...]]:
-    """Return the order that Megatron runs in place of another, with the layout of the same stages where it has these."""
+    """Return the order that Megatron runs in place of another, with the same layout if the stages are the same."""
     ranks, microbatches = schedule.ranks, schedule.microbatches
     if schedule.placement.name == "loop":
         rule = strategy("interleaved-1f1b")
@@ -142,17 +142,17 @@ def _run_flags(model: ModelShape, configuration: Configuration) -> Iterator[str]
         yield "--attention-dropout 0"
         yield "--hidden-dropout 0"
     if trainer.attention == "flash" and not model.attention_sinks:
-        # Sinks are cuDNN's: Megatron picks the kernel itself there.
+        # Attention sinks need cuDNN's kernel, which Megatron selects itself.
         yield "--attention-backend flash"
     if trainer.fused_loss:
         yield "--cross-entropy-loss-fusion"
     if "tensor" in trainer.hides and configuration.sequence_parallel and configuration.tensor > 1:
         yield "--tp-comm-overlap"
     modules = recomputed_anywhere(configuration)
-    said = [module for module in modules if module not in ("full", "selective-op")]
-    if said:
+    named = [module for module in modules if module not in ("full", "selective-op")]
+    if named:
         yield "--recompute-granularity selective"
-        yield f"--recompute-modules {' '.join(said)}"
+        yield f"--recompute-modules {' '.join(named)}"
     share = offloaded_anywhere(configuration)
     if share > 0:
         yield "--fine-grained-activation-offloading"
@@ -163,27 +163,27 @@ def _plan_warnings(configuration: Configuration) -> Iterator[str]:
     if by_stage := recompute_by_stage_in_words(configuration):
         chosen = " ".join(recomputed_anywhere(configuration))
         yield (
-            f"the plan recomputes by stage ({by_stage}), which no flag of Megatron-LM says: these recompute {chosen} on "
-            "every stage, which fits and takes longer than planned"
+            f"no flag of Megatron-LM can express the plan's recomputation by stage ({by_stage}): these flags recompute "
+            f"{chosen} on every stage, which fits but is slower than planned"
         )
     if "selective-op" in recomputed_anywhere(configuration):
-        yield "selective recomputation by op is torchtitan's: Megatron-LM recomputes modules, and none is set here"
+        yield "Megatron-LM does not support torchtitan's selective recomputation per op: no recomputation is set here"
     if offloaded_anywhere(configuration) > 0:
         yield (
-            "the plan moves a share of what each stage keeps to the host; Megatron-LM moves the inputs of whole modules, on "
-            "every stage alike: the modules named here hold about that share"
+            "the plan offloads a fraction of each stage's activations; Megatron-LM offloads the inputs of whole modules on "
+            "every stage: the modules named here hold about that fraction"
         )
     if configuration.zero in FSDP and configuration.pipeline > 1:
         yield (
-            f"the plan shards as ZeRO-{configuration.zero}, which Megatron-LM does not do beside a pipeline: these flags "
-            "shard the optimizer's state alone (ZeRO-1)"
+            f"Megatron-LM does not support the plan's ZeRO-{configuration.zero} with a pipeline: these flags shard only the "
+            "optimizer state (ZeRO-1)"
         )
 
 
 def _model_flags(model: ModelShape) -> Iterator[str]:
-    """Yield the flags of a model without its number of layers, which its layout says.
+    """Yield the flags of a model except its number of layers, which the layout implies.
 
-    The user adds what a shape does not hold: the scaling of rotary positions, the tokenizer.
+    The user adds what a shape does not contain: the scaling of rotary positions, the tokenizer.
     """
     yield f"--hidden-size {model.hidden}"
     yield f"--num-attention-heads {model.heads}"
@@ -197,7 +197,7 @@ def _model_flags(model: ModelShape) -> Iterator[str]:
         yield from _expert_flags(model, model.experts)
 
 
-def _beside(model: ModelShape) -> str:
+def _to_add(model: ModelShape) -> str:
     """Return what the user has to add to the flags, as a list in words."""
     of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
     if model.learned_positions is None:
@@ -209,15 +209,15 @@ def _beside(model: ModelShape) -> str:
 def _model_warnings(model: ModelShape) -> Iterator[str]:
     if model.norms_a_layer > 2:
         yield (
-            f"{model.name} has {model.norms_a_layer} norms a layer; Megatron-LM's layers have 2: the others need a layer "
-            "specification of one's own (--spec)"
+            f"{model.name} has {model.norms_a_layer} norms per layer and Megatron-LM's layers have 2: the others need a "
+            "custom layer specification (--spec)"
         )
     if model.experts is not None and model.experts.expert_bias:
-        yield "biases of experts need a layer specification of one's own; --add-qkv-bias and --disable-bias-linear are all"
+        yield "biases of experts need a custom layer specification: only --add-qkv-bias and --disable-bias-linear exist"
 
 
 def _has_whole_base(model: ModelShape) -> bool:
-    """Whether the base of rotary positions is a known integer: Megatron-LM's flag takes no other."""
+    """Return True if the base of rotary positions is a known integer, the only value that Megatron-LM's flag accepts."""
     return model.rope_theta is not None and float(model.rope_theta).is_integer()
 
 
@@ -256,7 +256,7 @@ def _attention_flags(model: ModelShape) -> Iterator[str]:
     if model.head_dim is not None and model.head_dim * model.heads != model.hidden:
         yield f"--kv-channels {model.head_dim}"
     if model.sliding_window is not None:
-        # Keys behind a query, and keys before it.
+        # Number of keys before the query and after it.
         yield f"--window-size '({model.sliding_window - 1},0)'"
         if model.sliding_every > 1:
             yield f"--window-attn-skip-freq {model.sliding_every}"
@@ -290,7 +290,7 @@ def _expert_flags(model: ModelShape, experts: Experts) -> Iterator[str]:
 
 
 def _pattern(layers: list[int]) -> str:
-    """Return a list as the sum of its runs: ``([0]*3+[1]*58)``."""
+    """Return a list as the sum of its runs, ``([0]*3+[1]*58)``."""
     runs: list[list[int]] = []
     for layer in layers:
         if runs and runs[-1][0] == layer:
@@ -301,7 +301,7 @@ def _pattern(layers: list[int]) -> str:
 
 
 def _routing_flags(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Iterator[str]:
-    """Yield how tokens find their experts: all to all, and on few nodes where the model limits them to some."""
+    """Yield the flags that route tokens to experts: all-to-all, and to a limited number of nodes if the model says so."""
     if model.experts is None:
         return
     yield "--moe-token-dispatcher-type alltoall"
@@ -314,24 +314,24 @@ def _routing_flags(model: ModelShape, cluster: Cluster, configuration: Configura
 
 ATTENTION = ("attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm")
 EXPERTS = ("expert_fc1", "moe_act")
-"""Modules whose inputs Megatron-core 0.16 can move to the host; the second group is of experts."""
+"""Modules whose inputs Megatron-core 0.16 can offload; the second group belongs to experts."""
 
 
 def offload_modules(model: ModelShape, share: float) -> tuple[str, ...]:
-    """Return modules whose inputs come to at least a share of what a layer keeps; all where they do not.
+    """Return modules whose inputs make up at least a fraction of a layer's activations; all if they do not.
 
-    The largest are taken first. Bytes are those of the inputs of a fused attention and of the products, in 16 bits, without
-    tensor parallelism, which divides all of them alike.
+    The largest are taken first. Bytes are those of the inputs of fused attention and of the products, in 16 bits, without
+    tensor parallelism, which divides all of them equally.
     """
     inputs = _inputs(model)
     whole = sum(inputs.values()) + _stays(model)
     chosen: list[str] = []
     for module in sorted(inputs, key=lambda module: -inputs[module]):
-        if sum(inputs[each] for each in chosen) >= share * whole:
+        if sum(inputs[name] for name in chosen) >= share * whole:
             break
         chosen.append(module)
     if "attn_proj" in chosen and "core_attn" not in chosen:
-        # It is the output of the core, whose backward needs it: Megatron takes the one only with the other.
+        # Its input is the core's output, which the core's backward needs: Megatron offloads them only together.
         chosen.append("core_attn")
     return tuple(module for module in (*ATTENTION, *EXPERTS) if module in chosen)
 
@@ -339,7 +339,7 @@ def offload_modules(model: ModelShape, share: float) -> tuple[str, ...]:
 def _inputs(model: ModelShape) -> dict[str, float]:
     """Return the bytes per token of each module's input."""
     core = 2.0 * (model.heads * model.score_dim + model.key_width + model.key_heads * model.value_dim)
-    found = {
+    inputs = {
         "attn_norm": 2.0 * model.hidden,
         "qkv_linear": 2.0 * model.hidden,
         "core_attn": core,
@@ -347,13 +347,13 @@ def _inputs(model: ModelShape) -> dict[str, float]:
         "mlp_norm": 2.0 * model.hidden,
     }
     if model.experts is not None:
-        found["expert_fc1"] = 2.0 * model.hidden * model.experts.top_k
-        found["moe_act"] = 2.0 * (model.ffn_matrices - 1) * model.experts.width * model.experts.top_k
-    return found
+        inputs["expert_fc1"] = 2.0 * model.hidden * model.experts.top_k
+        inputs["moe_act"] = 2.0 * (model.ffn_matrices - 1) * model.experts.width * model.experts.top_k
+    return inputs
 
 
 def _stays(model: ModelShape) -> float:
-    """Return the bytes per token that no module moves: the dense FFN's tensors, the experts' last inputs."""
+    """Return the bytes per token that no module can offload: the dense FFN's tensors, the experts' last inputs."""
     if model.experts is not None:
         return 2.0 * (model.experts.width * model.experts.top_k + model.ffn_matrices * model.experts.shared_width)
     return 2.0 * (model.hidden + model.ffn_matrices * (model.ffn or 0))

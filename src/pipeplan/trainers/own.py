@@ -1,4 +1,4 @@
-"""pipeplan itself: its own command simulates a plan's pipeline on the costs that were planned with."""
+"""pipeplan as a trainer: its own command simulates a plan's pipeline with the planned stage costs."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ if TYPE_CHECKING:
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return ``pipeplan simulate`` with a config file of the stages' costs and of what the step adds behind the pipeline.
+    """Return ``pipeplan simulate`` with a config file of stage costs and of the time that the step adds after the pipeline.
 
-    A schedule that no strategy makes is a file, too. Raises InputError for any ``version``.
+    A schedule that no strategy generates is written as a file, too. Raises InputError for any ``version``.
     """
     from pipeplan.planner import costs_of, estimate, schedule_of, software, stage_costs
 
     TRAINER.release(version)
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
-    found = estimate(model, cluster, configuration, schedule=schedule, with_error_bar=False)
+    estimated = estimate(model, cluster, configuration, schedule=schedule, with_error_bar=False)
     timeline = simulate(schedule, costs).timeline
     pipeline = timeline.makespan if software(configuration.software).barrier else timeline.longest_span
     stem = file_name(f"{model.name}.{configuration.schedule}")
-    files = {f"{stem}.yaml": _settings(configuration, costs, max(found.step_time - pipeline, 0.0))}
+    files = {f"{stem}.yaml": _settings(configuration, costs, max(estimated.step_time - pipeline, 0.0))}
     name = configuration.schedule
     if not is_strategy(name) or schedule_of(configuration, costs) != schedule:
         name = f"{stem}.json"
         files[name] = schedule_json(schedule)
     text = (
-        f"# The pipeline takes {pipeline:.6g} s and the step {found.step_time:.6g} s, by the costs of the stages in the "
-        "file.\n"
+        f"# With these stage costs the pipeline takes {pipeline:.6g} s and the step {estimated.step_time:.6g} s.\n"
         f"pipeplan simulate {name} --config {stem}.yaml\n"
-        f"# The same order of ops on a small model of pipeplan's own: pipeplan run {name} --config {stem}.yaml\n"
+        f"# Run the same order of ops with a small model: pipeplan run {name} --config {stem}.yaml\n"
     )
     return TrainerSettings(text=text, files=files)
 
@@ -59,9 +58,9 @@ def _settings(configuration: Configuration, costs: Costs, behind: float) -> str:
         settings["group_size"] = configuration.group_size
     if configuration.in_flight is not None:
         settings["memory_limit"] = f"{configuration.in_flight:g}act"
-    given = settings_of(costs)
-    del given["stages"]
-    settings |= given | {"step_time": behind}
+    saved = settings_of(costs)
+    del saved["stages"]
+    settings |= saved | {"step_time": behind}
     return msgspec.yaml.encode(settings).decode()
 
 

@@ -1,4 +1,4 @@
-"""The table of trainers: every module of this package that declares ``TRAINER`` is a trainer."""
+"""Registry of trainers: every module of this package that declares ``TRAINER`` is a trainer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FIRST = ("megatron", "torchtitan")
 _LAST = "own"
 
 _OF_PLANS = "_plan"
-"""Ending of the names of files with a trainer's flags of plans, which load the planner and are loaded for plans alone."""
+"""Ending of the names of modules with plan flags, which import the planner and are loaded only for plans."""
 
 
 def _registered() -> dict[str, Trainer]:
     package = import_module(__package__)
-    files = [found.name for found in iter_modules(package.__path__) if not found.name.endswith(_OF_PLANS)]
+    files = [module.name for module in iter_modules(package.__path__) if not module.name.endswith(_OF_PLANS)]
     order = sorted(files, key=lambda file: (file == _LAST, _FIRST.index(file) if file in _FIRST else len(_FIRST), file))
     modules = (import_module(f"{package.__name__}.{file}") for file in order)
     declared = (getattr(module, "TRAINER", None) for module in modules)
@@ -39,17 +39,17 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(_registered())
 """Every trainer by its name."""
 
 _PYTORCH = "pytorch"
-"""Name of PyTorch's own runtime, which runs a schedule's CSV and has no flags."""
+"""Name of PyTorch's own runtime, which runs the CSV of a schedule and has no flags."""
 
 RUNNERS = (_PYTORCH, *(name for name, trainer in TRAINERS.items() if trainer.formats))
-"""Everything that a schedule can be written for."""
+"""Every trainer that a schedule can be written for."""
 
 _NEWEST: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class TrainerVerdict:
-    """Whether a trainer runs a schedule; ``reason`` is empty where it does."""
+    """Whether a trainer can run a schedule; ``reason`` is empty if it can."""
 
     trainer: str
     format: str
@@ -57,17 +57,17 @@ class TrainerVerdict:
 
     @property
     def runs(self) -> bool:
-        """Whether the trainer runs the schedule."""
+        """True if the trainer can run the schedule."""
         return not self.reason
 
 
 def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:
-    """Return whether each of :data:`RUNNERS` runs a schedule, with the reason if not."""
+    """Return for each of :data:`RUNNERS` whether it can run a schedule, with the reason if not."""
     return tuple(_verdict(name, schedule) for name in RUNNERS)
 
 
 def refusal(name: str, schedule: Schedule) -> str:
-    """Return why one of :data:`RUNNERS` cannot run a schedule, in one line; empty where it can."""
+    """Return why one of :data:`RUNNERS` cannot run a schedule, in one line; empty if it can."""
     return _verdict(name, schedule).reason
 
 
@@ -92,7 +92,7 @@ def trainer_formats() -> tuple[Format, ...]:
 
 
 def require_release(trainer: str, version: str) -> None:
-    """Refuse a release that a trainer's flags are not known for. Raises InputError, and UnknownNameError for the trainer."""
+    """Raise InputError for an unsupported release of a trainer, and UnknownNameError for an unknown trainer."""
     if trainer not in TRAINERS:
         raise UnknownNameError("trainer", trainer, TRAINERS, field="flags")
     TRAINERS[trainer].release(version)
@@ -111,14 +111,14 @@ def flags_of(
     Parameters
     ----------
     schedule
-        Runs in place of the configuration's own: of as many ranks, stages and microbatches.
+        Schedule to run in place of the configuration's own, with the same ranks, stages and microbatches.
     versions
-        Releases by trainer, such as ``{"torchtitan": "main"}``; the newest known ones of the others.
+        Releases by trainer, such as ``{"torchtitan": "main"}``; the newest supported ones for the others.
 
     Raises
     ------
     PipeplanError
-        For degrees that do not split the model, a shape that the schedule cannot take, or an unknown release.
+        If the degrees do not divide the model, the schedule cannot take the shape, or a release is unsupported.
     """
     from pipeplan.planner import costs_of, schedule_of, stage_costs
 

@@ -1,12 +1,13 @@
-"""torchtitan: the settings with which it trains by a schedule's CSV, as command-line flags and as Python.
+"""torchtitan: settings with which it trains a schedule's CSV, as command-line flags and as Python.
 
-torchtitan takes from the *name* of a schedule only how many stages a rank has and where they are (``_pipeline_module_split``
-in its ``distributed/pipeline_parallel.py``), and the order of ops from the CSV, which is compute only: PyTorch adds the
-communication. So the name must be one that has the schedule's placement, and stages and microbatches must be the CSV's.
+torchtitan uses the *name* of a schedule only for the number of stages per rank and their placement
+(``_pipeline_module_split`` in its ``distributed/pipeline_parallel.py``). The order of ops comes from the CSV, which is
+compute-only: PyTorch adds the communication. The name must therefore have the schedule's placement, and stages and
+microbatches must match the CSV.
 
-Its batch is counted in sequences (0.3) or in tokens (the main branch after it). Its default loss, in chunks, hands the
-gradient of the norm's output to the graph by a function of its own, and PyTorch's split backward, which starts there, finds
-no gradient for the norm's weight: where the last stage splits its backwards, only plain cross entropy trains all weights.
+The batch is counted in sequences (0.3) or in tokens (the main branch after it). The default chunked loss passes the gradient
+of the norm's output to the graph with a custom function. PyTorch's split backward starts there and finds no gradient for the
+norm's weight, so only plain cross entropy trains all weights if the last stage splits its backwards.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ Fields = Mapping[str, Any]
 """Values by the names of a config's fields."""
 
 _SCHEDULE_NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
-"""Name of a PyTorch schedule with each placement that torchtitan can build."""
+"""PyTorch schedule with each placement that torchtitan can build."""
 
 _PROCESS_DEGREES = ("tensor_parallel_degree", "context_parallel_degree")
-"""Degrees that multiply the processes; experts use the processes of the other degrees."""
+"""Degrees that multiply the number of processes; experts use the processes of the other degrees."""
 
 NO_OTHERS: Mapping[str, int] = MappingProxyType({})
 """No other parallelism."""
@@ -55,9 +56,9 @@ class Tables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A state of torchtitan: its name in sentences, and its fields of a batch.
+    """Release of torchtitan: its name in sentences, and its batch fields.
 
-    A batch is so many microbatches of a pipeline, in so many steps of it whose gradients are accumulated.
+    ``batch`` is called with microbatches per pipeline step, accumulated pipeline steps, and the training.
     """
 
     words: str
@@ -77,7 +78,7 @@ def _in_sequences(microbatches: int, accumulated: int, training: Training) -> Ta
 def _in_tokens(microbatches: int, accumulated: int, training: Training) -> Tables:
     if training.sequence_length is None:
         raise ShapeError(
-            "torchtitan's main branch counts its batch in tokens: say how many a sequence has with sequence_length",
+            "torchtitan's main branch counts its batch in tokens: give the tokens per sequence with sequence_length",
             field="sequence_length",
         )
     tokens = training.microbatch_size * training.sequence_length
@@ -93,10 +94,10 @@ RELEASES = {
     "0.3": Release(words="torchtitan 0.3", batch=_in_sequences),
     "main": Release(words="torchtitan's main branch as of 2026-08-21 (b5bcd76c)", batch=_in_tokens),
 }
-"""Known states by their name in ``trainer_version``; a bug fix such as 0.3.0 is of its minor release."""
+"""Supported releases by their name in ``trainer_version``; a bug fix such as 0.3.0 belongs to its minor release."""
 
 GPUS_PER_NODE = 8
-"""Default maximum number of processes that torchrun starts on a node."""
+"""Default maximum number of processes that torchrun starts per node."""
 
 
 def torchtitan_flags(
@@ -111,21 +112,21 @@ def torchtitan_flags(
     Parameters
     ----------
     schedule
-        In a line, in a loop or on a V. Communication is left out: PyTorch adds its own.
+        Schedule with stages in a line, in a loop or on a V. Communication is removed: PyTorch adds its own.
     training
-        Layers of each stage, batch and release; without layers, torchtitan splits the model by itself.
+        Layers of each stage, batch and release; without layers, torchtitan splits the model itself.
     degrees
-        Degrees of other parallelism, by the names of ``ParallelismConfig``'s fields.
+        Degrees of other parallelism, by field name of ``ParallelismConfig``.
     per_node
         Number of GPUs per node.
 
     Raises
     ------
     ShapeError
-        For what torchtitan cannot build or refuses: another placement, slices, a single rank, a stage without layers between
-        the first and the last, stages that only layers can tell it, multi-token prediction, recomputation on some stages.
+        If torchtitan cannot build or refuses the schedule: another placement, slices, a single rank, an empty inner stage,
+        stages that need explicit layers, multi-token prediction, or recomputation on some stages.
     InputError
-        For an unknown release.
+        If the release is unsupported.
     """
     release = _release(training)
     tables = _tables(schedule, training, release)
@@ -144,7 +145,7 @@ def torchtitan_flags(
 
 
 def torchtitan_launch(processes: int, per_node: int) -> str:
-    """Return the comment with torchrun's command line for a number of processes, as many on every node."""
+    """Return the comment with torchrun's command line for a number of processes, the same number on every node."""
     here = next(count for count in range(min(processes, per_node), 0, -1) if processes % count == 0)
     nodes = f" --nnodes {processes // here}" if processes > here else ""
     return (
@@ -154,10 +155,10 @@ def torchtitan_launch(processes: int, per_node: int) -> str:
 
 
 def torchtitan_python(schedule: Schedule, training: Training) -> TrainerSettings:
-    """Return Python code that gives a ``Trainer.Config`` of torchtitan a schedule, and its CSV.
+    """Return Python code that sets a schedule in a ``Trainer.Config`` of torchtitan, and the schedule's CSV.
 
-    Its tables are what ``ParallelismConfig`` and ``TrainingConfig`` take. See :func:`torchtitan_flags` for parameters and
-    errors.
+    Its tables are fields of ``ParallelismConfig`` and ``TrainingConfig``. Parameters and errors are those of
+    :func:`torchtitan_flags`.
     """
     release = _release(training)
     tables = _tables(schedule, training, release)
@@ -222,43 +223,43 @@ def _tables(schedule: Schedule, training: Training, release: Release) -> Tables:
 def _require_buildable(schedule: Schedule, training: Training) -> None:
     placement, layers = schedule.placement, training.layers_of(schedule.stages)
     if placement.name not in _SCHEDULE_NAMES or schedule.slices > 1:
-        sequences = f"its sequences are cut into {schedule.slices}" if schedule.slices > 1 else "which is none of these"
+        sliced = f" with {schedule.slices} slices per sequence" if schedule.slices > 1 else ""
         raise ShapeError(
-            "torchtitan builds stages in a line, in a loop or on a V, of whole sequences; this schedule's placement is "
-            f"{placement.name}, {sequences}"
+            "torchtitan supports stages in a line, in a loop or on a V, without slices; this schedule's placement is "
+            f"{placement.name}{sliced}"
         )
     if schedule.ranks < 2:
         raise ShapeError("torchtitan needs at least two pipeline ranks")
     if training.mtp_layers:
-        raise ShapeError("torchtitan's pipelines have no place for multi-token prediction", field="mtp_layers")
+        raise ShapeError("torchtitan's pipelines do not support multi-token prediction", field="mtp_layers")
     if layers is None and placement.chunks != _USUAL_CHUNKS[placement.name]:
         raise ShapeError(
-            f"torchtitan makes {_USUAL_CHUNKS[placement.name]} stages a rank by itself, and this schedule has "
+            f"torchtitan builds {_USUAL_CHUNKS[placement.name]} stages per rank by default, but this schedule has "
             f"{placement.chunks}: give the layers of each of its {schedule.stages} stages with layers_per_stage",
             field="layers_per_stage",
         )
     if not schedule.kinds.isdisjoint(HOST_KINDS):
         raise ShapeError(
-            "torchtitan has no setting that copies activations of single microbatches to the host: leave offload out",
+            "torchtitan cannot offload activations of single microbatches: drop offload",
             field="offload",
         )
     recomputed = np.unique(schedule.columns.stage[schedule.where(Kind.R)]).tolist()
     if recomputed and len(recomputed) < schedule.stages:
         raise ShapeError(
-            f"torchtitan recomputes on every stage or on none; this schedule does on {', '.join(map(str, recomputed))}",
+            f"torchtitan recomputes on every stage or on none; this schedule on stages {', '.join(map(str, recomputed))}",
             field="recompute",
         )
     empty = [stage for stage, count in enumerate(layers or ()) if not count and 0 < stage < schedule.stages - 1]
     if empty:
         raise ShapeError(
-            f"torchtitan runs no stage without layers but the first and the last, which have the embedding and the head; "
-            f"stage {empty[0]} has none",
+            f"torchtitan supports stages without layers only at the ends, which have the embedding and the head; stage "
+            f"{empty[0]} has none",
             field="layers_per_stage",
         )
 
 
 def module_names(layers: tuple[int, ...]) -> list[list[str]]:
-    """Return the names of the modules of each stage from its number of layers."""
+    """Return the names of the modules of each stage, given its number of layers."""
     parts = [[f"layers.{layer}" for layer in range(*span)] for span in pairwise(accumulate(layers, initial=0))]
     parts[0].insert(0, "tok_embeddings")
     parts[-1] += ["norm", "lm_head"]
@@ -266,7 +267,7 @@ def module_names(layers: tuple[int, ...]) -> list[list[str]]:
 
 
 def write_layout(layers: tuple[int, ...]) -> str:
-    """Return the value of ``module_fqns_per_model_part``: a word per stage with the names of its modules."""
+    """Return the value of ``module_fqns_per_model_part``: one word per stage with the names of its modules."""
     return " ".join(",".join(part) for part in module_names(layers))
 
 
@@ -276,13 +277,13 @@ def read_layout(text: str) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        For what is no such list.
+        If the text is not such a list.
     """
     parts = [part.split(",") for part in text.split()]
     layers = tuple(sum(bool(re.fullmatch(r"layers\.\d+", name)) for name in part) for part in parts)
     if not sum(layers) or module_names(layers) != parts:
         raise InputError(
-            f"{one_line(text)} is no layout of torchtitan: expected a word per stage, from tok_embeddings,layers.0 to "
+            f"invalid torchtitan layout {one_line(text)}: expected a word per stage, from tok_embeddings,layers.0 to "
             "norm,lm_head",
             field="layers",
         )
@@ -296,28 +297,29 @@ def _csv_name(schedule: Schedule, training: Training) -> str:
 
 
 def _splits_last_stage(schedule: Schedule) -> bool:
-    """Whether a backward of the last stage, where norm, head and loss are, is split."""
+    """Return True if a backward of the last stage, which has norm, head and loss, is split."""
     return bool((schedule.columns.stage[schedule.where(Kind.I)] == schedule.stages - 1).any())
 
 
 def _comments(schedule: Schedule, training: Training, release: Release) -> list[str]:
-    """Return comments with what must be known beside the settings."""
     placement, layers = schedule.placement, training.layers
     lines = [
         f"# {release.words}: {one_line(schedule.name or 'schedule')} on {schedule.ranks} ranks, "
-        f"{schedule.stages} stages ({placement.name}, {placement.chunks} a rank), {schedule.microbatches} microbatches of "
+        f"{schedule.stages} stages ({placement.name}, {placement.chunks} per rank), {schedule.microbatches} microbatches of "
         f"{training.microbatch_size}.",
-        "# The schedule's name only says where the stages are; the CSV has the order of ops.",
+        "# The schedule's name only sets the placement of stages; the CSV sets the order of ops.",
     ]
     if layers is None:
-        lines.append("# torchtitan splits the model by itself, with one layer less on the first and on the last stage.")
+        lines.append("# torchtitan splits the model itself, with one layer less on the first and on the last stage.")
     else:
         lines.append(f"# For a model of {sum(layers)} layers.")
     if schedule.has(Kind.R):
-        lines.append("# Every stage recomputes in full (FullAC), which on the command line must come last.")
+        lines.append("# Every stage recomputes in full (FullAC); on the command line this must come last.")
     if schedule.joined.any():
-        lines.append("# Overlapped pairs run one op after the other: torchtitan overlaps only its own DualPipeV's.")
-    lines += [f"# Beware: {sentence}." for sentence in _warnings(schedule)]
+        lines.append(
+            "# The ops of overlapped pairs run one after the other: torchtitan overlaps only its own DualPipeV."
+        )
+    lines += [f"# Warning: {sentence}." for sentence in _warnings(schedule)]
     return lines
 
 
@@ -326,14 +328,14 @@ def _warnings(schedule: Schedule) -> tuple[str, ...]:
         return torch_csv_warnings(schedule)
     return (
         *torch_csv_warnings(schedule),
-        "with torchtitan's default loss, in chunks (ChunkedLossWrapper), norm.weight gets a wrong gradient or none where a "
+        "with torchtitan's default loss, in chunks (ChunkedLossWrapper), norm.weight gets a wrong gradient or none if a "
         "backward of the last stage is split, as here; set config.loss = config.loss.loss_fn, plain cross entropy, in the "
         "config function, as torchtitan's llama3_debugmodel_ce_loss does",
     )
 
 
 def _flag(name: str, value: Any) -> str:
-    """Return a flag as tyro reads it: True has no value, and the modules of each stage are one word."""
+    """Return a flag in tyro's syntax: True has no value, and the modules of each stage are one word."""
     if value is True:
         return f"--{name}"
     words = [",".join(part) for part in value] if isinstance(value, list) else [str(value)]
@@ -361,7 +363,7 @@ TRAINER = Trainer(
         Format(
             name="torchtitan",
             title="torchtitan flags",
-            help="The command-line flags with which torchtitan trains by the schedule's CSV, which is written too.",
+            help="Command-line flags with which torchtitan trains the schedule's CSV, which is also written.",
             ending=".torchtitan.sh",
             media="text/x-shellscript; charset=utf-8",
             write_settings=torchtitan_flags,
@@ -369,7 +371,7 @@ TRAINER = Trainer(
         Format(
             name="torchtitan-python",
             title="torchtitan config",
-            help="The same as Python, for a function of torchtitan's config registry.",
+            help="The same settings as Python code for torchtitan's config registry.",
             ending=".torchtitan.py",
             media="text/x-python; charset=utf-8",
             write_settings=torchtitan_python,

@@ -21,17 +21,17 @@ from pipeplan.trainers.trainer import bash_array, offloaded_anywhere, recompute_
 from pipeplan.workload import ModelShape
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
-"""torchtitan's policy for what a stage recomputes: a subcommand, which comes after all flags."""
+"""torchtitan's activation-checkpoint policy by recomputed modules: a subcommand, which must come after all flags."""
 
 
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return a bash array of torchtitan's flags, below comments with what it does not do as planned."""
+    """Return a bash array of torchtitan's flags, with comments on what differs from the plan."""
     warnings = [*_warnings(model, configuration)]
     degrees = _degrees(configuration)
     files: dict[str, str] = {}
-    known: tuple[str, ...] = ()
+    schedule_warnings: tuple[str, ...] = ()
     training = Training(
         microbatch_size=configuration.microbatch_size,
         sequence_length=configuration.sequence,
@@ -50,7 +50,7 @@ def plan_flags(
         except PipeplanError as error:
             return TrainerSettings(text=f"# {error}.\n", warnings=(str(error), *warnings))
         text, files = settings.text, dict(settings.files)
-        known = settings.warnings
+        schedule_warnings = settings.warnings
     else:
         batch = release.batch(1, configuration.microbatches, training).training
         flags = [f"--parallelism.{name} {degree}" for name, degree in degrees.items()]
@@ -58,23 +58,23 @@ def plan_flags(
         heading = [f"# {release.words}: no pipeline.", torchtitan_launch(cluster.gpus, cluster.per_node)]
         text = "\n".join([*heading, *bash_array("TORCHTITAN_ARGS", flags)])
     lines = [
-        *(f"# Beware: {sentence}." for sentence in warnings),
+        *(f"# Warning: {sentence}." for sentence in warnings),
         *text.rstrip("\n").split("\n"),
         *bash_array("TORCHTITAN_ARGS", [*_other_flags(configuration)], more=True),
     ]
-    return TrainerSettings(text="\n".join(lines) + "\n", files=files, warnings=(*known, *warnings))
+    return TrainerSettings(text="\n".join(lines) + "\n", files=files, warnings=(*schedule_warnings, *warnings))
 
 
 def _degrees(configuration: Configuration) -> dict[str, int]:
-    """Return the degrees beside the pipeline's; without ZeRO the data group replicates."""
-    found = {
+    """Return the degrees besides the pipeline's; without ZeRO the data group replicates."""
+    degrees = {
         "tensor_parallel_degree": configuration.tensor,
         "context_parallel_degree": configuration.context,
         "expert_parallel_degree": configuration.expert * configuration.expert_tensor,
         "data_parallel_replicate_degree": 1 if configuration.zero else configuration.data,
         "data_parallel_shard_degree": configuration.data if configuration.zero else 1,
     }
-    return {name: degree for name, degree in found.items() if degree > 1 or name == "data_parallel_shard_degree"}
+    return {name: degree for name, degree in degrees.items() if degree > 1 or name == "data_parallel_shard_degree"}
 
 
 def _other_flags(configuration: Configuration) -> Iterator[str]:
@@ -99,28 +99,28 @@ def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
     modules = recomputed_anywhere(configuration)
     if by_stage := recompute_by_stage_in_words(configuration):
         yield (
-            f"the plan recomputes by stage ({by_stage}); torchtitan has one policy for all stages: "
-            f"activation-checkpoint:{_policy(configuration)}, which fits and takes longer than planned"
+            f"the plan recomputes by stage ({by_stage}), but torchtitan has one policy for all stages: "
+            f"activation-checkpoint:{_policy(configuration)}, which fits but is slower than planned"
         )
     elif modules not in CHECKPOINTS:
         yield (
-            f"torchtitan does not recompute {' '.join(modules)}, but every layer, ops by its list, or nothing: these flags "
-            "recompute every layer, which takes longer than planned"
+            f"torchtitan cannot recompute only {' '.join(modules)}: these flags recompute every layer, which is slower than "
+            "planned"
         )
     if offloaded_anywhere(configuration) > 0:
-        yield "the plan moves activations to the host, which no flag of torchtitan does: what is kept may not fit"
+        yield "torchtitan has no flag for the plan's offload: activations may not fit"
     if configuration.precision != "bf16":
         yield (
-            f"{configuration.precision} is no flag of torchtitan's: take a config function that converts the model, such as "
-            "llama3_debugmodel_float8 does (components/quantization)"
+            f"torchtitan has no flag for {configuration.precision}: use a config function that converts the model, such as "
+            "llama3_debugmodel_float8 (components/quantization)"
         )
     if configuration.expert_tensor > 1:
         yield (
-            f"torchtitan has no tensor parallelism of experts: expert tensor {configuration.expert_tensor} x expert "
-            f"{configuration.expert} is expert parallelism of {configuration.expert * configuration.expert_tensor} here"
+            f"torchtitan does not support expert tensor parallelism: expert tensor {configuration.expert_tensor} x expert "
+            f"{configuration.expert} becomes an expert degree of {configuration.expert * configuration.expert_tensor}"
         )
     if configuration.zero == 1 and configuration.data * configuration.context > 1:
-        yield "torchtitan shards parameters and gradients too where the plan shards the optimizer's state alone (ZeRO-1)"
+        yield "the plan shards only the optimizer state (ZeRO-1), but torchtitan also shards parameters and gradients"
     if model.mtp_layers:
         layers = counted(model.mtp_layers, "layer")
-        yield f"torchtitan's pipelines have no place for {layers} of multi-token prediction"
+        yield f"torchtitan's pipelines do not support {layers} of multi-token prediction"

@@ -1,4 +1,4 @@
-"""What a trainer is: one record with everything that pipeplan knows of it, and the parts of a plan that flags say once."""
+"""Record of a trainer with everything that pipeplan knows about it, and helpers that the plan flags of trainers share."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ def _no_environment(cluster: Cluster, configuration: Configuration) -> Iterator[
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trainer:
-    """A trainer that can run a plan or a schedule.
+    """Trainer that can run a plan or a schedule.
 
     Attributes
     ----------
     name, title
-        Name on the command line, and in sentences.
+        Name on the command line, and name in sentences.
     software
-        Row of the planner's table of software that stands for it.
+        Row of the planner's software table that stands for the trainer.
     schedules
-        Names of the strategies that it runs by itself; None: it runs any order of ops.
+        Names of the strategies that it supports; None: it runs any order of ops.
     plans
-        Module that is loaded for plans alone; its function ``plan_flags`` is what :meth:`plan_flags` calls.
+        Module with the function ``plan_flags`` that :meth:`plan_flags` calls; it is imported only for plans.
     formats
-        Formats of ``export`` that hold its settings for a schedule; the first decides whether it runs a schedule.
+        Formats of ``export`` with its settings for a schedule; the first one decides whether it can run a schedule.
     environment
-        Lines of a shell script with the environment variables that a configuration needs.
+        Generates lines of a shell script with the environment variables that a configuration needs.
     write_layout, read_layout
-        Its text for the transformer layers of each stage, and back; None where it has no such text. Reading
-        raises InputError.
+        Conversion of the transformer layers of each stage to its text, and back; None if it has no such text. Reading raises
+        InputError.
     package, releases, latest
-        What is installed, the releases of it that settings are known for, and the newest that pip installs; no releases:
-        settings are for the installed release alone.
+        Package that is installed, releases of it that the settings support, and the newest one that pip installs. Without
+        releases, settings are only for the installed release.
     """
 
     name: str
@@ -68,35 +68,35 @@ class Trainer:
         schedule: Schedule,
         version: str | None = None,
     ) -> TrainerSettings:
-        """Return the flags of a configuration that runs a schedule, for a release; None: the newest known one."""
+        """Return the flags of a configuration that runs a schedule, for a release; None: the newest supported one."""
         write: Callable[..., TrainerSettings] = import_module(self.plans).plan_flags
         return write(model, cluster, configuration, schedule, version)
 
     def release(self, version: str | None) -> str:
-        """Return the known minor release of a version such as 0.16.1; :attr:`latest` for None.
+        """Return the supported minor release of a version such as 0.16.1; :attr:`latest` for None.
 
         Raises
         ------
         InputError
-            For a version that settings are not known for.
+            If the version is not supported.
         """
         release = self.latest if version is None else ".".join(version.split(".")[:2])
         if version is not None and not self.releases:
             raise InputError(
-                f"flags of {self.name} are for the installed release alone, not {one_line(version)}",
+                f"flags of {self.name} support only the installed release, not {one_line(version)}",
                 field="trainer_version",
             )
         if version is not None and release not in self.releases:
-            known = " and ".join(filter(None, (", ".join(self.releases[:-1]), self.releases[-1])))
+            supported = " and ".join(filter(None, (", ".join(self.releases[:-1]), self.releases[-1])))
             raise InputError(
-                f"{self.package} {one_line(version)} is not known here: settings are for {known}",
+                f"unsupported {self.package} {one_line(version)}: expected {supported}",
                 field="trainer_version",
             )
         return release
 
 
 def recomputed_anywhere(configuration: Configuration) -> tuple[str, ...]:
-    """Return the modules that any stage recomputes, in the order of their table: with all of them every stage fits."""
+    """Return the modules that any stage recomputes, in the order of their table; with all of them every stage fits."""
     from pipeplan.workload import RECOMPUTE
 
     by_stage = configuration.recompute_by_stage or (configuration.recompute,)
@@ -105,7 +105,7 @@ def recomputed_anywhere(configuration: Configuration) -> tuple[str, ...]:
 
 
 def recompute_by_stage_in_words(configuration: Configuration) -> str:
-    """Return runs of stages with what they recompute, ``0-3: full; 4-7: nothing``; empty where all stages do the same."""
+    """Return runs of stages with their recomputation, ``0-3: full; 4-7: nothing``; empty if all do the same."""
     runs: list[tuple[int, int, tuple[str, ...]]] = []
     for stage, modules in enumerate(configuration.recompute_by_stage or ()):
         if runs and set(runs[-1][2]) == set(modules):
@@ -121,12 +121,12 @@ def recompute_by_stage_in_words(configuration: Configuration) -> str:
 
 
 def offloaded_anywhere(configuration: Configuration) -> float:
-    """Return the largest share of its kept bytes that a stage moves to the host."""
+    """Return the largest fraction of its kept bytes that a stage offloads to the host."""
     return (
         max(configuration.offload, default=0.0) if isinstance(configuration.offload, tuple) else configuration.offload
     )
 
 
 def bash_array(name: str, flags: list[str], *, more: bool = False) -> list[str]:
-    """Return the lines of a bash array of flags; ``more`` adds to an array that is there."""
+    """Return the lines of a bash array of flags; ``more`` appends to an existing array."""
     return [f"{name}{'+' if more else ''}=(", *(f"    {flag}" for flag in flags), ")"]

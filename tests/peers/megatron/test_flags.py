@@ -74,7 +74,7 @@ def test_what_megatron_refuses_beside_a_layout_is_named():
 
 NEEDED: dict[str, tuple[Any, str]] = {
     "num_moe_experts": (None, "mixture of experts"),
-    "expert_model_parallel_size": (1, "--expert-model-parallel-size of 2 or more"),
+    "expert_model_parallel_size": (1, "--expert-model-parallel-size >= 2"),
     "moe_token_dispatcher_type": ("allgather", "--moe-token-dispatcher-type alltoall or flex"),
     "bf16": (False, "--bf16 or --fp16"),
 }
