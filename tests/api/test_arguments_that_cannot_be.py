@@ -45,7 +45,7 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
         (lambda: pipeplan.profile(source="traces", model=np.array([])), "model must be text"),
         (
             lambda: pipeplan.profile(source="traces", layout=1),
-            "layers per stage are whole numbers of at least 0, not 1",
+            "layers per stage must be whole numbers of at least 0, not 1",
         ),
         (lambda: pipeplan.profile(device=3), "unknown device '3'"),
         (

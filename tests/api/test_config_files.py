@@ -5,7 +5,7 @@ import pytest
 import pipeplan
 from pipeplan.api.config_files import load_config
 from pipeplan.costs import Settings, merged
-from pipeplan.costs.to_settings import settings_of
+from pipeplan.costs.costs_file import settings_of
 from pipeplan.errors import FormatError
 from pipeplan.formats import costs_json
 from pipeplan.model import Placement

@@ -111,9 +111,9 @@ def test_what_is_given_goes_before_the_machine():
     assert given.costs(Placement.linear(2)).overhead == Overhead(step_time=5.0)
 
 
-@pytest.mark.parametrize(("unit", "said"), [("", "which nobody said"), ("ticks", "not 'ticks'")])
-def test_a_machine_needs_the_unit_of_the_times(unit, said):
-    with pytest.raises(CostError, match=f"needs the unit of the times .*{said}") as error:
+@pytest.mark.parametrize(("unit", "problem"), [("", "but it is not set"), ("ticks", "not 'ticks'")])
+def test_a_machine_needs_the_unit_of_the_times(unit, problem):
+    with pytest.raises(CostError, match=f"needs a time unit .*{problem}") as error:
         Settings(machine="megatron-a100", time_unit=unit).costs(Placement.linear(2))
     assert error.value.field == "time_unit"
 

@@ -157,7 +157,7 @@ def test_stages_that_there_are_not(name):
 
 def test_a_stage_recomputes_or_offloads():
     assert Settings(recompute="0-1", offload="2,3").offloaded(4) == (2, 3)
-    with pytest.raises(ShapeError, match="stage 1 recomputes its activations") as caught:
+    with pytest.raises(ShapeError, match="stage 1 is also in recompute") as caught:
         Settings(recompute="0-1", offload="1-3").offloaded(4)
     assert caught.value.field == "offload"
 
@@ -182,16 +182,20 @@ def copies(costs: Costs) -> list[float]:
 @pytest.mark.parametrize(
     ("given", "field", "message"),
     [
-        ({"offload_bandwidth": 1.0}, "offload_bandwidth", "needs the bytes that are copied"),
+        ({"offload_bandwidth": 1.0}, "offload_bandwidth", "needs activation_bytes"),
         (
             {"offload_times": 1.0, "offload_bandwidth": 1.0, "activation_bytes": 1.0},
             "offload_times",
-            "leave one of them",
+            "give only one of them",
         ),
-        ({"offload_bytes": 1.0}, "offload_bytes", "part of the activation bytes, which are not given"),
-        ({"recompute_bytes": 1.0}, "recompute_bytes", "part of the activation bytes, which are not given"),
-        ({"recompute_bytes": 3.0, "activation_bytes": 2.0}, "recompute_bytes", "is from 0 to its activation, 2 bytes"),
-        ({"offload_bytes": (1.0, 3.0), "activation_bytes": 2.0}, "offload_bytes", "on stage 1 is from 0"),
+        ({"offload_bytes": 1.0}, "offload_bytes", "part of the activation bytes, which are not set"),
+        ({"recompute_bytes": 1.0}, "recompute_bytes", "part of the activation bytes, which are not set"),
+        (
+            {"recompute_bytes": 3.0, "activation_bytes": 2.0},
+            "recompute_bytes",
+            "must be from 0 to its activation, 2 bytes",
+        ),
+        ({"offload_bytes": (1.0, 3.0), "activation_bytes": 2.0}, "offload_bytes", "of stage 1 must be from 0"),
     ],
 )
 def test_offloads_and_recomputations_that_cannot_be(given, field, message):

@@ -87,7 +87,7 @@ def test_timelines_are_read_as_they_were_written(schedule, forward, unit):
         (changed(ranks="2"), "Expected `int`, got `str`"),
         (changed(ranks=3), "it says 3 ranks, 1 chunks, 2 stages, but its placement has 2, 1, 2"),
         (changed(microbatches=0), "microbatches and slices must be at least 1, not 0 and 1"),
-        (changed(placement=[0, 2]), "every rank from 0 to 2 holds a stage"),
+        (changed(placement=[0, 2]), "every rank from 0 to 2 must hold a stage"),
         (changed(placement=[0, [1]]), "not both"),
         (changed(placement=[]), "at least one stage"),
         (changed(rows=[["0F0", "0G0"], ["1F0"]]), "rank 0, cell 1: '0G0' is not an op"),

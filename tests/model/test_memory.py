@@ -81,8 +81,8 @@ def test_the_rule_has_every_part_in_its_unit():
 @pytest.mark.parametrize(
     ("parts", "message", "field"),
     [
-        ({"recompute_keeps": [1.0, 9.0]}, "a recomputed forward keeps on stage 1 is from 0 to its", "recompute_bytes"),
-        ({"offloaded": [5.0, 8.0]}, "an offload moves on stage 0 is from 0 to its activation, 4", "offload_bytes"),
+        ({"recompute_keeps": [1.0, 9.0]}, "recompute bytes of stage 1 must be from 0 to its", "recompute_bytes"),
+        ({"offloaded": [5.0, 8.0]}, "offload bytes of stage 0 must be from 0 to its activation, 4", "offload_bytes"),
         ({"offloaded": [-1.0, 8.0]}, "not -1", "offload_bytes"),
         ({"offloaded": [1.0]}, "1 values for 2 stages", "offload_bytes"),
     ],

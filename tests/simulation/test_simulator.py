@@ -182,7 +182,7 @@ def test_what_nobody_hands_on_to_another_rank():
 
 
 def test_costs_for_another_number_of_stages():
-    with pytest.raises(CostError, match="costs for 3 stages do not fit a schedule of 2"):
+    with pytest.raises(CostError, match="costs have 3 stages, but the schedule has 2"):
         simulate(parse_schedule(PLAN), Settings().costs(Placement.linear(3)))
 
 

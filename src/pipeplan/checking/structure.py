@@ -95,7 +95,7 @@ def _offloads(schedule: Schedule) -> Iterator[Finding]:
     offloaded, reloaded, recomputed = (present(schedule, kind) for kind in (*HOST_KINDS, Kind.R))
     lost = "is missing: the activation that its OFFLOAD copied to the host is not there for the backward"
     yield from _list_keys(schedule, offloaded & ~reloaded, Kind.RELOAD, lost, rule="offload")
-    nothing = "is missing: its RELOAD has nothing to copy reloaded from the host"
+    nothing = "is missing: its RELOAD has nothing to copy back from the host"
     yield from _list_keys(schedule, reloaded & ~offloaded, Kind.OFFLOAD, nothing, rule="offload")
     twice = "recomputes an activation that is also offloaded: use one of the two for a microbatch on a stage"
     yield from _list_keys(schedule, recomputed & (offloaded | reloaded), Kind.R, twice, rule="offload")

@@ -1,7 +1,7 @@
-"""Times and bytes: tables per stage, and the settings they come from."""
+"""Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
 from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, merged, settings_from, settings_given
-from pipeplan.costs.costs_file import require_costs_file, write_costs_file
+from pipeplan.costs.costs_file import require_costs_file, settings_of, write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
@@ -10,8 +10,7 @@ from pipeplan.costs.keywords import (
     SettingsKeywords,
 )
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
-from pipeplan.costs.limits import Limits, parse_limit, parse_size
-from pipeplan.costs.machines import MACHINES, Machine
+from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.options import (
     COUNT,
     FOLDED_GROUPS,
@@ -29,7 +28,8 @@ from pipeplan.costs.options import (
     require_settings,
     table_of,
 )
-from pipeplan.costs.overhead import Overhead
+from pipeplan.costs.overhead import MACHINES, Machine, Overhead
+from pipeplan.costs.parsing import parse_limit, parse_size
 from pipeplan.costs.settings import (
     SETTING_NAMES,
     SETTINGS,
@@ -40,8 +40,7 @@ from pipeplan.costs.settings import (
     TimesPer,
 )
 from pipeplan.costs.spread import Spread
-from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
-from pipeplan.costs.to_settings import settings_of
+from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.work_options import (
     MOST_SECONDS,
     SEED,

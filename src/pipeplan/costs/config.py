@@ -1,7 +1,7 @@
-"""Config files: the settings of a command as YAML, TOML or JSON, with the names of the first simulator understood.
+"""Config files: the settings of a command as YAML, TOML or JSON; names of the first simulator are aliases.
 
-A list of times is per stage, as on the command line. Anything that could be a slip is an error: an unknown key (the
-message names the nearest known one), a key given twice, a text where a number belongs.
+A list of times is per stage, as on the command line. Likely slips are errors: an unknown key (the message suggests the
+most similar one), a key given twice, a text in place of a number.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ import msgspec
 
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
-from pipeplan.costs.limits import parse_size
+from pipeplan.costs.parsing import parse_size
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.model import require_text, shortened
 
 _T = TypeVar("_T")
 
-ALIASES = {alias: each.name for each in SETTINGS.values() for alias in each.aliases} | {
+ALIASES = {alias: setting.name for setting in SETTINGS.values() for alias in setting.aliases} | {
     "output_file": "output",
     "strategy": "schedule",
 }
-"""Names of older files and of the first simulator, and ours."""
+"""Names used by older files and by the first simulator, with the current names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a config file says.
+    """Content of a config file.
 
     Attributes
     ----------
     settings
-        The settings that it gives, by the names of :class:`~pipeplan.costs.from_settings.Settings`.
+        Its settings, by the names of :class:`~pipeplan.costs.from_settings.Settings`.
     schedule
-        The name or file of a schedule, or None.
+        Name or file of a schedule, or None.
     output
         Output files.
     no_visualization
-        Whether no picture is wanted.
+        True to draw nothing.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Config:
 
 
 class _Extras(msgspec.Struct, frozen=True):
-    """The keys of a config file that are no settings."""
+    """Keys of a config file that are not settings."""
 
     schedule: str | None = None
     output: str | tuple[str, ...] = ()
@@ -65,54 +65,54 @@ _EXTRAS = tuple(extra.name for extra in msgspec.structs.fields(_Extras))
 
 
 def load_config(path: Path) -> Config:
-    """Read a config file; its ending says which language it is in.
+    """Read a config file in the format of its suffix.
 
     Raises
     ------
     InputError
         If it cannot be read.
     FormatError
-        If it is empty, too large, not a mapping, not in the language of its ending, or has a key twice.
+        If it is empty, too large, not a mapping, not in the format of its suffix, or has a key twice.
     UnknownNameError
-        For an unknown key or ending.
+        If a key or the suffix is unknown.
     CostError
-        For a value of the wrong type.
+        If a value has the wrong type.
     """
     from pipeplan.documents import read_document
 
     content = read_document(path, "config file")
     if not isinstance(content, dict):
-        raise FormatError(f"the config file {path} holds no keys: write 'ranks: 4' and so on")
+        raise FormatError(f"the config file {path} has no settings: expected keys such as 'ranks: 4'")
     return _config(content, f"config file {path}")
 
 
 def load_layers(path: Path) -> tuple[Layer, ...]:
-    """Read costs per layer: a list of layers, or a file with such a list as its ``layers``.
+    """Read costs per layer from a file: a list of layers, or a mapping with such a list as ``layers``.
 
     Raises
     ------
     InputError
-        For whatever :func:`load_config` raises it.
+        In the cases of :func:`load_config`.
     """
     from pipeplan.documents import read_document
 
     content = read_document(path, "layers file")
     layers = content.get("layers") if isinstance(content, dict) else content
     if not isinstance(layers, list) or not layers:
-        raise FormatError(f"the layers file {path} holds no list of layers", field="layers")
-    found: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
-    return found
+        raise FormatError(f"the layers file {path} has no list of layers", field="layers")
+    typed: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
+    return typed
 
 
 def _config(content: Mapping[Any, Any], where: str) -> Config:
-    known = _known_names(content, (*SETTING_NAMES, *_EXTRAS), where)
+    values = _known_names(content, (*SETTING_NAMES, *_EXTRAS), where)
     try:
-        extras = _typed({name: known[name] for name in _EXTRAS if name in known}, _Extras)
+        extras = _typed({name: values[name] for name in _EXTRAS if name in values}, _Extras)
     except CostError as error:
         error.args = (f"{where}: {error}",)
         raise
     return Config(
-        settings=settings_given({name: value for name, value in known.items() if name not in _EXTRAS}, where),
+        settings=settings_given({name: value for name, value in values.items() if name not in _EXTRAS}, where),
         schedule=extras.schedule,
         output=(extras.output,) if isinstance(extras.output, str) else extras.output,
         no_visualization=extras.no_visualization,
@@ -120,66 +120,66 @@ def _config(content: Mapping[Any, Any], where: str) -> Config:
 
 
 _LONGEST_TEXT = 200_000
-"""Letters of any setting: those that are shorter say so themselves."""
+"""Maximum length of any text; settings with a smaller limit check it themselves."""
 
 
 def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """The settings among ``values`` that are not None, each of its type; lists become tuples, numpy's numbers plain.
+    """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples.
 
     Parameters
     ----------
     values
-        By the names of :class:`~pipeplan.costs.from_settings.Settings`, or older ones.
+        Values by the names of :class:`~pipeplan.costs.from_settings.Settings`, or by aliases.
     where
-        Where they come from, for messages; empty for keyword arguments.
+        Source of the values, for messages; empty for keyword arguments.
 
     Raises
     ------
     UnknownNameError
-        For an unknown name, or an unknown word where a few are known.
+        If a name is unknown, or a value is not one of a setting's choices.
     CostError
-        For a value of the wrong type, and a time or size out of its range.
+        If a value has the wrong type, or a time or size is out of its range.
     ShapeError
-        For a count out of its range.
+        If a count is out of its range.
     """
     return _settings_and_names(values, where)[1]
 
 
 def settings_from(values: Mapping[str, Any], base: Mapping[str, Any] = MappingProxyType({})) -> Settings:
-    """The settings of keyword arguments laid over those of a file; see :func:`settings_given` for what it raises."""
-    typed, given = _settings_and_names(values, "")
-    return merged(base, given) if base else typed
+    """Return the settings of keyword arguments over those of a file. Raises the errors of :func:`settings_given`."""
+    typed, overrides = _settings_and_names(values, "")
+    return merged(base, overrides) if base else typed
 
 
 def _settings_and_names(values: Mapping[str, Any], where: str) -> tuple[Settings, dict[str, Any]]:
-    """The settings, and those of them that are given, by name."""
-    known = _known_names(values, SETTING_NAMES, where)
-    given = {name: _plain(name, value) for name, value in known.items() if value is not None}
+    """Return the settings, and those of them that are in ``values``, by name."""
+    named = _known_names(values, SETTING_NAMES, where)
+    plain = {name: _plain(name, value) for name, value in named.items() if value is not None}
     if where:
-        given = {name: _counted(name, value) for name, value in given.items()}
+        plain = {name: _counted(name, value) for name, value in plain.items()}
     try:
-        for name, value in given.items():
+        for name, value in plain.items():
             if isinstance(value, str):
                 require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
-        given |= {name: _sizes(name, given[name]) for name in given if SETTINGS[name].in_bytes}
-        if isinstance(given.get("layers"), Sequence):
-            given["layers"] = [_plain_layer(layer) for layer in given["layers"]]
-        for name, value in given.items():
+        plain |= {name: _sizes(name, plain[name]) for name in plain if SETTINGS[name].in_bytes}
+        if isinstance(plain.get("layers"), Sequence):
+            plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
+        for name, value in plain.items():
             if SETTINGS[name].choices and isinstance(value, str):
                 SETTINGS[name].check(value)
-        typed = _typed(given, Settings)
+        typed = _typed(plain, Settings)
     except PipeplanError as error:
         if where:
             error.args = (f"{where}: {error}",)
         raise
-    return typed, {name: getattr(typed, name) for name in given}
+    return typed, {name: getattr(typed, name) for name in plain}
 
 
 def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:
-    """The settings of a file with those of the command line over them.
+    """Return the settings of a file with those of the command line over them.
 
-    Ranks and stages say the same thing twice: who overrides one of them does not mean the file's other one. Costs of which
-    some are overridden no longer have the file's name.
+    Ranks and stages determine each other, so overriding one of them drops the other one of the file. If any time is
+    overridden, the name of the file's costs is dropped.
     """
     rest = dict(base)
     if any(SETTINGS[name].timing for name in override):
@@ -190,54 +190,54 @@ def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:
 
 
 def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) -> dict[str, Any]:
-    """The values by our names."""
-    found: dict[str, Any] = {}
+    """Return the values by the current names of their keys."""
+    named: dict[str, Any] = {}
     for key, value in values.items():
         plain = str(key).replace("-", "_")
         name = ALIASES.get(plain, plain)
         if name not in names:
-            what = f"key in {where}:" if where else "setting"
-            raise UnknownNameError(what, str(key), (*names, *ALIASES), field=str(key))
-        if name in found:
+            noun = f"key in {where}:" if where else "setting"
+            raise UnknownNameError(noun, str(key), (*names, *ALIASES), field=str(key))
+        if name in named:
             prefix = f"{where}: " if where else ""
             raise CostError(f"{prefix}{name} is given twice, the second time as '{key}'", field=name)
-        found[name] = value
-    return found
+        named[name] = value
+    return named
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Arrays and numpy's numbers as lists and numbers. Raises CostError for a set, which has no order."""
+    """Convert arrays and numpy's numbers to lists and numbers; raise CostError for a set, which has no order."""
     if isinstance(value, set | frozenset):
         raise CostError(f"{name}: a set has no order; give a list, not {shortened(repr(value), 60)}", field=name)
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _counted(name: str, value: Any) -> Any:
-    """A count of a file as a whole number: JSON and YAML tell ``4.0`` and ``4`` apart no more than spreadsheets do."""
+    """Convert a count such as ``4.0`` to int. JSON and YAML files made by spreadsheets contain those."""
     whole = SETTINGS[name].kind == "count" and isinstance(value, float) and value.is_integer()
     return int(value) if whole else value
 
 
 def _sizes(name: str, value: Any) -> Any:
-    """Sizes that are texts with their unit as numbers of bytes; anything else as it stands. Raises CostError."""
+    """Convert texts such as ``2GiB`` to bytes; leave other values as they are."""
     if isinstance(value, str):
         return parse_size(value, name)
     if not isinstance(value, list | tuple):
         return value
-    return [parse_size(each, name) if isinstance(each, str) else each for each in value]
+    return [parse_size(size, name) if isinstance(size, str) else size for size in value]
 
 
 def _plain_layer(layer: Any) -> Any:
-    """A layer as keys and values, which must be those of one.
+    """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`.
 
     Raises
     ------
     UnknownNameError
-        For another key.
+        If a key is unknown.
     """
     if isinstance(layer, Layer):
         return asdict(layer)
-    names = [each.name for each in fields(Layer)]
+    names = [field.name for field in fields(Layer)]
     for key in layer if isinstance(layer, Mapping) else ():
         if key not in names:
             raise UnknownNameError("key of a layer:", str(key), names, field="layers")
@@ -266,10 +266,11 @@ def _typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
 
 def _in_words(message: str) -> str:
     """Turn "Expected `float`, got `str` - at `$.p2p_time`" into "p2p_time: expected a number, got text"."""
+    # msgspec has no structured errors: the place is a JSONPath at the end of its text, in backticks like the types.
     match = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", message, re.DOTALL)
     assert match is not None
     text, place = match.groups()
-    text = re.sub(r"`([\w |]+)`", lambda found: _words(found.group(1)), text)
+    text = re.sub(r"`([\w |]+)`", lambda types: _words(types.group(1)), text)
     text = text.replace("whole number, got a number", "whole number, got a fraction")
     return f"{place}: {text[0].lower()}{text[1:]}" if place else text
 

@@ -1,4 +1,4 @@
-"""The config file that holds measured costs."""
+"""Conversion of costs back to settings, and config files with measured costs."""
 
 from __future__ import annotations
 
@@ -7,27 +7,31 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeplan.costs.from_settings import Settings
+from pipeplan.costs.table import Costs
 from pipeplan.documents import json_text
 from pipeplan.errors import InputError
 from pipeplan.files import write_text
+from pipeplan.model import Floats
 
 
 def require_costs_file(path: Path) -> None:
-    """Refuse an ending that no costs file has. Raises InputError."""
+    """Raise InputError unless the suffix is one of a costs file."""
     if path.suffix not in {".yaml", ".yml", ".json"}:
-        raise InputError(f"a costs file is .yaml or .json, not {path.name}")
+        raise InputError(f"a costs file must end in .yaml or .json, not {path.name}")
 
 
 def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = ()) -> None:
-    """Write the settings that say something as a config file; its ending is .yaml, .yml or .json.
+    """Write the settings that differ from the defaults as a config file (.yaml, .yml or .json).
 
-    A YAML file says in ``comments``, a line each, where the numbers come from.
+    A YAML file starts with ``comments``, one line each, on the source of the numbers.
 
     Raises
     ------
     InputError
-        For another ending, or where it cannot be written.
+        If the suffix is another one, or the file cannot be written.
     """
     require_costs_file(path)
     defaults = asdict(Settings())
@@ -40,7 +44,7 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
 
 
 def _rounded(value: Any) -> Any:
-    """Five digits of a time, all of a size."""
+    """Round times to five digits; whole numbers such as bytes stay exact."""
     if isinstance(value, dict):
         return {key: _rounded(part) for key, part in value.items()}
     if isinstance(value, tuple):
@@ -48,3 +52,46 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() else float(f"{value:.5g}")
     return value
+
+
+def settings_of(costs: Costs) -> dict[str, Any]:
+    """Return the settings that lead to these costs, with lists per stage, by the names of ``Settings``.
+
+    Activations that are not in bytes are left out because they follow from the shape.
+    """
+    transfer, memory = costs.transfer, costs.memory
+    settings: dict[str, Any] = {
+        "stages": costs.stages,
+        "forward_times": _tuple(costs.forward),
+        "backward_times": _tuple(costs.backward),
+        "backward_input_times": _tuple(costs.backward_input),
+        "backward_weight_times": _tuple(costs.backward_weight),
+        "recompute_times": _tuple(costs.recompute),
+        "p2p_time": float(transfer.latency),
+        "p2p_bytes": float(transfer.bytes),
+        "time_unit": costs.time_unit,
+    }
+    if costs.communication != "edge":
+        settings["communication"] = costs.communication
+    if costs.overlap is not None:
+        settings["overlap_times"] = _tuple(costs.overlap)
+    if costs.offload is not None:
+        settings["offload_times"] = _tuple(costs.offload)
+    if np.isfinite(transfer.bandwidth):
+        settings["p2p_bandwidth"] = float(transfer.bandwidth)
+    lost = costs.overhead
+    settings |= {name: value for name in ("op_gap", "message_time", "step_time") if (value := getattr(lost, name)) > 0}
+    if memory.static.any():
+        settings["static_bytes"] = _tuple(memory.static)
+    if memory.in_bytes:
+        settings["activation_bytes"] = _tuple(memory.activation)
+        settings["weight_activation_bytes"] = _tuple(memory.freed_by_weight)
+        if memory.recompute_keeps.any():
+            settings["recompute_bytes"] = _tuple(memory.recompute_keeps)
+        if not np.array_equal(memory.offloaded, memory.activation):
+            settings["offload_bytes"] = _tuple(memory.offloaded)
+    return settings
+
+
+def _tuple(values: Floats) -> tuple[float, ...]:
+    return tuple(values.tolist())

@@ -1,4 +1,4 @@
-"""From settings to the costs of every stage: what is not given follows from what is."""
+"""Costs of every stage from settings; omitted settings follow from the others."""
 
 from __future__ import annotations
 
@@ -9,90 +9,88 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.costs.layers import balanced_layers, stage_settings
-from pipeplan.costs.limits import Limits, parse_limit
-from pipeplan.costs.machines import MACHINES, NO_MACHINE
-from pipeplan.costs.overhead import Overhead
+from pipeplan.costs.memory import Limits, Memory
+from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
+from pipeplan.costs.parsing import parse_limit, ranges_in
 from pipeplan.costs.settings import SettingsTable
-from pipeplan.costs.stage_ranges import ranges_in
-from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
+from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule
 
 _ASSUMED = "times assumed: forward 1, backward 2"
-"""What costs are called of which nobody gave any."""
+"""Name of costs without any given time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(SettingsTable):
-    """Shape and costs. None stands for what nobody said."""
+    """Settings of shape and costs; None means not set."""
 
     def costs(self, placement: Placement) -> Costs:
-        """The costs on the stages of a placement.
+        """Return the costs of the stages of a placement.
 
         Raises
         ------
         CostError
-            For a list of the wrong length (see ``pad_times``), times that contradict each other, bytes without their
-            whole.
+            If a list has the wrong length (see ``pad_times``), times contradict each other, or a part of the activation
+            bytes is given without them.
         """
         return costs_of(self, placement)
 
     def limits(self, placement: Placement) -> Limits | None:
-        """The memory limit of every rank, or None where there is none.
+        """Return the memory limit of every rank, or None if there is none.
 
         Raises
         ------
         CostError
-            For a limit that is no size, limits of the wrong number, bytes where the costs hold no bytes.
+            If a limit is invalid, limits and ranks differ in number, or a limit is in bytes but the costs are not.
         """
         return limits_of(self, placement)
 
     def assumed(self, schedule: Schedule) -> tuple[str, ...]:
-        """Which times of a schedule's ops nobody gave and what they are taken to be, a sentence each."""
+        """Return one sentence for each assumption about times that are not set."""
         return tuple(assumed_times(self, schedule))
 
     def recomputed(self, stages: int) -> tuple[int, ...]:
-        """The stages, of this many, that recompute their activations before the backward.
+        """Return the stages, of this many, that recompute their activations before the backward.
 
         Raises
         ------
         ShapeError
-            For text that names no stages, and for a stage that there is not.
+            If the text is invalid or a stage does not exist.
         """
         return stages_in(self.recompute, stages)
 
     def offloaded(self, stages: int) -> tuple[int, ...]:
-        """The stages, of this many, that copy their activations to the host and back.
+        """Return the stages, of this many, that offload their activations to the host.
 
         Raises
         ------
         ShapeError
-            For text that names no stages, for a stage that there is not, and for one that recomputes.
+            If the text is invalid, a stage does not exist, or a stage also recomputes.
         """
-        found = stages_in(self.offload, stages, "offload")
-        twice = sorted({*found}.intersection(self.recomputed(stages)))
+        offloaded = stages_in(self.offload, stages, "offload")
+        twice = sorted({*offloaded}.intersection(self.recomputed(stages)))
         if twice:
             raise ShapeError(
-                f"offload: stage {twice[0]} recomputes its activations, so there is nothing to copy: leave it out of one",
-                field="offload",
+                f"offload: stage {twice[0]} is also in recompute; a stage can do only one of the two", field="offload"
             )
-        return found
+        return offloaded
 
     def without(self, *names: str) -> Settings:
-        """The same settings with some of those that may be None left out."""
+        """Return the same settings with these ones unset."""
         out = {name: None for name in names if getattr(self, name) is not None}
         return replace(self, **out) if out else self  # type: ignore[arg-type]
 
     @property
     def times_given(self) -> bool:
-        """Whether anybody said how long any op takes."""
+        """True if any time of an op is set."""
         return _times_given(self)
 
 
 def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
-    """See :meth:`Settings.costs <pipeplan.costs.from_settings.Settings.costs>`.
+    """Return the costs as described at :meth:`Settings.costs <pipeplan.costs.from_settings.Settings.costs>`.
 
-    The times of the result are effective: a setting that changes how long ops take is applied here, and nowhere later.
+    The result has effective times: every setting that changes the time of an op is applied here, and nowhere later.
     """
     name = settings.costs_name or ("" if _times_given(settings) else _ASSUMED)
     settings = _of_layers(settings, placement)
@@ -124,18 +122,18 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
 
 
 def _offload(settings: SettingsTable, placement: Placement, memory: Memory) -> Floats | None:
-    """How long a copy to the host takes on every stage; None where nobody said."""
+    """Return the time of a copy to the host on every stage; None if it is not set."""
     times, bandwidth = _times(settings, "offload_times", placement), settings.offload_bandwidth
     if bandwidth is None:
         return times
     if times is not None:
         raise CostError(
-            "offload times and an offload bandwidth both say how long a copy to the host takes: leave one of them out",
+            "offload times and an offload bandwidth both set the time of a copy to the host: give only one of them",
             field="offload_times",
         )
     if not memory.in_bytes:
         raise CostError(
-            "an offload bandwidth needs the bytes that are copied: give activation_bytes, or offload_times instead",
+            "an offload bandwidth needs activation_bytes; alternatively give offload_times",
             field="offload_bandwidth",
         )
     return memory.offloaded / bandwidth
@@ -146,20 +144,20 @@ def _times_given(settings: SettingsTable) -> bool:
 
 
 def _overhead(settings: SettingsTable) -> Overhead:
-    """What is given, the rest as on the machine."""
+    """Return the overhead of the machine with the settings that override it."""
     machine = (
         Overhead() if settings.machine == NO_MACHINE else MACHINES[settings.machine].overhead_in(settings.time_unit)
     )
-    given = {
+    overrides = {
         name: value
         for name in ("op_gap", "message_time", "step_time")
         if (value := getattr(settings, name)) is not None
     }
-    return replace(machine, **given)
+    return replace(machine, **overrides)
 
 
 def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
-    """The settings with a list per stage in the place of their layers."""
+    """Return the settings with a list per stage in place of their layers."""
     if settings.layers is None:
         if settings.layers_per_stage is not None:
             raise CostError("layers per stage are given, but no layers", field="layers_per_stage")
@@ -170,15 +168,15 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
     )
     if len(layout) != stages:
         raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
-    found = stage_settings(settings.layers, layout)
-    twice = next((name for name in (*found, "backward_times") if getattr(settings, name) is not None), None)
+    of_stages = stage_settings(settings.layers, layout)
+    twice = next((name for name in (*of_stages, "backward_times") if getattr(settings, name) is not None), None)
     if twice is not None:
-        raise CostError(f"{twice.replace('_', ' ')} follow from the layers: leave one of the two out", field=twice)
-    return replace(settings, layers=None, layers_per_stage=None, **found)
+        raise CostError(f"{twice.replace('_', ' ')} follow from the layers: give only one of the two", field=twice)
+    return replace(settings, layers=None, layers_per_stage=None, **of_stages)
 
 
 def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
-    """A setting of times on every stage; None where nobody gave it."""
+    """Return a setting of times on every stage; None if it is not set."""
     value = getattr(settings, name)
     if value is None:
         return None
@@ -186,9 +184,9 @@ def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats |
 
 
 def _backward(settings: SettingsTable, placement: Placement, forward: Floats) -> tuple[Floats, Floats, Floats]:
-    """Times of I, W and B.
+    """Return the times of I, W and B.
 
-    Each half takes as long as the forward where nothing is said of it, and the full backward what its halves take.
+    A half that is not set takes as long as the forward, and a full backward as long as both halves.
     """
     full = _times(settings, "backward_times", placement)
     inputs = _times(settings, "backward_input_times", placement)
@@ -208,7 +206,7 @@ def _backward(settings: SettingsTable, placement: Placement, forward: Floats) ->
 
 
 def _rest(full: Floats, half: Floats, name: str) -> Floats:
-    """The other half of the full backward."""
+    """Return the time of the other half of the full backward."""
     if (wrong := np.flatnonzero(half >= full)).size:
         stage = int(wrong[0])
         noun = name.replace("_", " ").removesuffix("s")
@@ -225,7 +223,7 @@ def _memory(settings: SettingsTable, placement: Placement) -> Memory:
         for name, size in zip(_ACTIVATIONS[1:], (part, kept, moved), strict=True):
             if size is not None:
                 words = name.replace("_", " ")
-                raise CostError(f"{words} are a part of the activation bytes, which are not given", field=name)
+                raise CostError(f"{words} are a part of the activation bytes, which are not set", field=name)
         share = per_stage(1.0, placement)
         return Memory(share, share, share * 0 if static is None else static, in_bytes=False)
     return Memory(
@@ -239,30 +237,30 @@ def _memory(settings: SettingsTable, placement: Placement) -> Memory:
 
 
 _ACTIVATIONS = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes")
-"""The settings of what a microbatch holds: the whole, then its parts."""
+"""Settings of the memory of a microbatch: the whole, then its parts."""
 
 
 def _sizes(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
-    """A setting of bytes on every stage; one number is for all the chunks of a rank together."""
+    """Return a setting of bytes on every stage; one number counts for all chunks of a rank together."""
     value = getattr(settings, name)
     return None if value is None else per_stage(value, placement, name, pad=settings.pad_times)
 
 
 def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
-    """See :meth:`Settings.assumed <pipeplan.costs.from_settings.Settings.assumed>`."""
-    given = {name for name in BASIC_TIMES if getattr(settings, name) is not None}
+    """Yield the sentences of :meth:`Settings.assumed <pipeplan.costs.from_settings.Settings.assumed>`."""
+    times = {name for name in BASIC_TIMES if getattr(settings, name) is not None}
     if settings.layers is not None:
-        given = set(BASIC_TIMES)
-    if not given:
+        times = set(BASIC_TIMES)
+    if not times:
         yield "times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)"
-    elif "forward_times" not in given:
+    elif "forward_times" not in times:
         yield "the forward time is assumed to be 1"
-    elif given == {"forward_times"}:
+    elif times == {"forward_times"}:
         yield "the backward time is assumed to be twice the forward's, half of it each for inputs and weights"
-    halves = given & {"backward_input_times", "backward_weight_times"}
-    if "backward_times" in given and not halves and schedule.has(Kind.W):
+    halves = times & {"backward_input_times", "backward_weight_times"}
+    if "backward_times" in times and not halves and schedule.has(Kind.W):
         yield "the backward times for inputs and for weights are assumed to be half of the full one each"
-    if "backward_times" not in given and len(halves) == 1:
+    if "backward_times" not in times and len(halves) == 1:
         other = "weights" if "backward_input_times" in halves else "inputs"
         yield f"the backward time for {other} is assumed to be the forward's"
     if settings.overlap_times is None and schedule.joined.any():
@@ -272,25 +270,25 @@ def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
 
 
 BASIC_TIMES = ("forward_times", "backward_times", "backward_input_times", "backward_weight_times")
-"""The settings that say how long ops take."""
+"""Settings of the times of ops."""
 
 
 def stages_in(named: str | tuple[int, ...], stages: int, name: str = "recompute") -> tuple[int, ...]:
-    """The stages that a setting names, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``.
+    """Return the stages in a setting, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``.
 
     Parameters
     ----------
     named
-        As in :class:`~pipeplan.costs.from_settings.Settings`.
+        Value of the setting, as in :class:`~pipeplan.costs.from_settings.Settings`.
     stages
-        How many there are.
+        Number of stages of the schedule.
     name
-        The setting, for the error.
+        Name of the setting, for the error.
 
     Raises
     ------
     ShapeError
-        For text that names no stages, and for a stage that there is not.
+        If the text is invalid or a stage does not exist.
     """
     if named in ("none", ()):
         return ()
@@ -304,14 +302,14 @@ def stages_in(named: str | tuple[int, ...], stages: int, name: str = "recompute"
 
 
 def limits_of(settings: SettingsTable, placement: Placement) -> Limits | None:
-    """See :meth:`Settings.limits`."""
-    asked = settings.memory_limit
-    if asked is None:
+    """Return the memory limits as described at :meth:`Settings.limits`."""
+    value = settings.memory_limit
+    if value is None:
         return None
-    given = asked if isinstance(asked, tuple) else (asked,) * placement.ranks
-    if len(given) != placement.ranks:
-        raise CostError(f"memory limit: {len(given)} values for {placement.ranks} ranks", field="memory_limit")
-    parsed = [parse_limit(value) for value in given]
+    per_rank = value if isinstance(value, tuple) else (value,) * placement.ranks
+    if len(per_rank) != placement.ranks:
+        raise CostError(f"memory limit: {len(per_rank)} values for {placement.ranks} ranks", field="memory_limit")
+    parsed = [parse_limit(limit) for limit in per_rank]
     units = {unit for _, unit in parsed}
     if len(units) > 1:
         raise CostError(
@@ -319,8 +317,8 @@ def limits_of(settings: SettingsTable, placement: Placement) -> Limits | None:
         )
     if units == {"byte"} and settings.activation_bytes is None and not _bytes_of_layers(settings):
         raise CostError(
-            f"memory limit {given[0]} is in bytes, but no activation bytes are given; "
-            "give them, or a limit in activations, such as 8act",
+            f"memory limit {per_rank[0]} is in bytes, but activation_bytes is not set; "
+            "set it, or give a limit in activations, such as 8act",
             field="memory_limit",
         )
     return Limits(np.array([value for value, _ in parsed]), units == {"act"})

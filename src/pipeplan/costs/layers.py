@@ -1,7 +1,7 @@
-"""Costs per layer, and the layout that makes stages of them.
+"""Costs per layer, and the layouts that combine layers into stages.
 
-A stage is a run of consecutive layers, as many as its layout says; an embedding and a head are layers of their own. What a
-stage takes and holds is the sum over its layers.
+A stage is a run of consecutive layers; its layout is the number of layers per stage. Embedding and head are layers too.
+The costs of a stage are the sums over its layers.
 """
 
 from __future__ import annotations
@@ -19,36 +19,35 @@ from pipeplan.model import LARGEST, Floats
 from pipeplan.model.tolerances import ROUNDING
 
 Layout = tuple[int, ...]
-"""How many layers each stage has, in the order of the model; at least one each."""
+"""Number of layers of each stage, in the order of the model; at least one each."""
 
 MOST_LAYERS = 4096
-"""Of a model: more than any has, and balanced over stages in a moment."""
+"""Maximum number of layers of a model. Balancing so many over stages takes a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What one layer takes and holds for one microbatch, or each of several equal ones.
+    """Times and memory of one layer for one microbatch, or of each of several equal layers.
 
     Attributes
     ----------
     forward, backward_input, backward_weight
-        Times of F, I and W, in one unit; a full backward takes what I and W take together.
+        Times of F, I and W, in one unit; a full backward takes as long as I and W together.
     activation_bytes
-        Held from F's start.
+        Bytes held from the start of F.
     weight_activation_bytes
-        The part of it that only W frees; None: all of it.
+        Part of them that only W frees; None: all.
     parameters
-        How many there are.
+        Number of parameters.
     static_bytes
-        Of parameters, gradients and optimizer state.
+        Bytes of parameters, gradients and optimizer state.
     count
-        How many such layers follow one another.
+        Number of consecutive layers like this.
 
     Raises
     ------
     CostError
-        For a time or size that is negative, not finite or too large to compute with, for a layer that takes no time, and
-        for a count below 1.
+        If a time or size is negative, not finite or too large, the layer takes no time, or the count is below 1.
     """
 
     forward: float
@@ -67,7 +66,7 @@ class Layer:
             if value is not None and not 0 <= value < np.inf:
                 raise CostError(f"{words} must be at least 0 and finite, not {value}", field="layers")
             if field.name != "count" and value is not None and value > LARGEST:
-                raise CostError(f"{words}: it is too large to compute with; choose a larger unit", field="layers")
+                raise CostError(f"{words} is too large to compute with; choose a larger unit", field="layers")
         if not self.time > 0:
             raise CostError("a layer must take some time", field="layers")
         if not 1 <= self.count <= MOST_LAYERS:
@@ -75,7 +74,7 @@ class Layer:
 
     @property
     def time(self) -> float:
-        """Of its forward and its backward together."""
+        """Time of forward and backward together."""
         return self.forward + self.backward_input + self.backward_weight
 
     @property
@@ -85,7 +84,7 @@ class Layer:
 
 
 class StageSettings(TypedDict, total=False):
-    """The settings that layers give: a value for each stage."""
+    """Settings that follow from layers: one value per stage."""
 
     forward_times: tuple[float, ...]
     backward_input_times: tuple[float, ...]
@@ -96,16 +95,16 @@ class StageSettings(TypedDict, total=False):
 
 
 def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
-    """The costs of stages as settings: ``pipeplan.simulate("1f1b", ranks=4, **stage_settings(layers, layout))``.
+    """Return the costs of stages as settings, e.g. for ``pipeplan.simulate("1f1b", ranks=4, **settings)``.
 
-    Bytes are left out where no layer has any.
+    Bytes are left out if no layer has any.
 
     Raises
     ------
     InputError
-        For a layout that does not add up to the layers, or has an empty stage.
+        If the layout does not match the layers or has an empty stage.
     CostError
-        For a stage whose forward, or one half of whose backward, takes no time.
+        If the forward, or a half of the backward, of a stage takes no time.
     """
     layers = one_by_one(layers)
     bounds = bounds_of(layout, len(layers))
@@ -117,29 +116,29 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     for name, of_stages in times.items():
         if min(of_stages) <= 0:
             raise CostError(
-                f"{name.replace('_', ' ')} of stage {of_stages.index(min(of_stages))} takes no time: give it another layer",
+                f"{name.replace('_', ' ')} of stage {of_stages.index(min(of_stages))} takes no time: add a layer that does",
                 field="layers",
             )
-    found = StageSettings(
+    settings = StageSettings(
         forward_times=times["forward"],
         backward_input_times=times["backward_input"],
         backward_weight_times=times["backward_weight"],
     )
     if any(layer.activation_bytes for layer in layers):
-        found["activation_bytes"] = total("activation_bytes")
-        found["weight_activation_bytes"] = total("freed_by_weight")
+        settings["activation_bytes"] = total("activation_bytes")
+        settings["weight_activation_bytes"] = total("freed_by_weight")
     if any(layer.static_bytes for layer in layers):
-        found["static_bytes"] = total("static_bytes")
-    return found
+        settings["static_bytes"] = total("static_bytes")
+    return settings
 
 
 def one_by_one(layers: Sequence[Layer]) -> list[Layer]:
-    """Every layer on its own, those that stand for several repeated.
+    """Return every layer separately; a layer with a count is repeated.
 
     Raises
     ------
     InputError
-        For more than ``MOST_LAYERS``.
+        If there are more than ``MOST_LAYERS``.
     """
     if sum(layer.count for layer in layers) > MOST_LAYERS:
         raise InputError(
@@ -149,24 +148,24 @@ def one_by_one(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def bounds_of(layout: Layout, layers: int, *, of: str = "the model") -> tuple[tuple[int, int], ...]:
-    """First layer, and one past the last, of every stage.
+    """Return the first layer, and one past the last, of every stage.
 
     Parameters
     ----------
     layers
-        How many there are.
+        Number of layers.
     of
-        What they are the layers of, for messages.
+        Description of the model, for messages.
 
     Raises
     ------
     InputError
-        For a layout that does not add up to the layers, or has an empty stage.
+        If the layout does not match the layers or has an empty stage.
     """
     if sum(layout) != layers or min(layout, default=0) < 1:
         raise InputError(
-            f"a layout gives each of its {len(layout)} stages at least one of the {layers} layers of {of}, and all of them "
-            f"together; {'+'.join(map(str, layout))} = {sum(layout)} over {len(layout)} does not",
+            f"invalid layout {'+'.join(map(str, layout))} = {sum(layout)}: its {len(layout)} stages must have at least one "
+            f"layer each, and together the {layers} layers of {of}",
             field="layers_per_stage",
         )
     return tuple(pairwise(accumulate(layout, initial=0)))
@@ -175,21 +174,21 @@ def bounds_of(layout: Layout, layers: int, *, of: str = "the model") -> tuple[tu
 def balanced_layers(
     layers: Sequence[Layer], stages: int, *, room: Sequence[float] | None = None, held: Sequence[int] | None = None
 ) -> Layout:
-    """The layout whose slowest stage, forward and backward together, is as fast as can be, within the memory of each stage.
+    """Return the layout with the fastest slowest stage (forward and backward together) within the memory of each stage.
 
     Parameters
     ----------
     room
-        Bytes that each stage may hold; None: any.
+        Memory of each stage in bytes; None: unlimited.
     held
-        How many microbatches each stage holds at once: ``min(p - s, m)`` for stage s of 1F1B. None: one.
+        Number of microbatches that each stage holds at once: ``min(p - s, m)`` for stage s of 1F1B. None: one.
 
     Raises
     ------
     InputError
-        For more stages than layers.
+        If there are more stages than layers.
     InfeasibleError
-        If no layout stays within the room.
+        If no layout fits the memory.
     """
     layers = one_by_one(layers)
     times = [layer.time for layer in layers]
@@ -205,25 +204,25 @@ def balanced_layers(
 
 
 def balanced(times: Sequence[float], stages: int, *, fits: NDArray[np.bool_] | None = None) -> Layout:
-    """How many layers each stage gets so that the slowest stage is as fast as can be: exact, by dynamic programming.
+    """Return the number of layers of each stage that minimizes the time of the slowest stage, by dynamic programming.
 
-    Where that leaves a choice, the squares of the stages' times add up to the least, and then earlier stages have fewer
-    layers.
+    The result is exact. Of several optimal layouts it is the one with the smallest sum of squared stage times, and then
+    the one with fewer layers on earlier stages.
 
     Parameters
     ----------
     times
-        Of each layer.
+        Time of each layer.
     fits
-        ``fits[stage, first, stop]``: whether a stage can hold the layers from first to before stop, shape
-        (stages, layers + 1, layers + 1). None: any stage can hold any.
+        ``fits[stage, first, stop]``: True if the stage can hold the layers from ``first`` to ``stop - 1``, shape
+        (stages, layers + 1, layers + 1). None: every stage can hold any layers.
 
     Raises
     ------
     InputError
-        For more stages than layers.
+        If there are more stages than layers.
     InfeasibleError
-        If the layers cannot be laid out so that all stages fit.
+        If no layout fits.
     """
     layers = len(times)
     if not 1 <= stages <= layers:
@@ -231,10 +230,11 @@ def balanced(times: Sequence[float], stages: int, *, fits: NDArray[np.bool_] | N
     sums = _sums(times)
     some = np.triu(np.ones(sums.shape, np.bool_), 1)
     allowed = np.broadcast_to(some, (stages, *sums.shape)) if fits is None else fits & some
+    # First minimize the slowest stage, then the sum of squares among the layouts with stages no slower than that.
     slowest = float(_from_the_end(sums, allowed, np.maximum)[0][0, 0])
     if slowest == np.inf:
         raise InfeasibleError(
-            f"no layout of {layers} layers on {stages} stages stays within what each stage may hold", field="layers"
+            f"no layout of {layers} layers on {stages} stages fits the memory of each stage", field="layers"
         )
     allowed = allowed & (sums <= slowest * (1 + ROUNDING))
     choice = _from_the_end(sums**2, allowed, np.add)[1]
@@ -247,23 +247,23 @@ def balanced(times: Sequence[float], stages: int, *, fits: NDArray[np.bool_] | N
 
 
 def _sums(values: Sequence[float]) -> Floats:
-    """``sums[first, stop]`` over the layers from first to before stop; 0 where that is none or less."""
+    """Return ``sums[first, stop]`` over the values from ``first`` to ``stop - 1``; 0 for empty ranges."""
     before = np.concatenate(([0.0], np.cumsum(values)))
     sums: Floats = np.triu(before[None, :] - before[:, None])
     return sums
 
 
 def _from_the_end(weights: Floats, allowed: NDArray[np.bool_], together: np.ufunc) -> tuple[Floats, NDArray[np.intp]]:
-    """For each stage and first layer, the least that it and all later stages come to, and where the stage then stops.
+    """Return, for each stage and first layer, the minimum over it and all later stages, and where that stage stops.
 
     Parameters
     ----------
     weights
-        Of a stage by its first layer and where it stops.
+        ``weights[first, stop]`` of a stage with these layers.
     allowed
-        Which of these each stage may be.
+        Mask of these for each stage.
     together
-        What two weights come to: their sum, or the larger one.
+        Combination of the weights of two stages: their sum or maximum.
     """
     stages, size = len(allowed), len(weights)
     least = np.full((stages + 1, size), np.inf)
@@ -272,6 +272,6 @@ def _from_the_end(weights: Floats, allowed: NDArray[np.bool_], together: np.ufun
     for stage in reversed(range(stages)):
         values = np.where(allowed[stage], together(weights, least[stage + 1][None, :]), np.inf)
         least[stage] = values.min(axis=1)
-        # The first that is as good but for rounding.
+        # The first of the values that are equal up to rounding.
         choice[stage] = (values <= least[stage][:, None] * (1 + ROUNDING)).argmax(axis=1)
     return least, choice

@@ -1,4 +1,4 @@
-"""Options: each is declared once, as a field of a record, with its type, its range and what people read about it.
+"""Options, each declared once as a field of a record, with its type, range and documentation.
 
 The command line, config files, Python signatures, the web API, its form and the reference pages derive from the records.
 """
@@ -16,8 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from pipeplan.costs.limits import parse_limit
-from pipeplan.costs.stage_ranges import ranges_in
+from pipeplan.costs.parsing import parse_limit, ranges_in
 from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.files import path_of
 from pipeplan.model import (
@@ -51,10 +50,14 @@ SettingKind = Literal[
     "file",
     "files",
 ]
-"""``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: which of
-them; ``layers``: costs of each; ``layout``: how many of them each stage has; ``size``: bytes, with their unit or without;
-``pairs``: values by name; ``names``: several words, or one text with commas; ``schedules``: names, files or schedules;
-``model``: a name, or a model of PyTorch's; ``object``: text, or in Python what is checked where it is read."""
+"""Kinds of settings.
+
+``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: a
+selection of stages; ``layers``: costs of each layer; ``layout``: number of layers per stage; ``size``: bytes, with or
+without a unit; ``pairs``: values by name; ``names``: several words, or one text with commas; ``schedules``: names,
+files or schedules; ``model``: a name, or a PyTorch model; ``object``: text, or a Python object that is checked where it
+is used.
+"""
 
 Group = Literal[
     "search", "order", "training", "choosing", "work", "calibration", "trainer", "shape", "times", "memory", "details",
@@ -72,9 +75,9 @@ GROUPS: dict[Group, str] = {
     "shape": "Shape",
     "times": "Times",
     "memory": "Memory",
-    "details": "More about times and transfers",
-    "held": "More about memory",
-    "more": "More about shapes",
+    "details": "More setting times and transfers",
+    "held": "More setting memory",
+    "more": "More setting shapes",
     "output": "Input and output",
 }
 """Titles of the groups of options, in the order in which help, forms and the reference show them."""
@@ -88,18 +91,18 @@ SETTING_GROUPS: tuple[Group, ...] = ("shape", "times", "memory", *FOLDED_GROUPS)
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Which numbers a setting may be.
+    """Range of the numbers that a setting accepts.
 
     Attributes
     ----------
     least
-        The smallest one.
+        Minimum.
     open
-        Whether ``least`` itself is left out.
+        True if ``least`` itself is excluded.
     most
-        The largest one; None for times and sizes of a schedule, which end where their sums and ratios are no longer numbers.
+        Maximum; None for times and sizes, whose maximum is ``LARGEST``.
     divides
-        Whether others are divided by them: they are then not so small that a ratio is no number.
+        True if other numbers are divided by them: then the minimum of positive values is ``SMALLEST``.
     """
 
     least: float
@@ -108,7 +111,7 @@ class Range:
     divides: bool = False
 
     def fault(self, value: float) -> str | None:
-        """What is wrong with a number, as the rest of a sentence that begins with the setting; None: nothing is."""
+        """Return the end of an error message that begins with the setting's name; None for a valid number."""
         low = not value > self.least if self.open else not value >= self.least
         bound = f"{'more than' if self.open else 'at least'} {self.least:g}"
         if self.most is not None:
@@ -130,7 +133,7 @@ def _in_figures(value: float) -> str:
 
 
 COUNT = Range(1, most=MOST_FORWARDS)
-"""No schedule has more forwards, so none can have more chunks or microbatches."""
+"""Range of chunks and microbatches: at most the number of forwards in the largest schedule."""
 
 RANKS = Range(1, most=MOST_RANKS)
 
@@ -141,44 +144,44 @@ DIVISOR = Range(0, divides=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting: everything that the shell, config files, Python, the web API, its form and the docs know of it.
+    """One setting: everything that the shell, config files, Python, the web API, its form and the docs need.
 
     Attributes
     ----------
     name
-        As in Python, config files and JSON; ``--name-of-it`` in the shell.
+        Name in Python, config files and JSON; ``--name-of-it`` in the shell.
     kind
-        Of its values.
+        Kind of its values.
     title
-        What the form calls it.
+        Label in the form.
     group
-        Where it is shown.
+        Group in which it is shown.
     help
         One sentence for the shell's help, the API's description and the docs.
     default
-        What holds where nobody says, in a word or two; empty where ``help`` says it.
+        Description of the default, in a few words; empty if ``help`` contains it.
     unit
-        Of its numbers, in words; empty for counts and words.
+        Unit of its numbers, in words; empty for counts and words.
     range
-        Of its numbers; None where it has none, or a rule of its own.
+        Range of its numbers; None if there is none, or another rule.
     aliases
-        Other names for it: in config files as they stand, in the shell as ``--alias``.
+        Other names: as they stand in config files, as ``--alias`` in the shell.
     flags
         Short options of the shell.
     choices
-        The words that it can be, its default first.
+        Accepted words, the default first.
     hint
-        A line under its field in the form.
+        Line below its field in the form.
     slider
-        From, to and step of its slider in the form.
+        Minimum, maximum and step of its slider in the form.
     follows
-        Other settings whose value it takes where nobody says, the first that is given, each times a factor.
+        Other settings that determine its default: the first that is set, times a factor.
     in_form
-        Whether the form has a field for it.
+        True if the form has a field for it.
     longest
-        The most characters of a text.
+        Maximum number of characters of a text.
     keyword
-        The type of its Python keyword, where that is not the type of its field.
+        Type of its Python keyword, if that differs from the type of its field.
     """
 
     name: str = ""
@@ -201,12 +204,12 @@ class Setting:
 
     @property
     def in_bytes(self) -> bool:
-        """Whether its numbers are sizes, which may also be texts with their unit: ``2GiB``."""
+        """True if its values are sizes, which may also be texts with a unit such as ``2GiB``."""
         return self.unit == "bytes" and self.kind in ("number", "per_stage")
 
     @property
     def timing(self) -> bool:
-        """Whether it says how long something takes."""
+        """True if it is a time, or determines one."""
         return self.group in ("times", "details") and self.kind not in ("flag", "text")
 
     @property
@@ -221,27 +224,30 @@ class Setting:
 
     @property
     def noun(self) -> str:
-        """What one value of it is called in a message: ``forward time`` of ``forward_times``."""
+        """Name of one value in messages: ``forward time`` for ``forward_times``."""
         words = self.name.replace("_", " ")
         return words.removesuffix("s") if self.kind == "per_stage" and words.endswith("times") else words
 
     def check(self, value: Any) -> None:
-        """Check a value of the right type; None stands for what nobody said.
+        """Check a value of the right type; None means not set.
 
         Raises
         ------
         ShapeError, CostError, UnknownNameError
-            For a count, a time or size, or a word that it cannot be; with the setting as its ``field``. Of the settings
-            that are no shape or costs, InputError.
+            If a count, a time or size, or a word is invalid, with the setting as its ``field``. InputError for settings
+            other than shape and costs.
         """
         check = _CHECKS.get(self.kind)
         if value is not None and check is not None:
             check(self, value)
 
 
-def option(default: Any = None, /, **about: Any) -> Any:
-    """A field of a record of options with its :class:`Setting`, whose name is the field's; ``...``: the option is needed."""
-    return field(metadata={"setting": about}, **({} if default is ... else {"default": default}))
+def option(default: Any = None, /, **setting: Any) -> Any:
+    """Declare a field of a record of options with its :class:`Setting`, named after the field.
+
+    A default of ``...`` means that the option is required.
+    """
+    return field(metadata={"setting": setting}, **({} if default is ... else {"default": default}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,19 +257,19 @@ class Options:
     Raises
     ------
     InputError
-        For a value that an option cannot have, with the option as its ``field``.
+        If an option has an invalid value, with the option as its ``field``.
     """
 
     def __post_init__(self) -> None:
         settings = table_of(type(self))
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value is not each.default and each.name in settings:
-                settings[each.name].check(value)
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value is not item.default and item.name in settings:
+                settings[item.name].check(value)
 
 
 def table_of(record: type[Any]) -> Mapping[str, Setting]:
-    """The settings of a record of options, by name."""
+    """Return the settings of a record of options, by name."""
     return _table_of(record)  # type: ignore[arg-type]
 
 
@@ -271,15 +277,15 @@ def table_of(record: type[Any]) -> Mapping[str, Setting]:
 def _table_of(record: Hashable) -> Mapping[str, Setting]:
     return MappingProxyType(
         {
-            each.name: Setting(name=each.name, **{"default": _in_words(each.default), **each.metadata["setting"]})
-            for each in fields(cast("Any", record))
-            if "setting" in each.metadata
+            item.name: Setting(name=item.name, **{"default": _in_words(item.default), **item.metadata["setting"]})
+            for item in fields(cast("Any", record))
+            if "setting" in item.metadata
         }
     )
 
 
 def _in_words(default: Any) -> str:
-    """A default as help texts show it; empty for flags that are off and for nothing."""
+    """Return a default as help texts show it; empty for flags that are off and for None."""
     number = isinstance(default, int | float) and not isinstance(default, bool)
     return f"{default:g}" if number else default if isinstance(default, str) else ""
 
@@ -288,32 +294,32 @@ _Record = TypeVar("_Record", bound=Options)
 
 
 def options_of(record: type[_Record], values: Mapping[str, Any]) -> _Record:
-    """A record from keywords: None stands for what nobody said; numpy's numbers become Python's, lists become tuples.
+    """Return a record from keywords. None means not set; numpy's numbers become Python's, lists become tuples.
 
     Raises
     ------
     UnknownNameError
-        For an option that the record does not have; the message suggests the nearest one.
+        If an option is unknown; the message suggests the most similar name.
     InputError
-        For an option that is missing, and for a value that it cannot have.
+        If an option is missing or has an invalid value.
     """
-    known = table_of(record)
+    table = table_of(record)
     for name in values:
-        if name not in known:
-            raise UnknownNameError("option", name, known, field=name)
-    said = {name: _plain(value) for name, value in values.items() if value is not None}
-    if missing := missing_in(record, said):
+        if name not in table:
+            raise UnknownNameError("option", name, table, field=name)
+    plain = {name: _plain(value) for name, value in values.items() if value is not None}
+    if missing := missing_in(record, plain):
         raise InputError(f"missing: {', '.join(missing)}", field=missing[0])
-    return record(**said)
+    return record(**plain)
 
 
 def missing_in(record: type[Options], values: Mapping[str, Any]) -> list[str]:
-    """The options of a record that have no default and no value."""
-    return [each.name for each in fields(record) if each.default is MISSING and values.get(each.name) is None]
+    """Return the options of a record that have no default and no value."""
+    return [item.name for item in fields(record) if item.default is MISSING and values.get(item.name) is None]
 
 
 def require_settings(table: Mapping[str, Setting], **values: Any) -> None:
-    """Check values by the names of their settings, before any work is done. Raises what :meth:`Setting.check` does."""
+    """Check values by the names of their settings. Raises the errors of :meth:`Setting.check`."""
     for name, value in values.items():
         table[name].check(value)
 
@@ -326,114 +332,115 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _check_numbers(about: Setting, value: Any) -> None:
-    assert about.range is not None
-    several = about.kind == "per_stage" and isinstance(value, tuple | list)
+def _check_numbers(setting: Setting, value: Any) -> None:
+    assert setting.range is not None
+    several = setting.kind == "per_stage" and isinstance(value, tuple | list)
     if several and not value:
-        raise CostError(f"{about.name.replace('_', ' ')}: the list is empty", field=about.name)
-    for stage, each in enumerate(value if several else [value]):
-        number = each.item() if isinstance(each, np.generic) else each
-        fault = _fault_of_type(about, number) or about.range.fault(number)
+        raise CostError(f"{setting.name.replace('_', ' ')}: the list is empty", field=setting.name)
+    for stage, entry in enumerate(value if several else [value]):
+        number = entry.item() if isinstance(entry, np.generic) else entry
+        fault = _fault_of_type(setting, number) or setting.range.fault(number)
         if fault is not None:
             place = f" of stage {stage}" if several else ""
-            raise _error_of(about)(f"{about.noun}{place}{fault}", field=about.name)
+            raise _error_of(setting)(f"{setting.noun}{place}{fault}", field=setting.name)
 
 
-def _fault_of_type(about: Setting, number: Any) -> str | None:
-    """As :meth:`Range.fault`, of what is no number; True, which Python counts with, is none."""
-    kind, words = (int, "a whole number") if about.kind == "count" else (int | float, "a number")
+def _fault_of_type(setting: Setting, number: Any) -> str | None:
+    """Return the end of an error message, as :meth:`Range.fault`, for values that are not numbers. Bools are not."""
+    kind, words = (int, "a whole number") if setting.kind == "count" else (int | float, "a number")
     if type(number) is not bool and isinstance(number, kind):
         return None
     return f" must be {words}, not {shortened(repr(number), _SHOWN)}"
 
 
-def _error_of(about: Setting) -> type[InputError]:
-    if about.group not in SETTING_GROUPS:
+def _error_of(setting: Setting) -> type[InputError]:
+    if setting.group not in SETTING_GROUPS:
         return InputError
-    return ShapeError if about.kind == "count" else CostError
+    return ShapeError if setting.kind == "count" else CostError
 
 
 _SHOWN = 60
-"""Letters of a value in a message."""
+"""Maximum length of a value in a message."""
 
 
-def _check_choice(about: Setting, value: Any) -> None:
-    if not isinstance(value, str) or value not in about.choices:
-        raise UnknownNameError(about.name, str(value), about.choices, field=about.name)
+def _check_choice(setting: Setting, value: Any) -> None:
+    if not isinstance(value, str) or value not in setting.choices:
+        raise UnknownNameError(setting.name, str(value), setting.choices, field=setting.name)
 
 
 def _check_limit(_: Setting, value: Any) -> None:
-    for each in value if isinstance(value, tuple | list) else [value]:
-        parse_limit(each)
+    for limit in value if isinstance(value, tuple | list) else [value]:
+        parse_limit(limit)
 
 
-def _check_stages(about: Setting, value: Any) -> None:
+def _check_stages(setting: Setting, value: Any) -> None:
     if isinstance(value, str):
         if value not in ("none", "all"):
-            ranges_in(value, about.name)
+            ranges_in(value, setting.name)
     elif not _are_whole(value):
         raise ShapeError(
-            f"{about.name}: none, all, or stages such as 0-3,6, not {shortened(repr(value), _SHOWN)}", field=about.name
+            f"{setting.name}: none, all, or stages such as 0-3,6, not {shortened(repr(value), _SHOWN)}",
+            field=setting.name,
         )
     elif min(value, default=0) < 0:
-        raise ShapeError(f"{about.name}: there is no stage {min(value)}", field=about.name)
+        raise ShapeError(f"{setting.name}: there is no stage {min(value)}", field=setting.name)
 
 
 def _are_whole(values: Any) -> bool:
-    """Whether it is several whole numbers; True, which Python counts with, is none."""
+    """Return True for a sequence of integers; bools do not count as integers."""
     several = isinstance(values, Sequence) and not isinstance(values, str | bytes)
-    return several and all(type(each) is not bool and isinstance(each, Integral) for each in values)
+    return several and all(type(number) is not bool and isinstance(number, Integral) for number in values)
 
 
-def _check_layout(about: Setting, value: Any) -> None:
+def _check_layout(setting: Setting, value: Any) -> None:
     numbers = list(value) if isinstance(value, Iterable) else None
     if numbers is None or not _are_whole(numbers) or min(numbers, default=-1) < 0:
         shown = shortened(repr(value), _SHOWN)
-        raise ShapeError(f"layers per stage are whole numbers of at least 0, not {shown}", field=about.name)
+        raise ShapeError(f"layers per stage must be whole numbers of at least 0, not {shown}", field=setting.name)
     if max(numbers) > MOST_FORWARDS:
         raise ShapeError(
-            f"a stage has at most {MOST_FORWARDS:,} layers, not {in_digits(max(numbers), ',')}", field=about.name
+            f"a stage has at most {MOST_FORWARDS:,} layers, not {in_digits(max(numbers), ',')}", field=setting.name
         )
 
 
-def _check_text(about: Setting, value: Any) -> None:
-    require_text(value, about.noun, longest=about.longest, field=about.name)
+def _check_text(setting: Setting, value: Any) -> None:
+    require_text(value, setting.noun, longest=setting.longest, field=setting.name)
 
 
-def _check_model(about: Setting, value: Any) -> None:
+def _check_model(setting: Setting, value: Any) -> None:
     if not hasattr(value, "layers"):  # its class needs PyTorch
-        _check_text(about, value)
+        _check_text(setting, value)
 
 
-def _check_object(about: Setting, value: Any) -> None:
+def _check_object(setting: Setting, value: Any) -> None:
     if isinstance(value, str):
-        _check_text(about, value)
+        _check_text(setting, value)
 
 
-def _check_path(about: Setting, value: Any) -> None:
+def _check_path(setting: Setting, value: Any) -> None:
     if not isinstance(value, str | os.PathLike):
         raise InputError(
-            f"{about.noun} must be the path of a file, not {shortened(repr(value), _SHOWN)}", field=about.name
+            f"{setting.noun} must be the path of a file, not {shortened(repr(value), _SHOWN)}", field=setting.name
         )
-    path_of(value, about.noun, field=about.name)
+    path_of(value, setting.noun, field=setting.name)
 
 
-def _check_paths(about: Setting, value: Any) -> None:
-    for each in value:
-        _check_path(about, each)
+def _check_paths(setting: Setting, value: Any) -> None:
+    for path in value:
+        _check_path(setting, path)
 
 
 def _check_size(_: Setting, value: Any) -> None:
     parse_limit(value)
 
 
-def _check_flag(about: Setting, value: Any) -> None:
-    require_flags(**{about.name: value})
+def _check_flag(setting: Setting, value: Any) -> None:
+    require_flags(**{setting.name: value})
 
 
-def _check_names(about: Setting, value: Any) -> None:
+def _check_names(setting: Setting, value: Any) -> None:
     for text in value if isinstance(value, Iterable) and not isinstance(value, str) else [value]:
-        require_text(text, about.noun, longest=about.longest, field=about.name)
+        require_text(text, setting.noun, longest=setting.longest, field=setting.name)
 
 
 _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {

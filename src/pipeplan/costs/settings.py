@@ -1,6 +1,7 @@
-"""The one table of settings: the shape and the costs as a user gives them.
+"""The single table of settings: shape and costs as a user gives them.
 
-A new setting is a field of :class:`SettingsTable`; ``python -m docs.build.options --write`` writes what derives from it.
+A new setting is a field of :class:`SettingsTable`; ``python -m docs.build.options --write`` updates what derives from
+it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pipeplan.costs.layers import Layer
-from pipeplan.costs.machines import MACHINES, NO_MACHINE
 from pipeplan.costs.options import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, Options, option, table_of
+from pipeplan.costs.overhead import MACHINES, NO_MACHINE
 from pipeplan.errors import ShapeError
 
 Times = float | tuple[float, ...]
@@ -23,16 +24,16 @@ Communication = Literal["edge", "blocking", "contended"]
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsTable(Options):
-    """The fields of :class:`~pipeplan.costs.from_settings.Settings`, each with all that is known of it.
+    """Fields of :class:`~pipeplan.costs.from_settings.Settings`, each with its documentation.
 
     Raises
     ------
     ShapeError
-        For a count out of its range.
+        If a count is out of its range.
     CostError
-        For a time, size or limit out of its range.
+        If a time, size or limit is out of its range.
     UnknownNameError
-        For a word that is none of a setting's choices.
+        If a value is not one of a setting's choices.
     """
 
     ranks: int | None = option(
@@ -203,7 +204,7 @@ class SettingsTable(Options):
     )  # fmt: skip
 
     def pipeline_ranks(self, chunks: int) -> int:
-        """The number of ranks: as given, or the stages divided by the chunks, or 4.
+        """Return the number of ranks: ``ranks`` if set, else the stages divided by the chunks, else 4.
 
         Raises
         ------
@@ -220,7 +221,7 @@ class SettingsTable(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfiguredSettings(SettingsTable):
-    """The settings, and the file with some of them."""
+    """Settings, and a config file with some of them."""
 
     config: str | os.PathLike[str] | None = option(
         kind="file", title="Config file", group="output", flags=("-c",),
@@ -229,6 +230,6 @@ class ConfiguredSettings(SettingsTable):
 
 
 SETTINGS = table_of(SettingsTable)
-"""Every setting by its name."""
+"""All settings by name."""
 
 SETTING_NAMES = tuple(SETTINGS)

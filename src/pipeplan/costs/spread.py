@@ -1,4 +1,4 @@
-"""A time that was measured several times."""
+"""Statistics of a time that was measured several times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeplan.model import Floats
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Its median, the quartiles around it, and how many measurements there were; milliseconds where nothing else is said."""
+    """Median, quartiles and number of measurements; in milliseconds unless documented otherwise."""
 
     median: float
     low: float
@@ -21,14 +21,14 @@ class Spread:
 
     @classmethod
     def of(cls, times: Iterable[float] | Floats) -> Spread:
-        """The spread of some measurements."""
-        found = np.asarray(list(times), np.float64)
-        low, middle, high = np.percentile(found, (25, 50, 75)).tolist()
-        return cls(middle, low, high, len(found))
+        """Return the statistics of some measurements."""
+        values = np.asarray(list(times), np.float64)
+        low, middle, high = np.percentile(values, (25, 50, 75)).tolist()
+        return cls(middle, low, high, len(values))
 
     @property
     def relative(self) -> float:
-        """What lies between the quartiles, as a share of the median."""
+        """Interquartile range divided by the median."""
         return (self.high - self.low) / self.median if self.median else 0.0
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a schedule's ops cost on one model and machine: times per stage, a transfer, and bytes held."""
+"""Costs of a schedule's ops on one model and machine: times per stage, transfers and memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs.limits import Limits
+from pipeplan.costs.memory import Memory
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
 from pipeplan.costs.settings import Communication
 from pipeplan.errors import CostError
@@ -17,26 +17,21 @@ from pipeplan.model import (
     NOT_GIVEN,
     Floats,
     Kind,
-    MemoryRule,
     Placement,
     Schedule,
     among,
-    held_throughout,
-    in_activations,
-    kept_and_moved,
     require_range,
-    tolerances,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A message between two different ranks: latency + bytes / bandwidth, in the unit of the times.
+    """A message between two ranks. It takes latency + bytes / bandwidth, in the unit of the times.
 
     Raises
     ------
     CostError
-        For a part that is negative, not finite, or too large to compute with.
+        If a value is negative, not finite, or too large.
     """
 
     latency: float = 0.0
@@ -58,128 +53,44 @@ class Transfer:
             require_range("p2p bytes / bandwidth", self.bytes / self.bandwidth, field="p2p_bandwidth")
 
     def time(self, slices: int = 1) -> float:
-        """How long one microbatch's message takes, or one of its ``slices``' messages."""
+        """Return the time of one microbatch's message, or of the message of one of its ``slices``."""
         return self.latency + self.bytes / slices / self.bandwidth
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """What stages hold, each array of shape (stages,).
-
-    Attributes
-    ----------
-    activation
-        Held from a forward's start for one microbatch; bytes, or activations where nobody gave bytes.
-    freed_by_weight
-        The part of it that only W frees; I frees the rest, B all of it. Negative rests are allowed: I then adds.
-    static
-        Parameters, gradients and optimizer state of one copy of the stage, in bytes.
-    in_bytes
-        Whether ``activation`` is in bytes.
-    recompute_keeps
-        The part of it that a forward keeps which is recomputed: what the recomputation starts from. Nothing where it is not
-        given.
-    offloaded
-        The part of it that is copied to the host where a microbatch is offloaded; the rest stays. All where it is not given.
-
-    Raises
-    ------
-    CostError
-        For a size that is too large or too small to compute with, and for a part that is more than its whole.
-    """
-
-    activation: Floats
-    freed_by_weight: Floats
-    static: Floats
-    in_bytes: bool
-    recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
-    offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
-
-    def __post_init__(self) -> None:
-        kept, moved = kept_and_moved(self.activation, self.recompute_keeps, self.offloaded)
-        object.__setattr__(self, "recompute_keeps", kept)
-        object.__setattr__(self, "offloaded", moved)
-        self._require_part("a recomputed forward keeps", kept, field="recompute_bytes")
-        self._require_part("an offload moves", moved, field="offload_bytes")
-        require_range("activation bytes", self.activation, divides=True, field="activation_bytes")
-        require_range("weight activation bytes", self.freed_by_weight, field="weight_activation_bytes")
-        require_range("static bytes", self.static, field="static_bytes")
-
-    def _require_part(self, what: str, part: Floats, *, field: str) -> None:
-        """Check that a part of the activation is one, on every stage. Raises CostError."""
-        if len(part) != len(self.activation):
-            raise CostError(f"what {what}: {len(part)} values for {len(self.activation)} stages", field=field)
-        wrong = np.flatnonzero(~((part >= 0) & (part <= self.activation * (1 + tolerances.ROUNDING))))
-        if wrong.size:
-            stage = int(wrong[0])
-            unit = "bytes" if self.in_bytes else "activations"
-            raise CostError(
-                f"what {what} on stage {stage} is from 0 to its activation, {self.activation[stage]:g} {unit}, "
-                f"not {part[stage]:g}",
-                field=field,
-            )
-
-    def rule(self, placement: Placement, limits: Limits | None) -> MemoryRule:
-        """What stages hold and what ranks may: in bytes under limits in bytes, else in activations.
-
-        Raises
-        ------
-        CostError
-            For limits that are not one a rank, or in bytes where no activation bytes are given.
-        """
-        if limits is not None and len(limits.values) != placement.ranks:
-            raise CostError(
-                f"memory limit: {len(limits.values)} values for {placement.ranks} ranks", field="memory_limit"
-            )
-        if limits is None or limits.in_activations:
-            limit = np.full(placement.ranks, np.inf) if limits is None else limits.values
-            held, freed, kept, moved = in_activations(
-                placement, self.activation, self.freed_by_weight, self.recompute_keeps, self.offloaded
-            )
-            return MemoryRule(held, freed, limit, recompute_keeps=kept, offloaded=moved)
-        if not self.in_bytes:
-            raise CostError(
-                "a memory limit in bytes needs activation bytes; give them, or a limit in activations",
-                field="memory_limit",
-            )
-        limit = limits.values - held_throughout(placement, self.static)
-        return MemoryRule(self.activation, self.freed_by_weight, limit, "bytes", self.recompute_keeps, self.offloaded)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
     """Times per stage, each array of shape (stages,) in one unit of time for one whole microbatch.
 
-    These are the effective times: the simulator, the bounds, the search and files read them and nothing else. Whatever
-    changes how long an op takes has changed them before (:func:`pipeplan.costs.from_settings.costs_of`).
+    These are effective times: the simulator, the bounds, the search and files use no others. Everything that changes
+    the time of an op is already applied (:func:`pipeplan.costs.from_settings.costs_of`).
 
     Attributes
     ----------
     forward, backward, backward_input, backward_weight, recompute
-        How long F, B, I, W and R take.
+        Times of F, B, I, W and R.
     overlap
-        How long a forward of the stage takes together with the backward it overlaps with; None: the sum of the two.
+        Time of a forward of the stage together with the backward it overlaps with; None: the sum of the two.
     transfer
-        A message between different ranks.
+        Message between different ranks.
     overhead
-        What ranks lose besides.
+        Overhead of ranks outside of ops.
     memory
-        What is held.
+        Memory of the stages.
     time_unit
-        For axes and tables; empty where nobody said.
+        Unit for axes and tables; may be empty.
     name
-        What pictures call them; may be empty.
+        Name for pictures; may be empty.
     offload
-        How long a copy of what OFFLOAD frees takes between a rank and its host, in either direction; 0 or more. None where
-        nobody said: then nothing can be offloaded.
+        Time of a copy of an offloaded activation between a rank and its host, in either direction; 0 or more. None if
+        it is unknown; then schedules with offloads are errors.
     communication
-        How transfers behave on the machine. A file of costs keeps it; a simulation takes it as an argument of its own.
+        Model of transfers on the machine. Files of costs store it; simulations take it as a separate argument.
 
     Raises
     ------
     CostError
-        For a time that is not more than 0 and finite, or too large or too small to compute with; arrays of different
-        lengths; an overlap below its longer half.
+        If a time is not positive and finite, or too large or too small; arrays differ in length; or an overlap is
+        shorter than its longer half.
     """
 
     forward: Floats
@@ -226,13 +137,13 @@ class Costs:
 
     @property
     def stages(self) -> int:
-        """How many stages the costs are for."""
+        """Number of stages."""
         return len(self.forward)
 
     def scaled(self, factor: float | Floats) -> Costs:
-        """Return the same costs where every op takes ``factor`` times as long: one number, or one per stage.
+        """Return the same costs with the times of all ops multiplied by a factor: one number, or one per stage.
 
-        Transfers, copies to the host and overheads stay as they are.
+        Transfers, host copies and overheads do not change.
         """
         return replace(
             self,
@@ -245,17 +156,18 @@ class Costs:
         )
 
     def occupied(self, placement: Placement, slices: int = 1) -> Costs:
-        """The costs of the same stages with what is lost between ops as a part of the ops, and nothing lost besides.
+        """Return costs of the same stages in which ops include the overhead between ops.
 
-        So an op of these costs takes what it occupies its rank for: its gap, the messages that it receives, itself, the
-        messages that it sends. An overlapped pair has one gap, and the messages of both its ops (see :meth:`pair_times`).
+        An op of these costs takes all the time for which it occupies its rank: its gap, the messages that it receives,
+        itself, and the messages that it sends. An overlapped pair has one gap, and the messages of both ops (see
+        :meth:`pair_times`).
 
         Parameters
         ----------
         placement
-            Which stages are on one rank: between these nothing is sent.
+            Placement of the stages: stages on the same rank exchange no messages.
         slices
-            Of a sequence: each is an op of its own, with a gap and messages of its own.
+            Number of sequence slices, each an op with its own gap and messages.
         """
         if not self.overhead.between_ops:
             return self
@@ -277,13 +189,13 @@ class Costs:
 
     @property
     def messages(self) -> Floats:
-        """The part of a stage's F, B and I that messages take, shape (stages,): none, but see :meth:`occupied`."""
+        """Time of messages included in F, B and I of a stage, shape (stages,): 0, except after :meth:`occupied`."""
         return np.zeros(self.stages)
 
     def meeting(self) -> Costs:
-        """The costs of the same stages where both ends of a message meet: what it takes from them is time of its transfer.
+        """Return costs of the same stages for blocking transfers, in which the message time is part of the transfer.
 
-        It passes once, at both ends together, not behind the one's op and then before the other's.
+        Both ends of the message pay it at the same time, not one after the other.
         """
         latency = self.transfer.latency + self.overhead.message_time
         return replace(
@@ -293,38 +205,39 @@ class Costs:
         )
 
     def lost(self, schedule: Schedule) -> tuple[Floats, Floats]:
-        """What each op takes from its rank before it starts, and behind its end; two arrays of shape (ops,).
+        """Return the overhead of each op before its start and after its end; two arrays of shape (ops,).
 
-        Before it are its gap and what it receives, behind it what it sends; both are the same for the two of an overlapped
-        pair. Communication loses nothing.
+        Before it are its gap and the messages that it receives, after it the messages that it sends. Both ops of an
+        overlapped pair have the same overhead. Communication ops have none.
         """
         if not self.overhead.between_ops:
             return np.zeros(len(schedule)), np.zeros(len(schedule))
-        columns, lost, placement = schedule.columns, self.overhead, schedule.placement
+        columns, overhead, placement = schedule.columns, self.overhead, schedule.placement
         second = np.flatnonzero(schedule.joined)
         first = second - 1
-        gap = np.where(among(columns.kind, COMPUTE_KINDS), lost.op_gap, 0.0)
+        gap = np.where(among(columns.kind, COMPUTE_KINDS), overhead.op_gap, 0.0)
         if self.overlap is not None:
             gap[second] = 0.0
         where = columns.kind, columns.stage
-        before: Floats = gap + lost.message_time * messages_received(placement)[where]
-        behind: Floats = lost.message_time * messages_sent(placement)[where]
+        before: Floats = gap + overhead.message_time * messages_received(placement)[where]
+        behind: Floats = overhead.message_time * messages_sent(placement)[where]
         for part in (before, behind):
             part[first] = part[second] = part[first] + part[second]
         return before, behind
 
     def durations(self, schedule: Schedule) -> Floats:
-        """How long each op takes, shape (ops,); communication and stage-wide ops take 0, copies to the host their time.
+        """Return the time of each op, shape (ops,); 0 for communication and stage-wide ops.
 
-        Overlapped ops both get their pair's time. A slice takes its share of the microbatch's.
+        Both ops of an overlapped pair have the time of the pair. A slice takes its share of the microbatch's time.
 
         Raises
         ------
         CostError
-            If the schedule has another number of stages than the costs, or offloads and nobody said how long that takes.
+            If schedule and costs differ in their number of stages, or the schedule offloads and the time of a copy is
+            unknown.
         """
         if schedule.stages != self.stages:
-            raise CostError(f"costs for {self.stages} stages do not fit a schedule of {schedule.stages} stages")
+            raise CostError(f"costs have {self.stages} stages, but the schedule has {schedule.stages}")
         table = np.zeros((len(Kind), self.stages))
         table[Kind.F], table[Kind.B] = self.forward, self.backward
         table[Kind.I], table[Kind.W] = self.backward_input, self.backward_weight
@@ -338,28 +251,28 @@ class Costs:
         return times / schedule.slices if schedule.slices > 1 else times
 
     def require_offload(self, name: str = "") -> Floats:
-        """How long a copy to the host takes, which somebody must have said: shape (stages,).
+        """Return the time of a copy to the host, shape (stages,).
 
         Parameters
         ----------
         name
-            Of what offloads, for the error.
+            Name of the schedule, for the error.
 
         Raises
         ------
         CostError
-            Where nobody did.
+            If the time is unknown.
         """
         if self.offload is None:
             raise CostError(
-                f"{name or 'the schedule'} offloads activations, and nothing says how long a copy takes: give an "
-                "offload bandwidth and activation bytes, or offload times",
+                f"{name or 'the schedule'} offloads activations, but the time of a copy is unknown: give an offload "
+                "bandwidth and activation bytes, or offload times",
                 field="offload_bandwidth",
             )
         return self.offload
 
     def _pair_times(self, schedule: Schedule, second: NDArray[np.intp], times: Floats) -> Floats:
-        """The time of each overlapped pair, given the position of its second op."""
+        """Return the time of each overlapped pair from the positions of its second ops."""
         first = second - 1
         if self.overlap is None:
             pairs: Floats = times[first] + times[second]
@@ -369,22 +282,22 @@ class Costs:
         return self.pair_times(stage[forward], stage[backward], times[backward])
 
     def pair_times(self, forward: NDArray[np.integer], backward: NDArray[np.integer], alone: Floats) -> Floats:
-        """Return how long forwards of some stages take together with the backwards of others that they overlap with.
+        """Return the times of overlapped pairs.
 
-        A pair takes its forward's overlap time, and no less than its backward takes alone. The three arrays have one shape,
-        or are broadcast against each other.
+        A pair takes its forward's overlap time, and at least as long as its backward alone. The three arrays have one
+        shape or are broadcast against each other.
 
         Parameters
         ----------
         forward, backward
-            The stage of each pair's forward, and of its backward.
+            Stage of each pair's forward and of its backward.
         alone
-            How long each backward takes alone.
+            Time of each backward alone.
 
         Raises
         ------
         ValueError
-            If these costs have no overlap times: a pair then takes the sum of its two ops.
+            If these costs have no overlap times; a pair then takes the sum of its two ops.
         """
         if self.overlap is None:
             raise ValueError("the costs have no overlap times")
@@ -395,13 +308,13 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OccupiedCosts(Costs):
-    """Costs whose times are what ops occupy their ranks for; of that, messages take ``of_messages``, shape (stages,)."""
+    """Costs that include overhead; ``of_messages`` is the part of it that messages take, shape (stages,)."""
 
     of_messages: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     @property
     def messages(self) -> Floats:
-        """The part of a stage's F, B and I that messages take. An overlapped pair has that of both its stages."""
+        """Time of messages included in F, B and I of a stage. An overlapped pair has that of both its stages."""
         return self.of_messages
 
 
@@ -413,20 +326,20 @@ def per_stage(
     times_per: str = "rank",
     pad: bool = False,
 ) -> Floats:
-    """A number or a list as one value per stage, shape (stages,).
+    """Return a number or a list as one value per stage, shape (stages,).
 
-    A list is per stage as it stands. A number is what all the chunks of a rank take together (``times_per="rank"``), of
-    which each stage on that rank takes an equal share, or what each stage takes (``times_per="stage"``).
+    A list is per stage. A number is the total of all chunks of a rank (``times_per="rank"``), of which each stage on
+    that rank gets an equal share, or the value of each stage (``times_per="stage"``).
 
     Parameters
     ----------
     name
-        The setting that the value is of, for the error.
+        Name of the setting, for the error.
 
     Raises
     ------
     CostError
-        For a list of the wrong length; ``pad=True`` repeats its last value, or cuts it, instead.
+        If a list has the wrong length; ``pad=True`` repeats its last value, or cuts it, instead.
     """
     stages = placement.stages
     if isinstance(value, tuple):

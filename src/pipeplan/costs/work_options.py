@@ -1,4 +1,4 @@
-"""The options of training runs and profiles, which the API shares with the runtime, and ranges that several records use."""
+"""Options of training runs and profiles, shared by the API and the runtime, and ranges that several records use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Literal, Protocol, get_args
 from pipeplan.costs.options import COUNT, Options, Range, option
 
 MOST_SECONDS = 31_536_000
-"""A year: no clock of a library overflows with it."""
+"""Maximum duration: a year, with which no library's clock overflows."""
 
 SEED = Range(0, most=2**53 - 1)
-"""Every number that any reader of JSON holds exactly."""
+"""Range of seeds: the integers that every JSON reader represents exactly."""
 
 WORKERS = Range(1, most=1_024)
-"""More processes or threads than that no machine of this kind has cores for."""
+"""Range of the number of processes or threads."""
 
 STEPS = Range(1, most=1_000_000)
 
@@ -24,16 +24,16 @@ Receives = Literal["early", "late"]
 
 
 class Layered(Protocol):
-    """What is known of a :class:`pipeplan.runtime.Model` without PyTorch."""
+    """Interface of :class:`pipeplan.runtime.Model` for code that does not import PyTorch."""
 
     @property
     def layers(self) -> Any:
-        """The layers."""
+        """Layers of the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions(Options):
-    """Where a model is trained or measured."""
+    """Options for the device on which a model is trained or measured."""
 
     device: Device = option(
         "auto", kind="choice", title="Device", group="training", choices=get_args(Device),
@@ -46,7 +46,7 @@ class DeviceOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(DeviceOptions):
-    """Which model is trained or measured, and how it is cut and set up."""
+    """Options for the model to train or measure, its layout and its initialization."""
 
     model: str | Layered = option(
         "gpt-tiny", kind="model", title="Model", group="training", longest=4096,
@@ -90,7 +90,7 @@ class RunOptions(ModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringOptions(DeviceOptions):
-    """How often a measurement is repeated."""
+    """Options for repeated measurements."""
 
     repeats: int = option(
         15, kind="count", title="Repeats", group="training", help="Number of measured rounds.", range=STEPS

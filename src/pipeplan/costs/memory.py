@@ -1,0 +1,113 @@
+"""Memory that stages hold, and the memory limits of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeplan.errors import CostError
+from pipeplan.model import (
+    NOT_GIVEN,
+    Floats,
+    MemoryRule,
+    Placement,
+    held_throughout,
+    in_activations,
+    kept_and_moved,
+    require_range,
+    tolerances,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Memory limit of every rank, shape (ranks,): in bytes including static memory, or in activations."""
+
+    values: Floats
+    in_activations: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """Memory of the stages, each array of shape (stages,).
+
+    Attributes
+    ----------
+    activation
+        Memory held from the start of a forward for one microbatch; in bytes, or in activations if bytes are unknown.
+    freed_by_weight
+        Part of it that only W frees; I frees the rest, and B all of it. If it exceeds the activation, I allocates the
+        rest.
+    static
+        Bytes of parameters, gradients and optimizer state of one copy of the stage.
+    in_bytes
+        True if ``activation`` is in bytes.
+    recompute_keeps
+        Part of the activation that a recomputed forward keeps, the input of the recomputation; default 0.
+    offloaded
+        Part of the activation that an offload copies to the host; default all.
+
+    Raises
+    ------
+    CostError
+        If a size is too large or too small, or a part exceeds its whole.
+    """
+
+    activation: Floats
+    freed_by_weight: Floats
+    static: Floats
+    in_bytes: bool
+    recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
+    offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
+
+    def __post_init__(self) -> None:
+        kept, moved = kept_and_moved(self.activation, self.recompute_keeps, self.offloaded)
+        object.__setattr__(self, "recompute_keeps", kept)
+        object.__setattr__(self, "offloaded", moved)
+        self._require_part("recompute_bytes", kept)
+        self._require_part("offload_bytes", moved)
+        require_range("activation bytes", self.activation, divides=True, field="activation_bytes")
+        require_range("weight activation bytes", self.freed_by_weight, field="weight_activation_bytes")
+        require_range("static bytes", self.static, field="static_bytes")
+
+    def _require_part(self, field: str, part: Floats) -> None:
+        """Raise CostError unless a part is at most the activation on every stage."""
+        words = field.replace("_", " ")
+        if len(part) != len(self.activation):
+            raise CostError(f"{words}: {len(part)} values for {len(self.activation)} stages", field=field)
+        wrong = np.flatnonzero(~((part >= 0) & (part <= self.activation * (1 + tolerances.ROUNDING))))
+        if wrong.size:
+            stage = int(wrong[0])
+            unit = "bytes" if self.in_bytes else "activations"
+            raise CostError(
+                f"{words} of stage {stage} must be from 0 to its activation, {self.activation[stage]:g} {unit}, "
+                f"not {part[stage]:g}",
+                field=field,
+            )
+
+    def rule(self, placement: Placement, limits: Limits | None) -> MemoryRule:
+        """Return the memory rule of a placement: in bytes if the limits are in bytes, else in activations.
+
+        Raises
+        ------
+        CostError
+            If there is not one limit per rank, or limits are in bytes but activations are not.
+        """
+        if limits is not None and len(limits.values) != placement.ranks:
+            raise CostError(
+                f"memory limit: {len(limits.values)} values for {placement.ranks} ranks", field="memory_limit"
+            )
+        if limits is None or limits.in_activations:
+            limit = np.full(placement.ranks, np.inf) if limits is None else limits.values
+            held, freed, kept, moved = in_activations(
+                placement, self.activation, self.freed_by_weight, self.recompute_keeps, self.offloaded
+            )
+            return MemoryRule(held, freed, limit, recompute_keeps=kept, offloaded=moved)
+        if not self.in_bytes:
+            raise CostError(
+                "a memory limit in bytes needs activation bytes; set them, or give a limit in activations",
+                field="memory_limit",
+            )
+        limit = limits.values - held_throughout(placement, self.static)
+        return MemoryRule(self.activation, self.freed_by_weight, limit, "bytes", self.recompute_keeps, self.offloaded)
