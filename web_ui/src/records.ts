@@ -171,7 +171,7 @@ export type BundledCosts = {
   readonly about: string;
 };
 
-/** One configuration of one's own, and its flags by trainer. */
+/** Configuration of the user's own, and its flags by trainer. */
 export type ChosenConfiguration = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;

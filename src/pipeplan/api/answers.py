@@ -131,20 +131,20 @@ def save(
     training: Training | None = None,
     **look: Unpack[Look],
 ) -> Written:
-    """Write an answer to a file, as a whole or not at all: the ending of the file chooses the format.
+    """Write an answer to a file, atomically; the ending of the file chooses the format.
 
-    Gives what was written: the file, and those that it names; ``warnings`` say what was changed in a schedule.
+    Returns the files that were written: this one, and those that it names. ``warnings`` report changes of a schedule.
 
     Parameters
     ----------
     answer
-        What any function of the public API gives, or a schedule, a timeline or costs.
+        Answer of any function of the public API, or a schedule, a timeline or costs.
     path
         The file; ``docs/reference/formats.md`` lists the endings.
     ending
         Overrides the file's own.
     training
-        Of a trainer's settings: what they say beside the schedule. What they name, such as a CSV, is written too.
+        Further settings of a trainer. Files that they name, such as a CSV, are written too.
     **look
         Of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
 

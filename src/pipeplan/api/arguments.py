@@ -81,7 +81,7 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
 
 
 def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> tuple[_Record, Settings]:
-    """The options of a function and the settings among its keywords, all checked.
+    """Return the options of a function and the settings among its keywords, checked.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> 
 
 
 def apart(record: type[Options], keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The keywords of a record's options, and those of settings. Raises UnknownNameError for any other."""
+    """Return the keywords of a record's options, and those of settings. Raises UnknownNameError for any other."""
     own = table_of(record)
     names = (*own, *SETTING_NAMES, "config", *ALIASES)
     for name in keywords:
@@ -108,7 +108,7 @@ def apart(record: type[Options], keywords: Mapping[str, Any]) -> tuple[dict[str,
 
 
 def settings_of(keywords: Mapping[str, Any] | SettingsKeywords) -> Settings:
-    """Settings from keywords and their config file, names and types checked.
+    """Return the settings of keywords and their config file, with names and types checked.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def settings_of(keywords: Mapping[str, Any] | SettingsKeywords) -> Settings:
 def asked(
     schedule: ScheduleLike | UnsetType | None, keywords: Mapping[str, Any] | SettingsKeywords
 ) -> tuple[ScheduleLike, Settings]:
-    """The schedule that is meant and the settings; without one it is the config file's, else ``1f1b``.
+    """Return the requested schedule and the settings; the default schedule is the config file's, else ``1f1b``.
 
     Raises what :func:`settings_of` does, and InputError for None, which stands for no schedule.
     """

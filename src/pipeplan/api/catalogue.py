@@ -1,4 +1,4 @@
-"""Every schedule that has a name, with what it comes to on a few shapes."""
+"""Catalogue of all schedules, with their figures on a few shapes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
     schedules: tuple[StrategyRecord, ...]
 
     strategies = Evidence[tuple[Strategy, ...]]()
-    """All strategies, or the one that was asked for; a catalogue of one also tells how it works."""
+    """All strategies, or the requested one."""
 
     def __iter__(self) -> Iterator[Strategy]:
         return iter(self.strategies)
@@ -105,7 +105,7 @@ class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return any(entry.name == name for entry in self.strategies)
 
     def __getitem__(self, name: str) -> Strategy:
-        """The strategy of this name or alias. Raises UnknownNameError, naming the nearest one."""
+        """Return the strategy of this name or alias. Raises UnknownNameError, naming the nearest one."""
         return strategy(name)
 
     @cached_property
@@ -161,7 +161,7 @@ def schedules(name: None = None, /, *, machines: Literal[True]) -> Machines: ...
 @overload
 def schedules(name: str | None = None, /, *, machines: bool) -> Catalogue | Machines: ...
 def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogue | Machines:
-    """The strategies by name: placement, shapes, bubble and memory formulas, paper.
+    """List the strategies: placement, shapes, bubble and memory formulas, paper.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
 
 
 def fixed_chunks(entry: Strategy) -> int | None:
-    """The chunks a rank that a strategy has whatever is asked for; None where it takes any."""
+    """Return the fixed number of chunks per rank of a strategy; None if it takes any number."""
     return entry.chunks if entry.fixed_chunks else None
 
 

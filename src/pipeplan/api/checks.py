@@ -72,7 +72,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Notes on things that are valid, but fail on some runtimes or cost more than necessary."""
 
     def views(self) -> Sequence[View]:
-        """The order of the ops, where there is one."""
+        """Return the view of the order of ops; empty without a schedule."""
         return [] if self.schedule is None else [order_of(self.schedule)]
 
     def table(self) -> Iterator[Part]:
@@ -142,7 +142,7 @@ class CheckOptions(Options):
 
 @takes(CheckOptions, ConfiguredSettings)
 def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdict:
-    """All that is wrong with a schedule: structure, order, deadlock, channels, and with ``memory_limit`` its memory.
+    """Check a schedule: structure, order, deadlock, channels, and with ``memory_limit`` its memory.
 
     Parameters
     ----------

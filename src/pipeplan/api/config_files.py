@@ -35,7 +35,7 @@ def load_config(path: Path) -> Config:
 
 
 def _named(config: Config, name: str) -> Config:
-    """A config whose costs have a name, its own if it says one."""
+    """Return the config with a name of its costs, its own or this one."""
     if not any(SETTINGS[setting].timing for setting in config.settings):
         return config
     return replace(config, settings={"costs_name": name, **config.settings})

@@ -1,4 +1,4 @@
-"""Costs that come with pipeplan, by name: profiles that were measured, and configurations whose costs are predicted."""
+"""Bundled costs: measured profiles, and configurations whose costs are predicted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def shipped_costs(name: str) -> Config:
     Raises
     ------
     UnknownNameError
-        For a name that none has; says the nearest.
+        For an unknown name; the message suggests the nearest one.
     """
     entry = next((candidate for candidate in shipped() if candidate.name == name), None)
     if entry is None:

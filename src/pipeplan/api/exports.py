@@ -30,12 +30,12 @@ _CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(RearrangementOptions, Training):
-    """Options of an export: the order of ops, and what a trainer must know beside the schedule."""
+    """Options of an export: passes over the order of ops, and settings of a trainer."""
 
 
 @final
 class Export(Record, frozen=True, kw_only=True):
-    """A schedule in another tool's format, which can be saved; ``str()`` and ``print()`` give its text.
+    """Exported schedule, which can be saved; ``str()`` and ``print()`` give its text.
 
     Attributes
     ----------
@@ -86,17 +86,17 @@ class Export(Record, frozen=True, kw_only=True):
 def export(
     schedule: ScheduleLike | UnsetType = UNSET, /, to: str = "torch-csv", **options: Unpack[ExportKeywords]
 ) -> Export:
-    """A schedule in another tool's format, as text.
+    """Export a schedule in another tool's format, as text.
 
     Parameters
     ----------
     schedule
-        What :func:`pipeplan.simulate` takes. A timeline is exported as it stands: with the times that were measured, or
-        simulated before unless costs are given here.
+        What :func:`pipeplan.simulate` takes. A timeline keeps its times: measured ones, or simulated ones
+        unless costs are given here.
     to
         The format, by its name in ``pipeplan export --to``; ``docs/reference/formats.md`` lists them.
     **options
-        What is done to the order of ops before (see :func:`pipeplan.convert`), what a trainer must know beside the schedule
+        Passes over the order of ops (see :func:`pipeplan.convert`), settings of a trainer
         (:class:`~pipeplan.formats.Training`), and shape and costs; ``layers_per_stage`` are a trainer's
         transformer layers of each stage.
 
@@ -105,9 +105,9 @@ def export(
     UnknownNameError
         For an unknown format.
     FormatError, ShapeError
-        For a schedule that the format has no words for.
+        For a schedule that the format cannot express.
     InputError
-        For what is said of a training to a format that holds no trainer's settings.
+        For training options of a format that holds no trainer's settings.
     PipeplanError
         For what :func:`pipeplan.simulate` raises it.
 
@@ -160,7 +160,7 @@ def _of_schedule(
 
 
 def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> Schedule:
-    """Return the order of ops that a source stands for; that of a timeline is not simulated again."""
+    """Return the order of ops of a source; that of a timeline is not simulated again."""
     opened_source = opened(source)
     if wanted:
         schedule = ordered(wanted(resolve(opened_source, settings)), settings)
@@ -179,7 +179,7 @@ def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSetting
 
 
 def _laid_out(settings: Settings, training: Training) -> tuple[Settings, Training]:
-    """The transformer layers of each stage go to the trainer, except those that costs per layer are laid out by.
+    """Move the layers of each stage from the settings to the trainer, unless costs per layer need them.
 
     Among the layers of costs are the embedding and the head, which a trainer does not count.
     """
@@ -189,7 +189,7 @@ def _laid_out(settings: Settings, training: Training) -> tuple[Settings, Trainin
 
 
 def _require_trainer(chosen: Format, training: Training) -> None:
-    """Refuse what is said of a training to a format that has no use for it. Raises InputError."""
+    """Raise InputError for training options that the format does not use."""
     used = {"trainer_version"} if chosen.write_for_release is not None else set()
     default = Training()
     changed = [

@@ -15,14 +15,14 @@ _NARROWEST_TEXT = 16
 """Letters of a line below which a text in a column is no longer read, but spelled."""
 
 _APART = 3
-"""Blanks between a name and what it is."""
+"""Blanks between a name and its value."""
 
 _MOST_OF_A_NAME = 0.6
 """The share of a line beyond which the names of the first column are folded."""
 
 
 class FittingFacts:
-    """Names with what they are, side by side where the lines are long enough to read both."""
+    """Names and values, side by side if the lines are long enough to read both."""
 
     def __init__(self, rows: Sequence[tuple[str, Text]]) -> None:
         self.rows = tuple(rows)
@@ -78,7 +78,7 @@ class FittingTable(Table):
         return super().__rich_console__(console, options)
 
     def _of(self, places: Iterable[int]) -> FittingTable:
-        """The same table with these columns only, close together."""
+        """Return the same table with these columns only, close together."""
         table = FittingTable(padding=0)
         kept = [self.columns[place] for place in places]
         for column in kept:
@@ -88,7 +88,7 @@ class FittingTable(Table):
         return table
 
     def _fitting(self, width: int) -> list[int]:
-        """The places of the columns that are shown."""
+        """Return the positions of the columns that fit."""
         headings = [str(column.header) for column in self.columns]
         first = [headings.index(heading) for heading in self._least if heading in headings]
         rest = [place for place in range(len(headings) - 1, 0, -1) if place not in first]
@@ -113,7 +113,7 @@ class FittingTable(Table):
 
 
 def _letters(cell: object) -> int:
-    """The longest line of a cell."""
+    """Return the length of the longest line of a cell."""
     return max(map(cell_len, (cell.plain if isinstance(cell, Text) else str(cell)).split("\n")), default=0)
 
 

@@ -31,7 +31,7 @@ _WORDS: dict[Content, str] = {
 
 
 def formats_page() -> str:
-    """The page, in Markdown."""
+    """Return the page in Markdown."""
     rows = [_row(entry) for entry in all_formats().values()]
     head = "| format | ending | media type | written of | read | export | for |\n|---|---|---|---|---|---|---|"
     return "\n".join([_HEAD, head, *rows, ""])

@@ -40,7 +40,7 @@ _BARE = Training()
 
 @cache
 def all_formats() -> Mapping[str, Format]:
-    """Every format by name: pictures, then those of :mod:`pipeplan.formats` and of :mod:`pipeplan.trainers`."""
+    """Return every format by name: pictures, then those of :mod:`pipeplan.formats` and :mod:`pipeplan.trainers`."""
     from pipeplan.api.pictures import PICTURES
     from pipeplan.trainers import trainer_formats
 
@@ -49,13 +49,13 @@ def all_formats() -> Mapping[str, Format]:
 
 @cache
 def export_formats() -> Mapping[str, Format]:
-    """The formats that ``export`` writes: those of a schedule, a timeline or costs."""
+    """Return the formats of ``export``: those of a schedule, a timeline or costs."""
     return {name: entry for name, entry in all_formats().items() if not entry.writers.keys().isdisjoint(_EXPORTED)}
 
 
 @cache
 def output_endings() -> tuple[str, ...]:
-    """The endings of files that can be written, in the order of the formats."""
+    """Return the endings of writable files, in the order of the formats."""
     return tuple(dict.fromkeys(entry.ending for entry in all_formats().values() if entry.writers))
 
 
@@ -119,12 +119,12 @@ def content_as(
     training: Training = _BARE,
     **look: Unpack[Look],
 ) -> bytes:
-    """The bytes of contents in a format; of what it can hold, the first in this order.
+    """Return contents in a format as bytes: the first content in this order that the format supports.
 
     Raises
     ------
     PipeplanError
-        For what the format has no words for.
+        For contents that the format cannot express.
     """
     content = next(kind for kind in order if kind in contents and kind in chosen.writers)
     drawn = content in {"report", "pictures", "front picture", "plan picture"}
@@ -142,14 +142,14 @@ def exported(contents: Contents, to: str) -> str:
     UnknownNameError
         For an unknown format.
     FormatError, ShapeError
-        For a schedule that the format has no words for.
+        For a schedule that the format cannot express.
     """
     require_export(to)
     return content_as(export_formats()[to], contents, _EXPORTED).decode()
 
 
 def require_export(to: str) -> None:
-    """Refuse, before any work is done, a name that no format has. Raises UnknownNameError."""
+    """Raise UnknownNameError for the name of an unknown format."""
     if to not in export_formats():
         raise UnknownNameError("format", to, export_formats(), field="to")
 
@@ -210,5 +210,5 @@ def require_outputs(
 
 
 def picture_name(name: str) -> str:
-    """The file that ``simulate`` draws when no output is given."""
+    """Return the name of the picture that ``simulate`` draws without an output."""
     return f"pipeline_{file_name(name)}.png"

@@ -53,17 +53,15 @@ def _plan_picture(kind: str) -> Callable[..., bytes]:
 
 
 def _page(views: Sequence[View], **look: Unpack[Look]) -> str:
-    """A page is as large as its window, and follows the reader's system where no theme is asked for."""
+    """Return a page of the window's size, which follows the reader's system unless a theme is set."""
     return html_page(views, theme=look.get("theme"))
 
 
 def _report(report: ReportPage, **look: Unpack[Look]) -> str:
-    """A page with a table, as :func:`_page` otherwise."""
     return report_page(report, theme=look.get("theme"))
 
 
 def _letters(views: Sequence[View], **_: Unpack[Look]) -> str:
-    """The views one below the other, in letters."""
     return "".join(f"{text_of(view, width=_COLUMNS)}\n\n" for view in views).removesuffix("\n")
 
 

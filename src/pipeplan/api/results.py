@@ -67,7 +67,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         return step_time(self.timeline, self.costs, barrier=barrier)
 
     def idle_times(self) -> IdleTimes:
-        """Every idle moment with its reason; a memory limit counts where it is one in activations, and a rank keeps it."""
+        """Return every idle moment with its reason; only a limit in activations that the rank keeps counts as a reason."""
         from pipeplan.simulation import idle_times
 
         limits = self.limits
@@ -133,11 +133,11 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         return self.search is None and bool(recomputed_stages(self.schedule))
 
     def views(self) -> Sequence[View]:
-        """The one view that its picture shows."""
+        """Return the single view of its picture."""
         return [self.view()]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Its timeline with all that is known beside it, its schedule, its costs, its picture."""
+        """Return the timeline with its figures, the schedule, the costs and the picture."""
         from pipeplan.formats import Outcome
 
         return {

@@ -1,4 +1,4 @@
-"""A schedule on costs, simulated; and a timeline that has its times already, as it stands."""
+"""Simulation of a schedule on costs; a timeline that has its times already keeps them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pipeplan.simulation import Simulation
 from pipeplan.simulation import simulate as simulate_schedule
 
 TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.timing)
-"""The settings that a timeline, which has its times, has no use for."""
+"""Names of the settings that a timeline with its own times ignores."""
 
 
 @takes(ConfiguredSettings)
 def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[SettingsKeywords]) -> Result:
-    """Times, bubble, memory and bound of one schedule.
+    """Simulate one schedule: times, bubble, memory and bound.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
     InvalidScheduleError
         For a schedule that is incomplete, out of order or deadlocks; the message points at the op.
     InfeasibleError
-        If a strategy that keeps the memory limit finds no schedule under it. Any other schedule over its limit is simulated,
-        and says so in ``warnings``.
+        If a strategy that keeps the memory limit finds no schedule under it. Any other schedule over its limit is simulated
+        with a warning.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
 
 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
-    """Return the schedule that a source stands for, as it is simulated: checked, and with its communication.
+    """Return the schedule of a source, checked, and with its communication.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = No
 
 
 def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
-    """A timeline as it stands, anything else simulated.
+    """Return the result of a timeline with its own times, or of anything else simulated.
 
     A measured timeline's times always stand; those of one that was simulated before do unless costs are given.
 
@@ -106,7 +106,7 @@ def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None
 
 
 def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
-    """A timeline with its own times as a result.
+    """Return the result of a timeline with its own times.
 
     Its costs are the means of its op times, and so its bound is one on these means.
 
@@ -138,7 +138,7 @@ def assumed_times(settings: Settings, schedule: Schedule) -> Said:
 
 
 def without_times(settings: Settings) -> Settings:
-    """The settings that a timeline, which has its times, has a use for."""
+    """Return the settings without those that a timeline replaces."""
     default = Settings()
     return replace(settings, **{name: getattr(default, name) for name in TIME_SETTINGS})
 
@@ -149,7 +149,7 @@ def sends(settings: Settings) -> Sends:
 
 
 def _with_communication(schedule: Schedule) -> Schedule:
-    """The schedule with sends and receives, unless it has them or needs none."""
+    """Return the schedule with sends and receives, unless it has them or needs none."""
     if schedule.has(Kind.SEND_F) or not crosses_ranks(schedule, dependencies(schedule).arrival).any():
         return schedule
     from pipeplan.passes import insert_communication
@@ -158,13 +158,13 @@ def _with_communication(schedule: Schedule) -> Schedule:
 
 
 def _again(name: str, source: str | Schedule | Timeline) -> Iterable[str]:
-    """A warning where times were thrown away."""
+    """Yield a warning if the source's times are discarded."""
     if isinstance(source, Timeline):
         yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"
 
 
 def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:
-    """A warning for each list that was made to fit."""
+    """Yield a warning for each list that was made to fit."""
     if not settings.pad_times:
         return
     for name in _PER_STAGE:

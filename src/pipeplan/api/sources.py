@@ -1,4 +1,4 @@
-"""From a name, a file or a schedule, and settings, to the schedule that is meant."""
+"""Sources of schedules: names, files, schedules and timelines, with settings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Sche
 
 
 def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule | Timeline:
-    """The schedule, or the timeline, that a file holds: CSV or JSON, or the traces of a run.
+    """Read the schedule or the timeline in a file: CSV or JSON, or the traces of a run.
 
     Parameters
     ----------
@@ -75,14 +75,14 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
 def resolve(
     source: ScheduleLike, settings: Settings, *, of_measured: bool = False, called: str | None = None
 ) -> Schedule:
-    """The schedule that a name, a file, a schedule or a timeline stands for.
+    """Return the schedule of a name, a file, a schedule or a timeline.
 
     Parameters
     ----------
     of_measured
-        Whether a measured timeline stands for its order of ops too: for what neither shows nor replaces its times.
+        Accept the order of ops of a measured timeline, for uses that neither show nor replace its times.
     called
-        What messages call it, where that is not its own name.
+        Name for messages; default: the source's own.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def resolve(
 
 
 def _saving(schedule: Schedule, settings: Settings) -> Schedule:
-    """The schedule with what the settings recompute and offload.
+    """Return the schedule with the recomputation and offload of the settings.
 
     A strategy that looks at costs has made its schedule as if all were kept: it keeps its memory limit, with room to spare.
     """
@@ -155,7 +155,7 @@ def label(source: ScheduleLike) -> str:
 
 
 def file_of(source: ScheduleLike) -> Path | None:
-    """The file that is meant, or None where it is none. A known name is never a file.
+    """Return the file of a source; None if it is no file. A known schedule's name is never a file.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def _looks_like_file(name: str) -> bool:
 
 
 def build(named: Strategy, settings: Settings) -> Schedule:
-    """The schedule of a strategy. See :func:`resolve` for what it raises."""
+    """Return the schedule of a strategy. See :func:`resolve` for the errors."""
     shape = shape_of(named, settings)
     if not named.looks_at_costs:
         return named(shape)
@@ -198,7 +198,7 @@ def build(named: Strategy, settings: Settings) -> Schedule:
 
 
 def shape_of(named: Strategy, settings: Settings) -> Shape:
-    """The shape that is meant by settings, with a strategy's own numbers where they say nothing; nothing is made of it yet.
+    """Return the shape of the settings, with a strategy's own defaults; no schedule is generated.
 
     Raises
     ------
@@ -236,14 +236,14 @@ def _of_given_shape(schedule: Schedule, settings: Settings) -> Schedule:
 
 
 def same_ranks(settings: Settings) -> Settings:
-    """Settings under which schedules of different chunk counts have the same ranks: ``stages`` alone is turned into them."""
+    """Return settings that give schedules of different chunk counts the same ranks: ``stages`` alone becomes ``ranks``."""
     if settings.stages is None:
         return settings
     return replace(settings, ranks=settings.pipeline_ranks(settings.chunks or 1), stages=None)
 
 
 def as_taken_by(named: Strategy, settings: Settings) -> Settings:
-    """The settings without the options that a strategy does not have, for comparing it with those that have them."""
+    """Return the settings without options that a strategy does not have, for comparing it with those that have them."""
     lacks = {
         "chunks": named.fixed_chunks,
         "slices": named.slices <= 1,

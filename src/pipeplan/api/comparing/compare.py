@@ -60,7 +60,7 @@ class CompareOptions(Options):
 
 @takes(CompareOptions, ConfiguredSettings)
 def compare(*schedules: ScheduleLike, **options: Unpack[CompareKeywords]) -> Comparison:
-    """Several schedules on the same ranks, microbatches and costs; or all that fit.
+    """Compare schedules on the same ranks, microbatches and costs; without schedules, all that fit.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, lead
 
 
 def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
-    """The results that can be had, the best first, and the error of every other schedule by its name.
+    """Return the results, the best first, and the error of every other schedule by its name.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _compared(
 
 
 def _require_variant(entrants: Iterable[str | Schedule | Timeline], variant: str | None) -> None:
-    """A schedule without this variant leaves it out, but one of them must have it."""
+    """Check that one of the schedules has the variant; the others ignore it."""
     if variant is None:
         return
     variants = {
@@ -167,7 +167,7 @@ def _require_variant(entrants: Iterable[str | Schedule | Timeline], variant: str
 
 
 def with_shape_of(entrants: Iterable[str | Schedule | Timeline], settings: Settings) -> Settings:
-    """The settings with the ranks and microbatches of the first schedule that has its own, where none are given."""
+    """Return the settings with the ranks and microbatches of the first schedule that has its own, unless they are set."""
     for entrant in entrants:
         if not isinstance(entrant, str):
             schedule = entrant.schedule if isinstance(entrant, Timeline) else entrant
@@ -178,7 +178,7 @@ def with_shape_of(entrants: Iterable[str | Schedule | Timeline], settings: Setti
 
 
 def settings_for(entrant: str | Schedule | Timeline, settings: Settings) -> Settings:
-    """The settings that a schedule has: one that is given as such has its own chunks, groups and slices."""
+    """Return the settings of one schedule: a schedule object has its own chunks, groups and slices."""
     if isinstance(entrant, str):
         return as_taken_by(strategy(entrant), settings)
     return settings.without("chunks", "group_size", "slices", "variant")

@@ -195,7 +195,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return [result.view() for result in self.results]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Its record, its page, and the picture of all results."""
+        """Return the record, the page, and the picture of all results."""
         return {
             "record": lambda _: self.to_dict(),
             "pictures": partial(pictured, self.results),

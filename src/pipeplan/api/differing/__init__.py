@@ -1,1 +1,1 @@
-"""A plan beside its run."""
+"""Comparison of a plan with its run."""

@@ -33,7 +33,7 @@ class Departure(Record, frozen=True, kw_only=True):
 def first_departure(
     planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float
 ) -> Departure | None:
-    """The first op that runs out of order on its rank; else the first that waits for something else than planned.
+    """Return the first op that runs out of order on its rank; else the first that waits for something else than planned.
 
     An op waits for its rank, or for its message, whichever comes last. Where both come at once, either will do.
 
@@ -50,7 +50,7 @@ def first_departure(
 
 
 def _other_order(planned: Timeline, measured: Timeline, match: NDArray[np.intp]) -> Departure | None:
-    """The first op that stands at another place in its rank's row."""
+    """Return the first op at another position in its rank's order."""
     mine = np.lexsort((np.arange(len(match)), planned.start, planned.schedule.rank))
     theirs = np.lexsort((np.arange(len(match)), measured.start, measured.schedule.rank))
     same_rank = planned.schedule.rank[mine] == measured.schedule.rank[theirs]
@@ -71,14 +71,14 @@ def _other_order(planned: Timeline, measured: Timeline, match: NDArray[np.intp])
 
 
 def _start_in_plan(planned: Timeline, match: NDArray[np.intp], positions: NDArray[np.intp]) -> Floats:
-    """The planned starts of ops of the run: the two of an overlapped pair start together, in either order."""
+    """Return the planned starts of ops of the run; both ops of an overlapped pair start together, in either order."""
     back = np.empty(len(match), np.intp)
     back[match] = np.arange(len(match))
     return planned.start[back[positions]]
 
 
 def _other_cause(planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float) -> Departure | None:
-    """The first op that was planned to wait for its message and waited for its rank, or the other way round."""
+    """Return the first op that waits for its rank instead of its message, or for its message instead of its rank."""
     schedule = planned.schedule
     arrival = dependencies(schedule).arrival
     ops = np.flatnonzero(crosses_ranks(schedule, arrival))

@@ -59,7 +59,7 @@ class DiffOptions(Options):
 
 @takes(DiffOptions, ConfiguredSettings)
 def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **options: Unpack[DiffKeywords]) -> Diff:
-    """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
+    """Compare a plan with a measured run, op by op: how much of the error op times explain, and how much waiting.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, 
 
 
 def of_run(name: str, settings: Settings, run: MeasuredRun) -> Settings:
-    """The settings with the shape of a run where a strategy's name comes without its own."""
+    """Return the settings with the run's shape, if a strategy's name comes without one."""
     schedule = run.timelines[0].schedule
     placement, alone = schedule.placement, settings.ranks is None and settings.stages is None
     return as_taken_by(
@@ -219,7 +219,6 @@ def diff_timelines(
 
 
 def _work(timeline: Timeline) -> float:
-    """The time of all ops in sum."""
     return float((timeline.end - timeline.start).sum())
 
 
@@ -256,7 +255,7 @@ def _apart(planned: Schedule, measured: Schedule) -> str:
 
 
 def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
-    """A number for each op of each schedule, the same for the same op."""
+    """Return a number for each op of each schedule, equal for equal ops."""
     microbatches, slices, stages = (
         max(getattr(schedule, name) for schedule in schedules) for name in ("microbatches", "slices", "stages")
     )
@@ -268,7 +267,7 @@ def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
 
 
 def _path_waits(measured: Timeline) -> tuple[float, float]:
-    """Time on the critical path between ops of different ranks, and between ops of one rank."""
+    """Return the time on the critical path between ops of different ranks, and between ops of one rank."""
     path = np.array(critical_path(measured).ops, np.intp)
     gaps = measured.start[path[1:]] - measured.end[path[:-1]]
     crosses = measured.schedule.rank[path[1:]] != measured.schedule.rank[path[:-1]]

@@ -160,7 +160,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return [view_of(self.planned, title=f"{name}, planned"), replace(measured, ratios=ratios)]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Its record, its page, and the picture of plan and run."""
+        """Return the record, the page, and the picture of plan and run."""
         return {
             "record": lambda _: self.to_dict(),
             "pictures": lambda _: self.views(),

@@ -69,7 +69,7 @@ class WholeKind(Record, frozen=True, kw_only=True):
 
 
 def slowest_ops(planned: Timeline, before: Floats, after: Floats, starts: Floats) -> Iterator[OpDifference]:
-    """The ops that took the most beyond their plan, the worst first; an overlapped pair counts as its forward.
+    """Return the ops that took the most beyond their plan, the worst first; an overlapped pair counts as its forward.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def slowest_ops(planned: Timeline, before: Floats, after: Floats, starts: Floats
 
 
 def rank_differences(planned: Timeline, measured: Timeline) -> Iterator[RankDifference]:
-    """Each rank of two timelines of the same ops."""
+    """Yield the difference of each rank of two timelines of the same ops."""
     for rank in range(planned.schedule.ranks):
         yield RankDifference(
             rank=rank,
@@ -110,7 +110,7 @@ def rank_differences(planned: Timeline, measured: Timeline) -> Iterator[RankDiff
 def whole_kinds(
     planned: Timeline, before: Floats, after: Floats, kinds: Sequence[KindDifference], resimulate: Resimulation
 ) -> Iterator[WholeKind]:
-    """Each kind over all of its stages, in the order of ``kinds``; see :func:`slowest_ops` for the arrays."""
+    """Yield the difference of each kind over all of its stages, in the order of ``kinds``."""
     unchanged = resimulate(before).makespan
     for name in dict.fromkeys(kind.kind for kind in kinds):
         ratios = [kind.measured / kind.planned for kind in kinds if kind.kind == name and kind.planned]
@@ -120,7 +120,7 @@ def whole_kinds(
 
 
 def _of_kind(planned: Timeline, name: str) -> NDArray[np.bool_]:
-    """The ops of a kind that run alone, or those of overlapped pairs."""
+    """Return the ops of a kind that run alone, or those of overlapped pairs."""
     schedule = planned.schedule
     paired: NDArray[np.bool_] = schedule.joined | np.append(schedule.joined[1:], False)
     if name == "F+B":
@@ -131,7 +131,7 @@ def _of_kind(planned: Timeline, name: str) -> NDArray[np.bool_]:
 
 
 def ratios_of(before: Floats, after: Floats) -> Floats:
-    """The measured time of each op over its planned one, shape (ops,).
+    """Return the measured over the planned time of each op, shape (ops,).
 
     Where no time was planned it is the end of the longest scale.
     """

@@ -56,7 +56,7 @@ class Resimulation:
         self._unit_durations = self._costs.durations(self.schedule)
 
     def __call__(self, durations: Floats) -> Timeline:
-        """The timeline with these op times, shape (ops,)."""
+        """Return the timeline with these op times, shape (ops,)."""
         simulation = simulate(self.schedule, self._costs, factors=durations / self._unit_durations)
         return replace(simulation.timeline, unit=self.unit)
 
@@ -90,7 +90,7 @@ def gap_of(planned: Timeline) -> float:
 def kind_differences(
     planned: Timeline, before: Floats, after: Floats, resimulate: Resimulation
 ) -> Iterator[KindDifference]:
-    """One difference for the ops of each kind on each stage, and for the overlapped pairs of each stage.
+    """Yield a difference for the ops of each kind on each stage, and for the overlapped pairs of each stage.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _with(before: Floats, after: Floats, changed: Positions) -> Floats:
 
 
 def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Positions, Positions]]:
-    """Kind, stage, the ops that count, and those whose time changes with them: a pair counts once and is two ops."""
+    """Yield kind, stage, the counted ops, and the ops whose time changes with them: a pair counts once and is two ops."""
     columns, second = schedule.columns, schedule.joined
     first = np.append(second[1:], False)
     number = columns.kind.astype(np.int64) * schedule.stages + columns.stage
@@ -135,7 +135,7 @@ def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Positions, Positions
 
 
 def _alike(chosen: Positions, numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Positions]]:
-    """Each number that occurs among the chosen ops, in order, with the ops that have it."""
+    """Yield each number among the chosen ops, in order, with the ops that have it."""
     order = chosen[np.argsort(numbers[chosen], kind="stable")]
     classes, begins = np.unique(numbers[order], return_index=True)
     yield from zip(classes.tolist(), np.split(order, begins[1:]), strict=len(classes) > 0)

@@ -16,7 +16,7 @@ NOTHING = 5e-4
 """Smallest difference that is reported, as a share of the planned makespan."""
 
 WORTH_MENDING = 0.02
-"""From this change on the reader is told how to plan on what the run took."""
+"""Smallest change for which planning with the run's costs is advised."""
 
 _NAMED = 3
 """Maximum number of groups of ops in a sentence."""
@@ -78,7 +78,7 @@ def _parts(diff: Diff) -> str:
 
 
 def _groups(diff: Diff) -> str:
-    """The kinds of ops whose times changed the step most, over all stages where those changed alike."""
+    """Return a sentence on the kinds of ops that changed the step most, over all stages if those changed alike."""
     ops, whole = op_times(diff), whole_times(diff)
     if not abs(diff.from_costs) > _least(diff):
         return ""
@@ -112,7 +112,7 @@ def _groups(diff: Diff) -> str:
 
 
 def _stragglers(diff: Diff) -> str:
-    """Single ops that took much longer than the others of their kind and stage."""
+    """Return a sentence on single ops that took much longer than the others of their kind and stage."""
     ops, whole = op_times(diff), whole_times(diff)
     late = [op for op in diff.slowest if _is_straggler(op, diff.measured_makespan)]
     if not late:
@@ -155,12 +155,12 @@ def _clocks(diff: Diff) -> str:
     op, before = (measured.schedule.op(int(position)) for position in (crossing[worst], needed[crossing[worst]]))
     return (
         f"The clocks of the ranks are apart: {op} starts {whole_times(diff).text(float(early[worst]))} before {before}, "
-        "which it needs, has ended. What is said of waiting is wrong by as much."
+        "which it needs, has ended. Waiting times are wrong by as much."
     )
 
 
 def _ranks(diff: Diff) -> str:
-    """The rank that was busy the most beyond its plan, and the one that idled the most beyond it."""
+    """Return a sentence on the ranks that were busy, or idle, the most beyond their plan."""
     times = whole_times(diff)
     busy = max(diff.ranks, key=lambda rank: rank.busy_measured - rank.busy_planned)
     idle = max(diff.ranks, key=lambda rank: rank.idle_measured - rank.idle_planned)

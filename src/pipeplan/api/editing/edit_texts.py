@@ -1,4 +1,4 @@
-"""A text that somebody edits, as a schedule: which op each word is, and what is wrong with words."""
+"""Edited text as a schedule: the op of each word, and flaws of words."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ class EditText:
     flaws: Sequence[Flaw] = field(default=())
 
     def schedule(self, shape: EditedShape, name: str) -> Schedule:
-        """The schedule of this shape. Raises ShapeError or InvalidScheduleError where it is not of it."""
+        """Return the schedule of this shape. Raises ShapeError or InvalidScheduleError if the text has another one."""
         return Schedule.from_rows(shape.placement, shape.microbatches, self.ops, slices=shape.slices, name=name)
 
     def out_of_shape(self, shape: EditedShape) -> Iterator[Flaw]:
-        """The words whose numbers a shape does not have."""
+        """Yield the words with numbers outside of a shape."""
         placement = shape.placement
         for row, (ops, words) in enumerate(zip(self.ops, self.word, strict=True)):
             for what, values, stop in (
@@ -121,14 +121,14 @@ class EditText:
                     yield Flaw("range", message, (Place(self.rows.lines[row], int(words[at])),))
 
     def own_shape(self) -> EditedShape:
-        """The shape that its numbers say. Raises InvalidScheduleError where they say none."""
+        """Return the shape implied by its numbers. Raises InvalidScheduleError if there is none."""
         rows = [list(ops) for ops in self.ops]
         microbatches = 1 + max((int(ops.microbatch.max(initial=0)) for ops in self.ops), default=0)
         slices = 1 + max((int(ops.slice.max(initial=0)) for ops in self.ops), default=0)
         return EditedShape(infer_placement(rows, microbatches).rank_of, microbatches, slices)
 
     def flaws_of(self, problems: Iterable[Finding], schedule: Schedule) -> list[Flaw]:
-        """Result of a check, with the words at fault."""
+        """Return the flaws of a check, with the words at fault."""
         return [
             Flaw(
                 problem.rule,
@@ -143,14 +143,14 @@ class EditText:
         ]
 
     def place(self, schedule: Schedule, position: int) -> Place:
-        """The word of an op of a schedule of this text."""
+        """Return the word of an op of this text's schedule."""
         rank = int(schedule.rank[position])
         at = position - int(schedule.offsets[rank])
         return Place(self.rows.lines[rank], int(self.word[rank][at]))
 
 
 def read_edit(text: str, *, ranks: int | None = None) -> EditText:
-    """The ops of a text; what is no op is told, never raised.
+    """Return the ops of a text; words that are no ops become flaws.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A schedule that somebody types or rearranges: does it still run, what does it cost, and why not."""
+"""Edits of a schedule as text: validity, cost, and reasons for failure."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Edit(Record, frozen=True, kw_only=True, eq=False):
 
 
 def text_of(schedule: Schedule) -> str:
-    """The text that an edit begins with: a line a rank."""
+    """Return the text that an edit begins with: one line per rank."""
     return format_schedule(schedule)
 
 
 def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, name: str = "edited") -> Edit:
-    """The verdict on a text. What is wrong with it is told, never raised.
+    """Return the verdict on a text; its flaws are reported, never raised.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _without_shape(settings: Settings) -> Settings:
 
 
 def _by_its_own_shape(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit | None:
-    """The verdict by the numbers of the text, where it runs by them; else None."""
+    """Return the verdict for the shape implied by the text's numbers; None if it does not run there either."""
     try:
         own = read.own_shape()
         edit = None if own == shape else _judged(read, own, settings, name)

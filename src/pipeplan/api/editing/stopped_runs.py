@@ -94,7 +94,7 @@ def stopped_run(
 
 
 def _blocked(schedule: Schedule, needs: Dependencies, wrong: Sequence[Finding]) -> Bools:
-    """The ops that can never run, whatever other ranks do."""
+    """Return the ops that can never run, whatever other ranks do."""
     blocked = np.zeros(len(schedule), np.bool_)
     at_fault = [
         finding.position for finding in wrong if finding.position is not None and finding.rule not in _OF_SEVERAL

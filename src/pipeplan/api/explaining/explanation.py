@@ -1,4 +1,4 @@
-"""Why ranks idle, what the critical path is made of, and what would help: the function, the record and its table."""
+"""Idle times with their causes, the critical path, and remedies: the function, the record and its table."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
     """Every idle moment of every rank with its reason; the reasons add up to the idle time."""
 
     path = Evidence[CriticalPath]()
-    """The chain of ops and messages that made the makespan what it is."""
+    """Chain of ops and messages that determines the makespan."""
 
     @cached_property
     def totals(self) -> Floats:
@@ -142,7 +142,7 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return self.explain.advice
 
     def views(self) -> Sequence[View]:
-        """The result's timeline with the reasons in its gaps."""
+        """Return the result's timeline with the causes of its gaps."""
         return [self.result.view(reasons=True)]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
@@ -188,13 +188,13 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
 @takes(ConfiguredSettings)
 def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[SettingsKeywords]) -> Explanation:
-    """Why each rank idles, what the critical path is made of, and what would help.
+    """Explain why each rank idles, what the critical path consists of, and what would help.
 
     Parameters
     ----------
     schedule
-        What :func:`pipeplan.simulate` takes; or a timeline, or the traces of a run, which is explained as it stands: with
-        the times that were measured, or simulated before unless costs are given here.
+        What :func:`pipeplan.simulate` takes; or a timeline, or the traces of a run, which keeps its times:
+        measured ones, or simulated ones unless costs are given here.
     **options
         Shape and costs.
 
@@ -261,7 +261,7 @@ def _times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
 
 
 def _reasons(explanation: Explanation, times: Times) -> Part:
-    """Idle time of every rank by reason; reasons that never occur are left out."""
+    """Return the table of idle time by rank and reason, without reasons that never occur."""
     totals = explanation.totals
     occurring = [reason for reason in Reason if totals[:, reason].any()]
     unit = f" ({times.unit})" if times.unit else ""
@@ -308,7 +308,7 @@ def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
 
 
 def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) -> Part:
-    """Beside what is now: the step, its time for each microbatch, and what the fullest rank holds."""
+    """Return the table of remedies beside the current schedule: makespan, time per microbatch, peak memory."""
     in_bytes = helping[0].peak_bytes is not None
     share_times = Times.of(
         [explanation.per_microbatch, *(what.per_microbatch for what in helping)], explanation.time_unit
@@ -332,7 +332,7 @@ def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) 
 
 
 def _windows(windows: Sequence[LocatedWindow], times: Times) -> Part:
-    """A row for windows of a kind, with the least and the most of them."""
+    """Return the table of windows, a row per kind with the least and the most of them."""
     unit = f" ({times.unit})" if times.unit else ""
     table = columns("windows", f"between{unit}", "long,\nat least", "idle,\nat least", "idle\nhere", padding=1)
     for kind, group in groupby(windows, key=lambda window: window.window.kind):

@@ -90,7 +90,7 @@ def remedies(source: str | Schedule, settings: Settings, result: Result) -> tupl
 
 
 def round_off(value: float) -> float:
-    """A time without what rounding has added to it, for telling equal ones from shorter ones."""
+    """Round a time so that equal times compare equal."""
     return float(f"{value:.12g}")
 
 
@@ -113,13 +113,13 @@ def _remedy(change: str, kind: RemedyKind, changed: Result, now: Result, *, make
 
 
 def _costs(settings: Settings, result: Result) -> Iterator[Remedy]:
-    """The same order of ops on other costs: its memory stays as it is."""
+    """Yield the same order of ops on other costs, with unchanged memory."""
     for what in what_ifs(Simulation(result.timeline, result.costs), communication=settings.communication):
         yield _remedy(what.change, "costs", result, result, makespan=what.makespan)
 
 
 def _same_strategy(own: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:
-    """The same strategy with one more microbatch, or the fewest more that it takes, and in other ways."""
+    """Yield the same strategy with one more microbatch, or the fewest more that it takes, and in other ways."""
     for more in (1, 2):
         grown = _tried(own.name, replace(settings, microbatches=result.schedule.microbatches + more))
         if grown is not None:
@@ -132,7 +132,7 @@ def _same_strategy(own: Strategy, settings: Settings, result: Result) -> Iterato
 
 
 def _ways(own: Strategy, settings: Settings, result: Result) -> Iterator[tuple[RemedyKind, str, Settings]]:
-    """Twice the microbatches, other chunks, and where memory is short less of it or more."""
+    """Yield twice the microbatches, other chunks, and if memory is short, schedules with less or more of it."""
     microbatches, chunks = result.schedule.microbatches, result.schedule.placement.chunks
     if microbatches > 1:  # Twice one is one more, which is tried as that.
         yield "microbatches", f"{2 * microbatches} microbatches", replace(settings, microbatches=2 * microbatches)
@@ -159,7 +159,7 @@ def _ways(own: Strategy, settings: Settings, result: Result) -> Iterator[tuple[R
 
 
 def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
-    """The best of the other strategies on the same ranks, microbatches and costs, which are shorter or within the limit."""
+    """Yield the best other strategies that are faster or within the limit."""
     schedule = result.schedule
     settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None, variant=None)
     spent, others = 0, []
@@ -178,7 +178,7 @@ def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
 
 
 def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:
-    """The other strategies that take the shape, with the work of trying each: the least idle time promised first."""
+    """Return the other strategies that take the shape, with the work of trying each, by their published idle time."""
     promised = []
     for name, candidate in STRATEGIES.items():
         try:
@@ -192,7 +192,7 @@ def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:
 
 
 def _undominated(results: Sequence[Result]) -> list[Result]:
-    """Those of which no other is as short and needs as little memory, the shortest first."""
+    """Return the Pareto front of results in makespan and memory, the fastest first."""
     kept: list[Result] = []
     for result in sorted(results, key=lambda result: (not result.fits, round_off(result.makespan), peak_of(result))):
         if all(peak_of(result) < peak_of(other) * (1 - tolerances.MEMORY) for other in kept):

@@ -1,4 +1,4 @@
-"""An explanation in sentences: why ranks idle, why the bound is what it is, and what to do next."""
+"""Sentences of an explanation: why ranks idle, the reason of the bound, and what to do next."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sentences_of(
     windows: Sequence[LocatedWindow],
     times: Times,
 ) -> tuple[str, ...]:
-    """Return a heading, a sentence for each rank that is told of, and one on the bound where windows of time explain it.
+    """Return a heading, a sentence for each selected rank, and one on the bound where windows of time explain it.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _sentence(timeline: Timeline, rank: int, totals: Floats, wait: Wait | None, 
 
 
 def _longest(wait: Wait, times: Times) -> str:
-    """For which op a rank waits longest, and where it comes from."""
+    """Return a sentence on the longest wait of a rank and its source."""
     if not times.number(wait.time).strip("0.") or wait.op.kind not in _ARRIVES:
         return ""
     part = f", slice {wait.op.slice}" if wait.op.slice else ""

@@ -57,7 +57,7 @@ class _Gap:
 
 
 def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...]:
-    """The longest one of each rank, the first of several; None where it never waits between its first and its last op."""
+    """Return the longest wait of each rank, the first of several; None if it never waits between its first and last op."""
     timeline = timed_only(timeline)
     gaps = [*_longest_gaps(timeline, idle)]
     sources = _sources(timeline, idle, gaps)
@@ -103,7 +103,7 @@ def _longest(timeline: Timeline, idle: IdleTimes, rank: int, here: Ints, start: 
 
 
 def _sources(timeline: Timeline, idle: IdleTimes, gaps: Sequence[_Gap]) -> Iterator[int | None]:
-    """The rank of the farthest op of the chain behind each gap."""
+    """Return the rank of the farthest op of the chain behind each gap."""
     schedule = timeline.schedule
     stage = schedule.columns.stage.astype(np.int64)
     waits = np.concatenate([gap.waits for gap in gaps]) if gaps else np.zeros(0, np.int64)

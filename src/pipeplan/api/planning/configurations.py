@@ -34,7 +34,7 @@ _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for 
 
 
 def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
-    """A model's shape: a preset's name, a file or a folder with a config.json, what that holds, or the keys of a shape.
+    """Return a model's shape from a preset's name, a config.json or its folder, or the keys of a shape.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
 
 
 def cluster_of(source: Any, folder: Path | None = Path()) -> Cluster:
-    """A cluster: ``GPU:PER_NODExNODES``, a file, or its keys. Raises what :func:`pipeplan.hardware.cluster` does."""
+    """Return a cluster from ``GPU:PER_NODExNODES``, a file, or its keys; see :func:`pipeplan.hardware.cluster`."""
     if isinstance(source, Cluster):
         return source
     if isinstance(source, Mapping):
@@ -178,7 +178,7 @@ def _replicas(machines: Cluster, configuration: Configuration) -> int:
 
 
 def configuration_document(shape: ModelShape, machines: Cluster, configuration: Configuration) -> dict[str, Any]:
-    """The keys of a configuration file, of which :func:`read_configuration` makes the same; what is usual is left out."""
+    """Return the keys of a configuration file, without defaults; :func:`read_configuration` reads them back."""
     usual = {field.name: field.default for field in fields(Configuration)}
     document: dict[str, Any] = {
         "model": _model_document(shape),
@@ -239,7 +239,7 @@ _DEGREES = (
 
 
 def degrees_in_words(configuration: Configuration) -> str:
-    """The degrees that are more than one: ``tp8 pp4 dp2``."""
+    """Return the degrees above one: ``tp8 pp4 dp2``."""
     degrees = [f"{short}{getattr(configuration, name)}" for name, short in _DEGREES if getattr(configuration, name) > 1]
     return " ".join(degrees) or "one GPU"
 
@@ -263,7 +263,7 @@ def recompute_in_words(configuration: Configuration) -> str:
 
 
 def in_words(configuration: Configuration) -> str:
-    """All that tells one configuration of a plan from another, in one line."""
+    """Return a configuration in one line, with everything that distinguishes it within a plan."""
     chunks = f" v{configuration.chunks}" if configuration.chunks > 1 else ""
     schedule = f"{configuration.schedule}{chunks}, " if configuration.pipeline > 1 else ""
     recompute = recompute_in_words(configuration)
@@ -273,7 +273,7 @@ def in_words(configuration: Configuration) -> str:
 
 
 def layout_in_words(configuration: Configuration) -> str:
-    """Layers of each stage, equal ones in a row together: ``19, 6 x 20, 21``."""
+    """Return the layers of each stage, equal neighbours grouped: ``19, 6 x 20, 21``."""
     layers = configuration.layers
     if layers is None:
         return "even"

@@ -1,4 +1,4 @@
-"""Step time and memory of given configurations, without a search, beside what was measured where a file says it."""
+"""Estimates of configurations: step time, memory, and errors against measured runs."""
 
 from __future__ import annotations
 
@@ -218,11 +218,11 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return len(self.rows)
 
     def __getitem__(self, id: str) -> EstimatedRow:
-        """The row of this id. Raises KeyError for another one."""
+        """Return the row of this id. Raises KeyError for another one."""
         return next((row for row in self.rows if row.id == id), None) or _missing(id)
 
     def table(self) -> Iterator[RenderableType]:
-        """Return one configuration in full; several as a row each, beside what was measured."""
+        """Return one configuration in full; of several a row each, with measured figures if there are any."""
         if len(self) == 1:
             yield from _one(self.rows[0])
             return

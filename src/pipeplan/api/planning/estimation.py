@@ -62,7 +62,7 @@ def estimate(
     progress: Callable[[float], None] | None = None,
     **options: Unpack[EstimateOptionsKeywords],
 ) -> Estimates:
-    """Step time and memory of given configurations, without a search, beside what was measured where a file says it.
+    """Estimate step time and memory of given configurations without a search, beside measured figures if a file has them.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ _MEBIBYTE = 2**20
 def simulated(
     shape: ModelShape, machines: Cluster, configuration: Configuration, calibration: Calibration | None = None
 ) -> Result:
-    """The schedule of a configuration on its times, and what it holds of activations.
+    """Return the simulated schedule of a configuration, with its times and activations.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def flags_record(flags: Mapping[str, TrainerSettings]) -> dict[str, FlagsRecord]
 
 
 class ChosenConfiguration(EstimateRecord, frozen=True, kw_only=True):
-    """One configuration of one's own, and its flags by trainer."""
+    """Configuration of the user's own, and its flags by trainer."""
 
     flags: dict[str, FlagsRecord]
 
@@ -91,7 +91,7 @@ def planned_costs(document: Mapping[str, Any]) -> Config:
 
 
 def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Config:
-    """A configuration's costs, the same for all its ranks: schedules with any number of chunks can have them.
+    """Return a configuration's costs, averaged over its ranks, so that schedules with any number of chunks can use them.
 
     Times are the mean of the ranks, with the embedding and the head spread over all of them; bytes beside activations are
     those of the rank that holds the most. The limit is the GPU's memory less what a framework reserves.

@@ -49,10 +49,10 @@ def plan(
     progress: Callable[[PlanProgress], None] | None = None,
     **options: Unpack[PlanKeywords],
 ) -> Plan:
-    """The configuration to train with: degrees, chunks, microbatches, schedule, layout, recomputation, and the flags.
+    """Choose a configuration to train with: degrees, chunks, microbatches, schedule, layout, recomputation, and flags.
 
     Every legal combination is estimated or ruled out by a bound; the finalists get the best layout and a search. The answer
-    says why the others lost, what would change the choice, and how far such predictions were off on published runs.
+    says why the others lost, what would change the choice, and the error of such predictions on published runs.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
 
 
 def bytes_of(limit: float | str) -> float:
-    """A memory limit in bytes.
+    """Return a memory limit in bytes.
 
     Raises
     ------

@@ -186,14 +186,14 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return next((name for name in self.flags if software.startswith(name)), next(iter(self.flags)))
 
     def flags_for(self, trainer: str) -> TrainerSettings:
-        """The flags of one trainer. Raises UnknownNameError for another name, InfeasibleError where nothing fits."""
+        """Return the flags of one trainer. Raises UnknownNameError for another name, InfeasibleError if nothing fits."""
         _ = self.chosen
         if trainer not in self.flags:
             raise UnknownNameError("trainer", trainer, self.flags, field="flags")
         return self.flags[trainer]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Its record and its picture, and of the best one the schedule with its times."""
+        """Return the record, its picture, and the schedule of the best configuration with its times."""
         whole = {**super().contents(), "plan picture": lambda _: self.plan_view()}
         if self.best is None:
             return whole
@@ -207,7 +207,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         }
 
     def own_file(self, name: str) -> TrainerSettings | None:
-        """The best configuration as YAML, or a trainer's flags. Raises InfeasibleError where nothing fits."""
+        """Return the best configuration as YAML, or a trainer's flags. Raises InfeasibleError if nothing fits."""
         ending = next((suffix for suffix in OWN_ENDINGS if name.lower().endswith(suffix)), None)
         if ending is None:
             return None
@@ -229,7 +229,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return TrainerSettings(text=text, warnings=warnings)
 
     def configuration_yaml(self) -> str:
-        """The best configuration as :func:`pipeplan.estimate` takes it. Raises InfeasibleError where nothing fits."""
+        """Return the best configuration as :func:`pipeplan.estimate` takes it. Raises InfeasibleError if nothing fits."""
         import yaml
 
         machines = self.cluster_of(self.chosen)
@@ -272,7 +272,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         )
 
     def cluster_of(self, estimate: Estimate) -> Cluster:
-        """The part of the cluster that a configuration needs: the objective ``gpus`` leaves some of it alone."""
+        """Return the part of the cluster that a configuration uses; the objective ``gpus`` may leave GPUs unused."""
         return _part_for(estimate, self.cluster)
 
     def table(self) -> Iterator[RenderableType]:

@@ -32,7 +32,7 @@ class PresetModel(Record, frozen=True, kw_only=True):
 
 @final
 class Models(AnswerRecord, frozen=True, kw_only=True, eq=False):
-    """Published models by name: what ``model`` of a plan takes beside a config.json.
+    """Published models by name, for ``model`` of a plan.
 
     Iteration gives the shapes; ``to_frame()`` has a row a model.
     """
@@ -85,7 +85,7 @@ class PresetGpu(Record, frozen=True, kw_only=True):
 
 @final
 class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
-    """GPUs by name, each with the node that it usually stands in: what ``cluster`` of a plan is made of.
+    """GPUs by name, each in its usual node, for ``cluster`` of a plan.
 
     Iteration gives the presets; ``to_frame()`` has a row a GPU.
     """
@@ -132,7 +132,7 @@ class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
 
 def models() -> Models:
-    """The published models that are known by name: what :func:`pipeplan.plan` takes as ``model``.
+    """List the published models that ``model`` of :func:`pipeplan.plan` takes by name.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def models() -> Models:
 
 
 def gpus() -> Gpus:
-    """The GPUs that are known by name: what :func:`pipeplan.plan` takes before the ``:`` of ``cluster``.
+    """List the GPUs that ``cluster`` of :func:`pipeplan.plan` takes by name.
 
     Raises
     ------

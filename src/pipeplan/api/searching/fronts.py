@@ -111,7 +111,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         )
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Its record and its picture."""
+        """Return the record and the picture."""
         return {"record": lambda _: self.to_dict(), "front picture": lambda _: self.front_view()}
 
     @property

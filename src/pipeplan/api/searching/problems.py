@@ -23,7 +23,7 @@ _DEFAULT = ScheduleSearchOptions()
 
 
 def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, placement: str | None = None) -> Problem:
-    """The problem that is solved, on the placement of the options (``auto``: linear) unless another one is named.
+    """Return the search problem, on the placement of the options (``auto``: linear) unless another one is named.
 
     Raises what :func:`pipeplan.search` does.
     """
@@ -112,7 +112,7 @@ def _least_limit(settings: Settings, options: ScheduleSearchOptions, placement: 
 
 
 def names_of(names: Names) -> list[str]:
-    """Names, given as several or as one text with commas between them."""
+    """Return names that are given as several texts, or as one text with commas between them."""
     texts = [names] if isinstance(names, str) else names
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
@@ -161,7 +161,7 @@ def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
 
 
 def placement_named(name: str, settings: Settings) -> Placement:
-    """The placement of a name, with the ranks and chunks of the settings, or of a list of ranks.
+    """Return the placement of a name with the ranks and chunks of the settings, or of a list of ranks.
 
     Raises
     ------

@@ -36,7 +36,7 @@ ORDERS_UP_TO = 16_384
 
 
 def published_here(solution: Found) -> PublishedSchedule | None:
-    """The best published schedule of the placement that was searched, of those tried; None where none fits."""
+    """Return the best published schedule of the searched placement; None if none fits."""
     best, problem = solution.published, solution.problem
     if best is None:
         return None
@@ -50,7 +50,7 @@ def _small(robustness: Robustness, problem: Problem) -> float:
 
 
 def least_need(problem: Problem) -> Need | None:
-    """The published order of the placement that needs the least memory; None for shapes that are too large, and for none."""
+    """Return the published order of the placement that needs the least memory; None for shapes that are too large."""
     if problem.limits is None or _size(problem) > EVERYTHING_UP_TO:
         return None
     free = replace(problem, limits=None)
@@ -81,7 +81,7 @@ class PublishedEntry:
 
 
 def looks_everywhere(problem: Problem) -> bool:
-    """Return whether published schedules of other placements are looked at: not for shapes that are too large."""
+    """Return whether the shape is small enough to try published schedules of other placements."""
     return _size(problem) <= ORDERS_UP_TO
 
 

@@ -105,9 +105,9 @@ def record_of(
     Parameters
     ----------
     here, everywhere
-        The best published schedule of its placement, and those of all placements; none where others were not looked at.
+        The best published schedule of its placement, and those of all placements; none if others were not tried.
     tried
-        What is known of each placement.
+        Bound and best value of each placement.
     need
         The published schedule that needs the least memory, where none of the placement fits.
     """

@@ -116,7 +116,7 @@ def _gain_anywhere(anywhere: PublishedSchedule, gain: float, times: Times) -> st
 
 
 def costs_in_words(costs: Costs, placement: Placement) -> str:
-    """The times of one microbatch on all the stages of a rank, from the shortest to the longest rank; and a transfer."""
+    """Return the costs of one microbatch on each rank, from the shortest to the longest, and of a transfer."""
     kinds = (costs.forward, costs.backward, costs.backward_input, costs.backward_weight)
     loads = [_of_ranks(value, placement) for value in kinds]
     transfer = costs.transfer.time()
@@ -129,7 +129,7 @@ def costs_in_words(costs: Costs, placement: Placement) -> str:
 
 
 def limit_in_words(limits: Limits | None) -> str:
-    """The memory limit of the ranks."""
+    """Return the memory limit of the ranks in words."""
     if limits is None:
         return "none"
     values = [
@@ -152,7 +152,7 @@ def _range(load: Floats, times: Times) -> str:
 
 
 def size_in_words(value: float, in_activations: bool) -> str:
-    """``3 activations``, or ``3.1 GiB``."""
+    """Return an amount of memory in words: ``3 activations``, or ``3.1 GiB``."""
     if in_activations:
         return f"{value:,.4g} activation{'' if value == 1 else 's'}"
     for unit in ("B", "KiB", "MiB", "GiB"):

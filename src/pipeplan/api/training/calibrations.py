@@ -1,4 +1,4 @@
-"""Calibrations: factors of one's own machine, measured kernel by kernel on one GPU, or taken from a run."""
+"""Calibrations: correction factors of a machine, measured kernel by kernel on one GPU, or taken from a run."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
         return True
 
     def table(self) -> Iterator[RenderableType]:
-        """Return a row a kind of work: its factor, and what it is made of."""
+        """Return a row per kind of work: its factor, and the times behind it."""
         calibration = self.calibration
         on = f", measured on {calibration.measured_on}" if calibration.measured_on else ""
         yield line(f"{calibration.gpu}{on}", "bold")
@@ -109,15 +109,15 @@ def calibrate_gpu(
     model
         A preset's name, a config.json, or the keys of a shape.
     gpu_name
-        Of the GPU whose data sheet is corrected: a preset's name, or a cluster's file with one of one's own.
+        GPU whose data sheet is corrected: a preset's name, or a cluster's file with your own GPU.
     sequence, microbatch_size, precision
-        Of what the layers run on.
+        Shape and precision of the layers' input.
     device, threads
         ``cpu``, ``cuda`` or ``auto``; threads of the CPU.
     samples
-        Of each kernel; their median counts.
+        Measurements of each kernel; their median counts.
     progress
-        Told the share that is done.
+        Called with the completed share.
 
     Raises
     ------

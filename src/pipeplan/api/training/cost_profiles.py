@@ -186,9 +186,9 @@ def profile(
         A model (a preset's name, a config.json, the keys of a shape) whose kernels are measured on one GPU, without a
         schedule or settings; with ``source``, the file of the configuration that ran, whose stages are compared.
     gpu
-        Whose data sheet is corrected: its name, or a cluster's file with one of one's own.
+        GPU whose data sheet is corrected: its name, or a cluster's file with your own GPU.
     calibration
-        With ``source``: a file of what is known already.
+        With ``source``: an existing calibration file to correct.
     progress
         As for :func:`pipeplan.run`.
     **options
@@ -218,7 +218,7 @@ def profile(
 def profiled(
     schedule: ScheduleLike, settings: Settings, options: ProfileOptions, *, progress: TrainingReport | None = None
 ) -> CostProfile:
-    """The costs of a model's stages, measured; see :func:`profile`."""
+    """Measure the costs of a model's stages; see :func:`profile`."""
     return CostProfile.of(stages_measured(resolve(schedule, settings, of_measured=True), options, part(progress)))
 
 
@@ -231,7 +231,7 @@ def calibrated(
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
 ) -> CalibrationProfile:
-    """The factors of one GPU, measured or taken from a run; see :func:`profile`."""
+    """Return the calibration of one GPU, measured or taken from a run; see :func:`profile`."""
     from pipeplan.api.training.calibrations import calibrate_gpu, calibrate_on_run  # the planner loads the solver
 
     if source is not None:
@@ -254,7 +254,7 @@ def calibrated(
 def costs_of_run(
     source: str | os.PathLike[str], schedule: ScheduleLike | None, settings: Settings, options: ProfileOptions
 ) -> CostProfile:
-    """The costs of a run's traces, which have their schedule, model and times. Raises InputError for any beside them."""
+    """Return the costs of a run's traces. Raises InputError for a schedule, model or times beside them."""
     if schedule is not None:
         raise InputError(f"traces say which schedule they are of: leave out {label(schedule)}")
     for beside in (settings, options):

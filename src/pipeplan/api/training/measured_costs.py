@@ -15,7 +15,7 @@ from pipeplan.simulation import compute_only
 
 
 def settings_measured(timeline: Timeline, settings: Settings) -> Settings:
-    """The settings with the times of a timeline: each stage's mean op times, the shortest transfer, the gap between ops."""
+    """Return the settings with the times of a timeline: mean op times of each stage, shortest transfer, gap between ops."""
     compute = compute_only(timeline)
     gap = gap_of(compute)
     between = max(transfer_of(compute) - gap, 0.0)
@@ -23,7 +23,7 @@ def settings_measured(timeline: Timeline, settings: Settings) -> Settings:
 
 
 def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
-    """The settings with the mean time of each kind of op on each stage.
+    """Return the settings with the mean time of each kind of op on each stage.
 
     An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
     that some stage lacks is left to follow from the others, as where it is not given. Copies to the host and back are of

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pipeplan.runtime import Profile, RunProgress
 
 TrainingReport = Callable[[str, float], None]
-"""Takes what is being done, in words, and how much of all is done, from 0 to 1."""
+"""Function called with the current task in words, and the completed share, from 0 to 1."""
 
 
 RuntimeReport: TypeAlias = "Callable[[RunProgress], None]"
-"""Takes what the runtime tells."""
+"""Function called with the runtime's progress."""
 
 
 def part(
@@ -48,7 +48,7 @@ def stages_measured(schedule: Schedule, options: ProfileOptions, progress: Runti
 
 
 NOISY = 0.1
-"""The share from which it is said."""
+"""Relative spread from which noise is reported."""
 
 
 def noise_of_steps(steps: Spread, unit: str) -> str | None:

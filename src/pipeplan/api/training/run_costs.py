@@ -105,7 +105,7 @@ class RunCosts:
     measured_steps: Spread
 
     def settings(self) -> Settings:
-        """The costs, and the run's shape, as a config file holds them."""
+        """Return the costs and the run's shape as a config file holds them."""
         placement = self.schedule.placement
         held = set(placement.chunks_on.tolist())
         return Settings(
@@ -161,7 +161,7 @@ class RunCosts:
         ]
 
     def check(self) -> str:
-        """The measured steps beside the predicted one, in words."""
+        """Return the measured steps beside the predicted one, in words."""
         predicted = f"{self.predicted_step:.4g} ms ({change(self.error)})"
         return f"step: measured {self.measured_steps} ms, with these costs {predicted}"
 
@@ -171,7 +171,7 @@ class RunCosts:
         return self.predicted_step / self.measured_steps.median - 1
 
     def rows(self) -> list[dict[str, float | None]]:
-        """A row a stage: the medians of its times by the names of the settings, None for what it did not run."""
+        """Return a row per stage: median times by the names of the settings, None for kinds that it did not run."""
         names = {kind.name: name.removesuffix("_times") for kind, name in _TIMED.items()} | {
             PAIR: "overlap",
             COPY: "offload",
@@ -205,7 +205,7 @@ def _at_least_0(spread: Spread | None) -> float | None:
 
 
 def read_run_costs(source: str | os.PathLike[str]) -> RunCosts:
-    """The costs that a run's files show: the folder of its traces, one trace, or a timeline that was measured.
+    """Read the costs of a run: the folder of its traces, one trace, or a measured timeline.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def read_run_costs(source: str | os.PathLike[str]) -> RunCosts:
 
 
 def run_costs(run: MeasuredRun, source: str) -> RunCosts:
-    """The costs that a run shows; ``source`` is what it is called."""
+    """Return the costs of a run, whose name is ``source``."""
     if run.timelines[0].source != "measured":
         raise InputError(
             f"{source} holds a simulated timeline; costs are taken from the traces or the timeline of a run"

@@ -1,4 +1,4 @@
-"""A schedule trained under PyTorch, beside what was predicted for it."""
+"""Training runs under PyTorch, compared with their predictions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
     """A run, and what was predicted for it: the figures of the measured step, the prediction, and the gradients.
 
     ``to_frame()`` has a row an op of the measured step. A loss or a difference that is not finite, which JSON has no word
-    for, is None; so are differences that were not asked for.
+    for, is None; so are differences that were not requested.
     """
 
     schema_name = "answer-run"
@@ -97,7 +97,7 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return self.run.median_step_seconds / self.predicted_seconds - 1
 
     def views(self) -> Sequence[View]:
-        """The prediction above the run, on one axis."""
+        """Return the prediction above the run, on one axis."""
         name = self.predicted.name
         predicted = view_of(self.predicted.timeline, title=f"{name}, predicted")
         return [predicted, view_of(self.measured.timeline, title=f"{name}, measured")]
@@ -144,7 +144,7 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
 
 def training_run(run: RunResult, predicted: Result, predicted_on: str) -> TrainingRun:
-    """Return a run beside its prediction; ``predicted_on`` says where the costs are from."""
+    """Return a run with its prediction; ``predicted_on`` names the source of the costs."""
     timeline = in_unit(run.timeline, predicted.timeline.unit)
     measured = result_of(Simulation(timeline, predicted.costs))
     return TrainingRun(
@@ -189,7 +189,7 @@ def run(
     schedule
         What :func:`pipeplan.simulate` takes; of a timeline, simulated or measured, the order of ops is trained.
     progress
-        Told at most twice a second what is being done, in words, and how much of all is done, from 0 to 1.
+        Called at most twice a second with the current task in words, and the completed share, from 0 to 1.
     **options
         The options of a run (:class:`pipeplan.costs.RunOptions`), and shape and costs, with their ``time_unit``.
 
