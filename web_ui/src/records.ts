@@ -218,6 +218,18 @@ export type CompareReply = {
   readonly timeline: TimelineData | null;
 };
 
+/** Costs of one microbatch per rank; means over the ranks unless they are `even`. */
+export type ComparisonCosts = {
+  readonly forward: number;
+  readonly backward: number;
+  readonly backward_input: number;
+  readonly backward_weight: number;
+  readonly even: boolean;
+  readonly transfer: number;
+  /** Bytes, if known. */
+  readonly activation: number | null;
+};
+
 /** Page of a comparison, as `report_data` of `pipeplan.drawing.html` writes it. */
 export type ComparisonData = {
   readonly kind: "comparison";
@@ -237,7 +249,7 @@ export type ComparisonFacts = {
   readonly memory_unit: "activations" | "bytes";
   /** Memory limit that the schedules were generated for, in `memory_unit`. */
   readonly limit: number | null;
-  readonly costs: RankCosts;
+  readonly costs: ComparisonCosts;
   /** Schedules within the limit first, the fastest first. */
   readonly rows: readonly ComparisonRow[];
   readonly refused: readonly RefusedRow[];
@@ -810,18 +822,6 @@ export type PublishedSchedule = {
 export type PublishedValue = {
   readonly name: string;
   readonly value: number;
-};
-
-/** Costs of one microbatch per rank; means over the ranks unless they are `even`. */
-export type RankCosts = {
-  readonly forward: number;
-  readonly backward: number;
-  readonly backward_input: number;
-  readonly backward_weight: number;
-  readonly even: boolean;
-  readonly transfer: number;
-  /** Bytes, if known. */
-  readonly activation: number | null;
 };
 
 /** One rank: how long it was busy and idle, until the last op ended on any rank; in the unit of the measured timeline. */

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, schedules
     from pipeplan.api.checks import CheckOptions, Verdict, check, checked
+    from pipeplan.api.comparing.columns import ColumnOptions
     from pipeplan.api.comparing.compare import (
         CompareOptions,
         compare,
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
         settings_for,
         with_shape_of,
     )
-    from pipeplan.api.comparing.comparison import ColumnOptions, Comparison, LeastBound, comparison_of_results
+    from pipeplan.api.comparing.comparison import Comparison, LeastBound, comparison_of_results
     from pipeplan.api.config_files import load_config
     from pipeplan.api.conversions import ConvertOptions, convert, converted
     from pipeplan.api.costs_by_name import BundledCosts, shipped, shipped_costs
@@ -160,6 +161,7 @@ if not TYPE_CHECKING:
             "arguments": {"ScheduleLike"},
             "catalogue": {"StrategyRecord", "fixed_chunks", "schedules"},
             "checks": {"CheckOptions", "Verdict", "check", "checked"},
+            "comparing.columns": {"ColumnOptions"},
             "comparing.compare": {
                 "CompareOptions",
                 "compare",
@@ -168,7 +170,7 @@ if not TYPE_CHECKING:
                 "settings_for",
                 "with_shape_of",
             },
-            "comparing.comparison": {"ColumnOptions", "Comparison", "LeastBound", "comparison_of_results"},
+            "comparing.comparison": {"Comparison", "LeastBound", "comparison_of_results"},
             "config_files": {"load_config"},
             "conversions": {"ConvertOptions", "convert", "converted"},
             "costs_by_name": {"BundledCosts", "shipped", "shipped_costs"},

@@ -1,7 +1,7 @@
 """Tables of many ranks are cut, and say so."""
 
 import pipeplan
-from pipeplan.api.comparing import comparison
+from pipeplan.api.comparing import columns, comparison
 
 
 def printed(answer, capsys):
@@ -19,7 +19,8 @@ def test_what_is_left_out_is_said(capsys):
 
 
 def test_of_many_schedules_the_shortest_are_listed(capsys, monkeypatch):
-    monkeypatch.setattr(comparison, "_MOST_ROWS", 2)
+    monkeypatch.setattr(comparison, "MOST_ROWS", 2)
+    monkeypatch.setattr(columns, "MOST_ROWS", 2)
     found = pipeplan.compare("1f1b", "gpipe", "zb-h1", ranks=2, microbatches=4)
     said = printed(found, capsys)
     assert "1 slower schedule not listed: --json lists all" in said

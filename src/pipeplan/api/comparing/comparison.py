@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final, overload
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.comparing.leads import Lead, changes_in_words, peak_of, times_of
-from pipeplan.api.parts import activations_of, columns, line, notes, show, sizes
-from pipeplan.api.report_records import ComparisonFacts, ComparisonRow, RankCosts, RefusedRow
+from pipeplan.api.comparing.columns import DEFAULT_COLUMNS, MEANINGS, MOST_ROWS, columns_named, table_of
+from pipeplan.api.comparing.leads import Lead, changes_in_words, times_of
+from pipeplan.api.parts import line, notes, show
 from pipeplan.api.results import Result, pictured
-from pipeplan.costs import Options, option
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import counted, one_line, shortened
 from pipeplan.readable import Times, percent
@@ -29,64 +27,64 @@ if TYPE_CHECKING:
     from pipeplan.drawing.html import ReportPage
     from pipeplan.formats import Content, Format
 
-COLUMNS = {
-    "placement": "placement",
-    "chunks": "chunks",
-    "makespan": "makespan",
-    "longest-span": "longest\nspan",
-    "bubble": "bubble",
-    "over-ideal": "over\nideal",
-    "of-span": "of\nspan",
-    "peak": "peak",
-    "bound": "lower\nbound",
-    "gap-placement": "gap\n(placement)",
-    "gap-any": "gap\n(any)",
-}
-"""Columns of the table by name, with their headings, in the order in which they are shown."""
-
-DEFAULT_COLUMNS = ("chunks", "makespan", "bubble", "peak", "gap-any")
-
-_MEANINGS = {
-    "bubble": "bubble: idle time / total time",
-    "over-ideal": "over ideal: idle time / busy time",
-    "of-span": "of span: idle time within the longest span",
-    "gap-placement": "gap (placement): above the lower bound of the schedule's placement",
-    "gap-any": "gap (any): above the best lower bound of any placement here",
-}
-"""Explanations of the columns that are ratios."""
-
-_LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span", "gap-placement", "bubble", "gap-any")
-"""Columns that narrow terminals drop, in this order."""
-
-
-def columns_named(names: Iterable[str]) -> list[str]:
-    """Return columns by name in the order of ``COLUMNS``; ``all`` stands for every one. Raises UnknownNameError."""
-    requested = set(names)
-    for name in requested - COLUMNS.keys() - {"all"}:
-        raise UnknownNameError("column", name, [*COLUMNS, "all"], field="columns")
-    return [name for name in COLUMNS if "all" in requested or name in requested]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnOptions(Options):
-    """Columns of the table."""
-
-    columns: tuple[str, ...] = option(
-        DEFAULT_COLUMNS, kind="names", title="Columns", group="output", default=",".join(DEFAULT_COLUMNS),
-        help=f"Columns of the table: all, or some of {', '.join(COLUMNS)}; repeatable, or with commas.",
-    )  # fmt: skip
-
-    @property
-    def names(self) -> list[str]:
-        """The requested columns in their order. Raises UnknownNameError for an unknown one."""
-        return columns_named(part for text in self.columns for part in text.replace(",", " ").split())
-
-
-_MOST_ROWS = 200
-"""Maximum number of listed schedules, the fastest first."""
-
 _LEAST_SHOWN = 1e-3
 """A share that is not written as none: as one that is smaller."""
+
+
+class ComparisonCosts(Record, frozen=True, kw_only=True):
+    """Costs of one microbatch per rank; means over the ranks unless they are ``even``."""
+
+    forward: float
+    backward: float
+    backward_input: float
+    backward_weight: float
+    even: bool
+    transfer: float
+    activation: Annotated[float | None, Meta(description="Bytes, if known.")]
+
+
+class ComparisonRow(Record, frozen=True, kw_only=True):
+    """A schedule in the table of a comparison."""
+
+    schedule: str
+    placement: str
+    chunks: int
+    makespan: float
+    bubble: Annotated[float, Meta(description="Idle time / total time.")]
+    peak: Annotated[float, Meta(description="Peak memory of the fullest rank, in ``memory_unit``.")]
+    fullest: Annotated[int, Meta(description="The fullest rank.")]
+    fits: Annotated[
+        bool, Meta(description="Whether the schedule is within the memory limit that it was generated for.")
+    ]
+    bound: float
+    bound_reason: str
+    from_costs: Annotated[
+        bool, Meta(description="Whether its rule uses costs and limits: another limit may give another schedule.")
+    ]
+
+
+class RefusedRow(Record, frozen=True, kw_only=True):
+    """A schedule that is not available for the shape, and the reason."""
+
+    schedule: str
+    message: str
+
+
+class ComparisonFacts(Record, frozen=True, kw_only=True):
+    """Data of the page of a comparison, beside its timelines."""
+
+    ranks: int
+    microbatches: int
+    unit: Annotated[str, Meta(description="Unit of all times; may be empty.")]
+    memory_unit: Literal["activations", "bytes"]
+    limit: Annotated[
+        float | None, Meta(description="Memory limit that the schedules were generated for, in ``memory_unit``.")
+    ]
+    costs: ComparisonCosts
+    rows: Annotated[tuple[ComparisonRow, ...], Meta(description="Schedules within the limit first, the fastest first.")]
+    refused: tuple[RefusedRow, ...]
+    notes: tuple[str, ...]
+    changes: Annotated[tuple[str, ...], Meta(description="Sentences on what would change the fastest schedule.")]
 
 
 class LeastBound(Record, frozen=True, kw_only=True):
@@ -211,9 +209,9 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
         shape = f"{counted(first.ranks, 'rank')}, {counted(first.microbatches, 'microbatch')}"
         yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
         yield line()
-        yield _rows_of(self, times, shown)
-        if len(self) > _MOST_ROWS:
-            more = counted(len(self) - _MOST_ROWS, "slower schedule")
+        yield table_of(self.results, [self.least_gap(result) for result in self], shown)
+        if len(self) > MOST_ROWS:
+            more = counted(len(self) - MOST_ROWS, "slower schedule")
             yield line(f"{more} not listed: --json lists all (in Python: to_dict())")
         if not all(result.fits for result in self):
             yield line("! over the memory limit")
@@ -224,7 +222,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield line("not possible here:")
         for name, reason in self.refused.items():
             yield line(f"{name}: {_first_line(name, reason)}", indent=2)
-        meanings = [_MEANINGS[name] for name in shown if name in _MEANINGS]
+        meanings = [MEANINGS[name] for name in shown if name in MEANINGS]
         yield line()
         yield from ([line("; ".join(meanings) + ".")] if meanings else [])
         yield from notes(self.notes)
@@ -303,40 +301,6 @@ def _without_limits(warnings: Iterable[str]) -> Iterator[str]:
 
 def _first_line(name: str, reason: str) -> str:
     return reason.splitlines()[0].removeprefix(f"{name}: ")
-
-
-def _rows_of(comparison: Comparison, times: Times, names: Sequence[str]) -> Part:
-    in_bytes = comparison.best.peak_bytes is not None
-    unit = f"\n({one_line(times.unit)})" if times.unit else ""
-    headings = COLUMNS | {
-        "makespan": f"makespan{unit}",
-        "longest-span": f"longest\nspan{unit.replace(chr(10), ' ')}",
-        "peak": "peak\nmemory" if in_bytes else "peak\nact.",
-    }
-    table = columns("schedule", *(headings[name] for name in names), least=[headings[name] for name in _LEAST])
-    peaks = [peak_of(result) for result in comparison]
-    rows = zip(comparison, sizes(peaks) if in_bytes else activations_of(peaks), strict=True)
-    for result, peak in islice(rows, _MOST_ROWS):
-        cells = {
-            "placement": result.schedule.placement.name,
-            "chunks": str(result.chunks),
-            "makespan": times.number(result.makespan),
-            "longest-span": times.number(result.timeline.longest_span),
-            "bubble": percent(result.bubble.idle_over_total),
-            "over-ideal": percent(result.bubble.over_ideal),
-            "of-span": percent(result.bubble.span),
-            "peak": peak,
-            "bound": times.number(result.lower_bound),
-            "gap-placement": _gap(result.gap),
-            "gap-any": _gap(comparison.least_gap(result)),
-        }
-        mark = "" if result.fits else " !"
-        table.add_row(one_line(result.name) + mark, *(cells[name] for name in names))
-    return table
-
-
-def _gap(gap: float | None) -> str:
-    return "-" if gap is None else percent(gap)
 
 
 def _bounded(comparison: Comparison, times: Times) -> str:
@@ -419,11 +383,11 @@ def _page_row(name: str, result: Result, in_bytes: bool) -> ComparisonRow:
     )
 
 
-def _costs(result: Result) -> RankCosts:
+def _costs(result: Result) -> ComparisonCosts:
     """Return mean costs of one microbatch per rank, which all schedules of a comparison share."""
     costs, ranks = result.costs, result.schedule.ranks
     times = {"forward": costs.forward, "backward_input": costs.backward_input, "backward_weight": costs.backward_weight}
-    return RankCosts(
+    return ComparisonCosts(
         **{name: float(values.sum()) / ranks for name, values in times.items()},
         backward=float(costs.backward.sum()) / ranks,
         even=all(bool(np.allclose(values, values[0])) for values in (*times.values(), costs.backward)),

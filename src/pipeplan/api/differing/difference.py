@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from pipeplan.api.answers import AnswerRecord
@@ -20,11 +21,10 @@ from pipeplan.api.differing.departure import Departure
 from pipeplan.api.differing.op_differences import OpDifference, RankDifference, WholeKind, ratios_of, scale_of
 from pipeplan.api.differing.resimulation import KindDifference
 from pipeplan.api.parts import Points, columns, line, notes
-from pipeplan.api.report_records import DifferenceFacts, DifferenceRow
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.model import Floats, Timeline, one_line
 from pipeplan.readable import Times, change
-from pipeplan.records import Evidence
+from pipeplan.records import Evidence, Record
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -47,6 +47,42 @@ KIND_WORDS = {
 
 LEGEND = "effect: what the step changes by if these ops alone take their measured times"
 """Below the table."""
+
+
+Column = Annotated[str | list[float], Meta(extra_json_schema={"title": "Column"})]
+"""Numbers as ``packed`` of ``pipeplan.drawing.html`` writes them."""
+
+
+class DifferenceRow(Record, frozen=True, kw_only=True):
+    """Ops of one kind on one stage: texts of the table's cells, and the numbers behind them."""
+
+    texts: tuple[str, ...]
+    notation: Annotated[str, Meta(description="``3B``: finds the ops in the timeline.")]
+    kind: str
+    stage: int
+    ops: int
+    planned: float
+    measured: float
+    ratio: float | None
+    effect: Annotated[float, Meta(description="Change of the step if only these ops take their measured times.")]
+
+
+class DifferenceFacts(Record, frozen=True, kw_only=True):
+    """Data of the page of a run and its plan, beside both timelines."""
+
+    unit: str
+    of: Annotated[str, Meta(description="The number of steps that the run is chosen from; empty for one.")]
+    sentences: Annotated[tuple[str, ...], Meta(description="The result in sentences, the headline first.")]
+    headings: Annotated[tuple[str, ...], Meta(description="Headings of the columns of ``texts``.")]
+    legend: Annotated[str, Meta(description="Explanations below the table.")]
+    rows: tuple[DifferenceRow, ...]
+    ranks: tuple[RankDifference, ...]
+    notes: tuple[str, ...]
+    reach: Annotated[float, Meta(description="End of the colour scale of the ratios.")]
+    ratios: Annotated[
+        tuple[Column, Column],
+        Meta(description="Measured / planned time of each op, in the order of the bars of either view."),
+    ]
 
 
 @final

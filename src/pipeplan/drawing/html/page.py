@@ -151,7 +151,7 @@ class ReportPage:
     title
         Of the page.
     facts
-        Data of its table and its sentences, ready for JSON; ``pipeplan.api.report_records`` declares them for each kind.
+        Data of its table and its sentences, ready for JSON; the records of the answers declare them.
     views
         The timelines, in the order in which the facts speak of them.
     """

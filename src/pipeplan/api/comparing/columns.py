@@ -1,0 +1,111 @@
+"""Table of a comparison: its columns, which of them are shown, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pipeplan.api.comparing.leads import peak_of, times_of
+from pipeplan.api.parts import activations_of, columns, sizes
+from pipeplan.costs import Options, option
+from pipeplan.errors import UnknownNameError
+from pipeplan.model import one_line
+from pipeplan.readable import percent
+
+if TYPE_CHECKING:
+    from pipeplan.api.parts import Part
+    from pipeplan.api.results import Result
+
+COLUMNS = {
+    "placement": "placement",
+    "chunks": "chunks",
+    "makespan": "makespan",
+    "longest-span": "longest\nspan",
+    "bubble": "bubble",
+    "over-ideal": "over\nideal",
+    "of-span": "of\nspan",
+    "peak": "peak",
+    "bound": "lower\nbound",
+    "gap-placement": "gap\n(placement)",
+    "gap-any": "gap\n(any)",
+}
+"""Columns of the table by name, with their headings, in the order in which they are shown."""
+
+DEFAULT_COLUMNS = ("chunks", "makespan", "bubble", "peak", "gap-any")
+
+MEANINGS = {
+    "bubble": "bubble: idle time / total time",
+    "over-ideal": "over ideal: idle time / busy time",
+    "of-span": "of span: idle time within the longest span",
+    "gap-placement": "gap (placement): above the lower bound of the schedule's placement",
+    "gap-any": "gap (any): above the best lower bound of any placement here",
+}
+"""Explanations of the columns that are ratios."""
+
+_LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span", "gap-placement", "bubble", "gap-any")
+"""Columns that narrow terminals drop, in this order."""
+
+
+def columns_named(names: Iterable[str]) -> list[str]:
+    """Return columns by name in the order of ``COLUMNS``; ``all`` stands for every one. Raises UnknownNameError."""
+    requested = set(names)
+    for name in requested - COLUMNS.keys() - {"all"}:
+        raise UnknownNameError("column", name, [*COLUMNS, "all"], field="columns")
+    return [name for name in COLUMNS if "all" in requested or name in requested]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(Options):
+    """Columns of the table."""
+
+    columns: tuple[str, ...] = option(
+        DEFAULT_COLUMNS, kind="names", title="Columns", group="output", default=",".join(DEFAULT_COLUMNS),
+        help=f"Columns of the table: all, or some of {', '.join(COLUMNS)}; repeatable, or with commas.",
+    )  # fmt: skip
+
+    @property
+    def names(self) -> list[str]:
+        """The requested columns in their order. Raises UnknownNameError for an unknown one."""
+        return columns_named(part for text in self.columns for part in text.replace(",", " ").split())
+
+
+MOST_ROWS = 200
+"""Maximum number of listed schedules, the fastest first."""
+
+
+def table_of(results: Sequence[Result], least_gaps: Sequence[float | None], names: Sequence[str]) -> Part:
+    """Return a row per result with the columns of these names; ``least_gaps`` are the gaps to the best bound."""
+    times = times_of(results)
+    in_bytes = results[0].peak_bytes is not None
+    unit = f"\n({one_line(times.unit)})" if times.unit else ""
+    headings = COLUMNS | {
+        "makespan": f"makespan{unit}",
+        "longest-span": f"longest\nspan{unit.replace(chr(10), ' ')}",
+        "peak": "peak\nmemory" if in_bytes else "peak\nact.",
+    }
+    table = columns("schedule", *(headings[name] for name in names), least=[headings[name] for name in _LEAST])
+    peaks = [peak_of(result) for result in results]
+    rows = zip(results, least_gaps, sizes(peaks) if in_bytes else activations_of(peaks), strict=True)
+    for result, least_gap, peak in islice(rows, MOST_ROWS):
+        cells = {
+            "placement": result.schedule.placement.name,
+            "chunks": str(result.chunks),
+            "makespan": times.number(result.makespan),
+            "longest-span": times.number(result.timeline.longest_span),
+            "bubble": percent(result.bubble.idle_over_total),
+            "over-ideal": percent(result.bubble.over_ideal),
+            "of-span": percent(result.bubble.span),
+            "peak": peak,
+            "bound": times.number(result.lower_bound),
+            "gap-placement": _gap(result.gap),
+            "gap-any": _gap(least_gap),
+        }
+        mark = "" if result.fits else " !"
+        table.add_row(one_line(result.name) + mark, *(cells[name] for name in names))
+    return table
+
+
+def _gap(gap: float | None) -> str:
+    return "-" if gap is None else percent(gap)
