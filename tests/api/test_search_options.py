@@ -219,7 +219,7 @@ def test_sequences_that_are_cut():
 def test_a_store_keeps_how_a_schedule_is_judged(tmp_path, monkeypatch, options):
     asked = SHAPE | options | {"evaluations": 60, "store": tmp_path / "kept.db"}
     first = pipeplan.search(**asked)
-    monkeypatch.setattr("pipeplan.solver.independent.search", None)
+    monkeypatch.setattr("pipeplan.solver.many_searches.search", None)
     again = pipeplan.search(**asked)
     assert again.to_dict() == first.to_dict()
     assert again.schedule == first.schedule

@@ -296,7 +296,7 @@ def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monk
     )
     assert best.makespan == min(each.makespan for each in alone)
     question = "search -p 3 -m 4 --p2p-time 0.25 --placement v --evaluations 300"
-    monkeypatch.setattr("pipeplan.solver.independent.search", None)
+    monkeypatch.setattr("pipeplan.solver.many_searches.search", None)
     assert main(f"{question} --seed 4 --searches 2 --store {tmp_path / 'searches.db'} --json".split()) == 0
     assert json.loads(capsys.readouterr().out)["makespan"] == best.makespan
     monkeypatch.undo()
@@ -304,7 +304,7 @@ def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monk
     for _ in range(2):
         assert main(f"{question} --pareto --points 3 --store {tmp_path / 'front.db'} --json".split()) == 0
         fronts.append(json.loads(capsys.readouterr().out))
-        monkeypatch.setattr("pipeplan.solver.independent.search", None)
+        monkeypatch.setattr("pipeplan.solver.many_searches.search", None)
     assert fronts[0] == fronts[1]
 
 

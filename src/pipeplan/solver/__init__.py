@@ -15,9 +15,8 @@ from pipeplan.solver.engines.published import (
 )
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.exact.engines import Exact, FewRanks
-from pipeplan.solver.front import Front, Mark, pareto
-from pipeplan.solver.independent import Effort, SearchBackend
-from pipeplan.solver.limit_searches import Point, peak_of
+from pipeplan.solver.front import Front, Mark, Point, pareto, peak_of
+from pipeplan.solver.many_searches import Effort, SearchBackend, search_seeds
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
 from pipeplan.solver.placements import (
@@ -33,7 +32,6 @@ from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
-from pipeplan.solver.seeds import search_seeds
 from pipeplan.solver.variation import Jitter, SlowRank, Variation
 
 __all__ = [

@@ -1,35 +1,65 @@
-"""The trade-off between memory and time: the best schedule under each of a row of memory limits."""
+"""The trade-off between memory and time: the best schedule under each of several memory limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeplan.costs import Limits
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import simulate
 from pipeplan.solver.engines.published import best_published, published
-from pipeplan.solver.independent import Effort, SearchBackend, plain
-from pipeplan.solver.limit_searches import LimitSearches, Point, limited, peak_of
-from pipeplan.solver.placements import Entry, Turn, best_placement
+from pipeplan.solver.many_searches import Effort, InterruptedSearch, SearchBackend, SearchTask, plain, run_searches
+from pipeplan.solver.placements import Entry, PlacementTried, Turn, best_placement
+from pipeplan.solver.portfolio import require_shape
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, SearchProgress
+from pipeplan.solver.result import Found, SearchProgress, joined
 
 Report = Callable[[float, SearchProgress], None]
-"""Takes a limit and how far its search is."""
+"""Callback that takes a limit and the progress of its search."""
 
 PublishedAt = Callable[[float], Sequence[Entry]]
-"""Gives the published schedules under a limit."""
+"""Callback that returns the published schedules under a limit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """The best schedule found under one limit.
+
+    Attributes
+    ----------
+    limit
+        The most that any rank may hold: bytes, everything static included, or activations; infinite without a limit.
+    peak
+        The most that any rank of the schedule holds.
+    result
+        The schedule and its bound.
+    tried
+        Bound and best value of each placement under the limit, where several were searched.
+    """
+
+    limit: float
+    peak: float
+    result: Found
+    tried: tuple[PlacementTried, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """Objective of the schedule."""
+        return self.result.value
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A published schedule beside the front: its name, the peak of its worst rank, its objective."""
+    """A published schedule beside the front: its name, the peak memory of its fullest rank, its objective."""
 
     name: str
     peak: float
@@ -38,12 +68,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Front:
-    """Memory against time.
+    """Pareto front of memory and time.
 
     Attributes
     ----------
     points
-        From the least feasible limit to none; times fall.
+        Best schedules, from the least feasible limit to no limit; their times fall.
     marks
         Published schedules of the same placement, by memory.
     in_bytes
@@ -63,155 +93,218 @@ def pareto(
     evaluations: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[float, SearchProgress], None] | None = None,
+    progress: Report | None = None,
     dask: str | None = None,
     store: Path | None = None,
     start: Sequence[Schedule] = (),
     published_at: PublishedAt | None = None,
 ) -> Front:
-    """The best schedules of a problem from the least feasible memory limit to none at all.
+    """Return the best schedules of a problem from the least feasible memory limit to no limit.
 
     Of several problems, which differ in their placement alone, each point is the best of all: every limit is searched as
     :func:`~pipeplan.solver.placements.best_placement` does.
 
-    The problem's own limit is among those tried, if it is the same for all ranks and in the front's unit of memory.
-
     Memory is in bytes where the costs hold bytes, else in activations. Every limit starts from the schedule found under the
-    one below, so that more memory never takes longer. A limit larger than what the search without one uses is not tried.
-    Of schedules that dominate each other only the better stays.
+    one below, so that more memory never takes longer. A limit larger than the peak of the search without one is not tried.
+    Of schedules that dominate each other only the better stays. The problem's own limit is among those tried, if it is the
+    same for all ranks and in the front's unit of memory.
 
-    On a cluster all limits are searched at once, with half of the budget; then again, from the best found under each limit
-    and those below.
+    On a cluster all limits of one problem are searched at once, with half of the budget; then again, from the best found
+    under each limit and those below.
 
     Parameters
     ----------
     points
-        About how many limits to try, at least 2; the peaks of published schedules that no other beats, and the problem's own
-        limit, are always among them.
+        About how many limits to try, at least 2; the peaks of undominated published schedules, and the problem's own limit,
+        are always among them.
     seconds, evaluations
         The budget of the whole front; each limit has an equal share. With neither, ten seconds a limit.
     seed, workers
         As in :func:`~pipeplan.solver.portfolio.search`.
     progress
-        Called with the limit and how far its search is, ``share`` being that of the whole front; on a cluster, whenever one
-        has ended.
+        Called with the limit and the progress of its search, ``share`` being that of the whole front; on a cluster,
+        whenever a search has ended.
     dask
-        The address of a Dask scheduler, whose workers search.
+        The address of a Dask scheduler, whose workers search; for one problem.
     store
-        File that keeps each point; the same front asked again goes on from there.
+        File that keeps each point; the same request continues from there.
     start
-        Schedules to go on from, under every limit that they are within.
+        Schedules to start from, under every limit that they are within.
     published_at
-        Gives the published schedules under a limit, infinite for none, that no point is to be worse than.
+        Returns the published schedules under a limit, infinite for none, that no point is to be worse than.
 
     Raises
     ------
     InputError
-        For a store or scheduler that cannot be used, and as
-        ``search``.
+        For a store or scheduler that cannot be used, and as ``search``.
+    ShapeError
+        For a start of another shape than the only problem.
     """
-    given = [problems] if isinstance(problems, Problem) else list(problems)
-    own = next((limit for problem in given if (limit := _own_limit(problem)) is not None), None)
-    free_problems = [replace(problem, limits=None) for problem in given]
-    problem = free_problems[0]
+    requested = [problems] if isinstance(problems, Problem) else list(problems)
+    own = next((limit for problem in requested if (limit := _own_limit(problem)) is not None), None)
+    unlimited = [replace(problem, limits=None) for problem in requested]
     if seconds is None and evaluations is None:
         seconds = 10.0 * points
+    at_once = dask is not None and len(unlimited) == 1 and published_at is None
     effort = Effort(
         seconds=None if seconds is None else seconds / points,
         evaluations=None if evaluations is None else evaluations // points,
         workers=1 if dask else workers,
     )
-    asked = {
+    request = {
         "command": "search --pareto",
-        "problem": plain(problem) if len(given) == 1 else [plain(each) for each in free_problems],
+        "problem": plain(unlimited[0]) if len(unlimited) == 1 else plain(unlimited),
         "limit": own,
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,
     }
     if start:
-        asked["start"] = plain(start)
-    if len(given) > 1 or published_at is not None:
-        spread = SearchBackend(store=store)
-        several = _Placements(
-            free_problems,
-            lambda problem, report: LimitSearches(problem, seed, spread, asked, report),
-            progress,
-            start,
-            published_at,
-        )
-        return several.front(effort, own, points)
-    limits = LimitSearches(problem, seed, SearchBackend(dask=dask, store=store), asked, progress, start=start)
-    marks = _marks(problem)
-    limits.expected = points
-    free = limits.find([np.inf], effort)[np.inf]
-    best_marks = [mark.peak for mark in _undominated_marks(marks)]
-    levels = _levels(problem, free.peak, [*best_marks, *([] if own is None else [own])], points - 1)
-    limits.expected = 1 + len(levels) * (1 if dask is None else 2)
-    found = limits.one_after_another(levels, effort) if dask is None else limits.at_once(levels, effort)
-    points_found = _with_bounds_of_larger_limits(_no_slower_with_more([*found, free]))
-    return Front(_undominated(points_found), tuple(marks), problem.costs.memory.in_bytes)
+        request["start"] = plain(start)
+    if len(unlimited) == 1:
+        for schedule in start:
+            require_shape(schedule, unlimited[0])
+    backend = SearchBackend(dask=dask if at_once else None, store=store)
+    searches = _FrontSearch(
+        unlimited,
+        seed=seed,
+        backend=backend,
+        request=request,
+        progress=progress,
+        start=start,
+        published_at=published_at,
+    )
+    return searches.front(effort, own, points)
 
 
-class _Placements:
-    """A front over several placements: under every limit, the best of all."""
+class _FrontSearch:
+    """The searches of a front: under every limit, the best of all placements."""
 
     def __init__(
         self,
         problems: Sequence[Problem],
-        searches_of: Callable[[Problem, Report | None], LimitSearches],
+        *,
+        seed: int,
+        backend: SearchBackend,
+        request: Mapping[str, object],
         progress: Report | None,
         start: Sequence[Schedule],
         published_at: PublishedAt | None,
     ) -> None:
-        self._problems, self._start = problems, start
+        self._problems, self._start, self._published_at = problems, start, published_at
+        self._seed, self._backend, self._request = seed, backend, request
         self._progress, self._expected, self._done, self._share = progress, 1, 0, 0.0
-        self._published_at = published_at
-        report = None if progress is None else self._report
-        self._searches = [searches_of(problem, report) for problem in problems]
 
     def front(self, effort: Effort, own: float | None, points: int) -> Front:
-        """Return the front of these problems, with their own limit among those tried, on this effort a limit."""
+        """Return the front, with the problems' own limit among those tried, on this effort per limit."""
         self._expected = points
         marks = sorted(
-            (mark for each in self._problems for mark in _marks(each)), key=lambda mark: (mark.peak, mark.value)
+            (mark for problem in self._problems for mark in _marks(problem)), key=lambda mark: (mark.peak, mark.value)
         )
         free = self._point(np.inf, effort, ())
         peaks = [mark.peak for mark in _undominated_marks(marks)]
-        tightest = min(
-            self._problems, key=lambda each: float(limited(each, np.finfo(np.float64).max).least_limit.max())
-        )
+        tightest = min(self._problems, key=lambda problem: _least_limit(problem, np.finfo(np.float64).max))
         levels = _levels(tightest, free.peak, [*peaks, *([] if own is None else [own])], points - 1)
-        self._expected = 1 + len(levels)
-        found: list[Point] = []
-        for limit in levels:
-            below = min(found, key=lambda point: point.value, default=None)
-            found.append(self._point(limit, effort, () if below is None else (below.result.schedule,)))
-        known = _with_bounds_of_larger_limits(_no_slower_with_more([*found, free]))
-        return Front(_undominated(known), tuple(marks), tightest.costs.memory.in_bytes)
+        if self._backend.dask is None:
+            self._expected = 1 + len(levels)
+            below = self._one_after_another(levels, effort)
+        else:
+            self._expected = 1 + 2 * len(levels)
+            below = self._at_once(levels, effort)
+        kept = _with_bounds_of_larger_limits(_no_slower_with_more([*below, free]))
+        return Front(_undominated(kept), tuple(marks), tightest.costs.memory.in_bytes)
+
+    def _one_after_another(self, limits: Sequence[float], effort: Effort) -> list[Point]:
+        """Search each limit from the best schedule of the limits below."""
+        points: list[Point] = []
+        for limit in limits:
+            best = min(reversed(points), key=attrgetter("value"), default=None)
+            points.append(self._point(limit, effort, () if best is None else (best.result.schedule,)))
+        return points
+
+    def _at_once(self, limits: Sequence[float], effort: Effort) -> list[Point]:
+        """Search all limits on half of the effort, and again from the schedules of each limit and of those below."""
+        (problem,) = self._problems
+        first = self._run([self._task(problem, limit, (), ", apart") for limit in limits], effort.part(2))
+        tasks = []
+        for number, found in enumerate(first):
+            best = min(first[: number + 1], key=attrgetter("value"))
+            tasks.append(self._task(problem, limits[number], (found.schedule, best.schedule), ", again"))
+        second = self._run(tasks, effort.part(2))
+        results = [joined((later, sooner)) for sooner, later in zip(first, second, strict=True)]
+        return [
+            Point(limit, peak_of(result.schedule, problem), result)
+            for limit, result in zip(limits, results, strict=True)
+        ]
 
     def _point(self, limit: float, effort: Effort, start: tuple[Schedule, ...]) -> Point:
-        """Return the best schedule under a limit."""
-        searches: dict[Problem, LimitSearches] = {}
-        for problem, search in zip(self._problems, self._searches, strict=True):
+        """Return the best schedule of all placements under a limit."""
+        several = len(self._problems) > 1
+        within: dict[Problem, Problem] = {}
+        for problem in self._problems:
             with suppress(InfeasibleError):
-                searches[limited(problem, limit)] = search
+                within[limited(problem, limit)] = problem
 
         def searcher(turn: Turn) -> Found:
             placement = turn.problem.placement
-            name = f", {placement.name} of {placement.chunks}{', again' if turn.again else ''}"
-            found = searches[turn.problem].find([limit], turn.effort, {limit: turn.start}, name, goes_on=turn.again)
-            return found[limit].result
+            name = f", {placement.name} of {placement.chunks}{', again' if turn.again else ''}" if several else ""
+            task = self._task(within[turn.problem], limit, turn.start, name, goes_on=turn.again)
+            return self._run([task], turn.effort)[0]
 
         entries = () if self._published_at is None else self._published_at(limit)
-        best = best_placement(list(searches), effort, searcher, published=entries, start=(*self._start, *start))
-        self._done += 1
-        return Point(limit, peak_of(best.found.schedule, best.found.problem), best.found, best.tried)
+        best = best_placement(list(within), effort, searcher, published=entries, start=(*self._start, *start))
+        self._done += self._backend.dask is None
+        return Point(limit, peak_of(best.found.schedule, best.found.problem), best.found, best.tried if several else ())
+
+    def _task(
+        self, problem: Problem, limit: float, start: Sequence[Schedule], name: str, *, goes_on: bool = False
+    ) -> SearchTask:
+        key = f"limit {limit!r}, seed {self._seed}{name}"
+        return SearchTask(key, limited(problem, limit), self._seed, tuple(start), goes_on)
+
+    def _run(self, tasks: Sequence[SearchTask], effort: Effort) -> list[Found]:
+        """Run independent searches, and return their answers in the order of the tasks."""
+        results: dict[SearchTask, Found] = {}
+        report = None if self._progress is None else partial(self._report, _limit_of(tasks[0].problem))
+        try:
+            for task, result in run_searches(tasks, effort, self._backend, self._request, report):
+                results[task] = result
+                if self._backend.dask is not None:
+                    self._done += 1
+                    self._report(_limit_of(task.problem), result.progress(0.0))
+        except InterruptedSearch as stop:
+            # As without a store, the answer of a search that the user has stopped is the point, and the next limit follows.
+            results[tasks[0]] = stop.found
+        return [results[task] for task in tasks]
 
     def _report(self, limit: float, news: SearchProgress) -> None:
-        """Tell how far the search under a limit is, as a share of the whole front; it never goes back."""
-        assert self._progress is not None
-        self._share = max(self._share, min((self._done + news.share) / self._expected, 1.0))
-        self._progress(limit, replace(news, share=self._share))
+        """Report the progress of the search under a limit, as a share of the whole front; the share never falls."""
+        if self._progress is not None:
+            self._share = max(self._share, min((self._done + news.share) / self._expected, 1.0))
+            self._progress(limit, replace(news, share=self._share))
+
+
+def limited(problem: Problem, limit: float) -> Problem:
+    """Return the problem with one limit for all ranks, in bytes where its costs hold bytes; without one if infinite."""
+    if np.isinf(limit):
+        return problem
+    limits = Limits(np.full(problem.placement.ranks, limit), not problem.costs.memory.in_bytes)
+    return replace(problem, limits=limits)
+
+
+def peak_of(schedule: Schedule, problem: Problem) -> float:
+    """Return the peak memory of the fullest rank of a schedule."""
+    memory = simulate(schedule, problem.costs).memory
+    peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
+    return float(peaks.max())
+
+
+def _limit_of(problem: Problem) -> float:
+    return np.inf if problem.limits is None else float(problem.limits.values[0])
+
+
+def _least_limit(problem: Problem, limit: float) -> float:
+    """Return the least feasible limit of a problem, in the unit of a front of it."""
+    return float(limited(problem, limit).least_limit.max())
 
 
 def _own_limit(problem: Problem) -> float | None:
@@ -274,7 +367,7 @@ def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> li
     Time falls about as memory grows, so equal factors show the trade-off evenly. Limits near one of ``peaks`` make room
     for it.
     """
-    least = float(limited(problem, most).least_limit.max()) if np.isfinite(most) else 0.0
+    least = _least_limit(problem, most) if np.isfinite(most) else 0.0
     if not 0 < least < most:
         return [least]
     sizes = limited(problem, most).memory_limit.activation

@@ -14,10 +14,10 @@ from operator import attrgetter
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
 from pipeplan.simulation import Bound
-from pipeplan.solver.independent import Effort
+from pipeplan.solver.many_searches import Effort
 from pipeplan.solver.portfolio import engines_going_on, search
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, SearchProgress, latest_compiled
+from pipeplan.solver.result import Found, SearchProgress, joined, latest_compiled
 from pipeplan.solver.robustness import bound_of
 
 OPENING = 0.4
@@ -179,22 +179,8 @@ def _go_on(found: dict[Problem, Found], effort: Effort, searcher: Searcher, limi
 
 
 def together(before: Found, after: Found) -> Found:
-    """Return the better of two searches of one problem, with what both have proven and spent."""
-    best = min((before, after), key=attrgetter("judged"))
-    told = [each for each in (before, after) if each.published is not None]
-    published = min(told, key=lambda each: each.published.value if each.published else 0.0, default=before)
-    return replace(
-        best,
-        bound=max(before.bound, after.bound, key=attrgetter("value")),
-        evaluations=before.evaluations + after.evaluations,
-        seconds=before.seconds + after.seconds,
-        history=(*before.history, *after.history),
-        interrupted=after.interrupted,
-        published=published.published,
-        published_robustness=published.published_robustness,
-        every_published=before.every_published or after.every_published,
-        compiled_after=latest_compiled((before, after)),
-    )
+    """Return the better of two searches of one problem, the second of which continued from the first."""
+    return replace(joined((before, after)), history=(*before.history, *after.history), interrupted=after.interrupted)
 
 
 def as_it_stands(entry: Entry) -> Found:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from pipeplan.model import Schedule, Timeline, tolerances
 from pipeplan.simulation import Bound, Simulation
@@ -161,10 +162,39 @@ class Found:
         """
         return not self.problem.is_sampled and self.judged <= self.bound.value * (1 + tolerances.ROUNDING)
 
+    def progress(self, share: float) -> SearchProgress:
+        """Return the progress of a search that has ended, ``share`` being that of all searches."""
+        return SearchProgress(
+            value=self.value,
+            bound=self.bound.value,
+            found_by=self.found_by,
+            evaluations=self.evaluations,
+            seconds=self.seconds,
+            share=share,
+            best=lambda: self.schedule,
+            published=self.published,
+        )
 
-def latest_compiled(found: Iterable[Found]) -> float | None:
+
+def joined(searches: Sequence[Found]) -> Found:
+    """Return the best of several searches of one problem, of equals the first, with what all have proven and spent."""
+    compared = [found for found in searches if found.published is not None]
+    rival = min(compared, key=lambda found: found.published.value if found.published else 0.0, default=searches[0])
+    return replace(
+        min(searches, key=attrgetter("judged")),
+        published=rival.published,
+        published_robustness=rival.published_robustness,
+        every_published=any(found.every_published for found in searches),
+        compiled_after=latest_compiled(searches),
+        bound=max((found.bound for found in searches), key=attrgetter("value")),
+        evaluations=sum(found.evaluations for found in searches),
+        seconds=sum(found.seconds for found in searches),
+    )
+
+
+def latest_compiled(searches: Iterable[Found]) -> float | None:
     """Return :attr:`Found.compiled_after` of the search that waited the longest; None where kernels were never ready."""
-    waits = [each.compiled_after for each in found]
+    waits = [found.compiled_after for found in searches]
     return None if None in waits else max((wait for wait in waits if wait is not None), default=0.0)
 
 

@@ -10,7 +10,7 @@ from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Placement
 from pipeplan.solver import Effort, SearchBackend, SearchProgress, pareto, search, search_seeds
-from pipeplan.solver.independent import answer_of
+from pipeplan.solver.many_searches import stored_search
 from pipeplan.sweeps import Failure, Finished
 from tests.solver.problems import problem
 from tests.sweeps.local_cluster import LocalCluster
@@ -58,7 +58,7 @@ def test_a_store_keeps_searches_by_their_seeds(tmp_path, monkeypatch):
         begun.append(options["seed"])
         return search(*arguments, **options)
 
-    monkeypatch.setattr("pipeplan.solver.independent.search", noted)
+    monkeypatch.setattr("pipeplan.solver.many_searches.search", noted)
     again = search_seeds(CASE, 2, EFFORT, SearchBackend(store=store))
     assert begun == []
     assert of(again) == of(first)
@@ -112,13 +112,13 @@ def test_a_front_that_was_stopped_goes_on_and_is_the_same(tmp_path, monkeypatch)
         return search(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeplan.solver.independent.search", dies)
+        patch.setattr("pipeplan.solver.many_searches.search", dies)
         with pytest.raises(Exception, match="MemoryError"):
             pareto(CASE, points=4, evaluations=2_000, store=store)
     assert len(kept(store)) == 2
     begun.clear()
     begun.extend([None, None, None])
-    monkeypatch.setattr("pipeplan.solver.independent.search", dies)
+    monkeypatch.setattr("pipeplan.solver.many_searches.search", dies)
     resumed = pareto(CASE, points=4, evaluations=2_000, store=store)
     assert len(begun) - 3 == len(kept(store)) - 2
     assert points_of(resumed) == points_of(whole)
@@ -181,4 +181,4 @@ def test_a_search_that_found_nothing_says_so_wherever_it_ran():
         kind="refused", error="InfeasibleError", message="the search was stopped before it found anything"
     )
     with pytest.raises(InfeasibleError, match=r"^the search was stopped before it found anything$"):
-        answer_of(Finished(key="limit inf, seed 0", failure=failure))
+        stored_search(Finished(key="limit inf, seed 0", failure=failure))
