@@ -100,7 +100,7 @@ def test_a_backward_before_its_reload_is_named() -> None:
     offloading = Offloading([(0, 0)], ThreadLink())
     output = forward(offloading, (0, 0), nn.Sigmoid(), torch.randn(4, requires_grad=True))
     offloading.offload((0, 0))
-    with pytest.raises(RuntimeError, match="its RELOAD must stand before it"):
+    with pytest.raises(RuntimeError, match="its RELOAD must come before it"):
         output.sum().backward()
 
 

@@ -1,4 +1,4 @@
-"""What all ranks of a pipeline must agree on before the first step: otherwise they would wait for each other in it."""
+"""Check before the first step that all ranks of a pipeline agree: otherwise they would wait for each other forever."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pipeplan.errors import InputError, PipeplanError
 from pipeplan.model import Schedule
 
 Stages = Mapping[int, nn.Module] | Iterable[nn.Module]
-"""A module for each of this rank's stages: by the stage's number, or in the order of the stages."""
+"""Modules of this rank's stages: by the number of the stage, or in the order of the stages."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _RankSummary:
     schedule: str
     torch: str
     device: str
@@ -28,26 +28,26 @@ class _Told:
 
 
 def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: torch.device) -> tuple[Schedule, Stages]:
-    """The schedule that this rank finds, where all ranks of the group find the same one and hold all of its stages.
+    """Return the schedule from ``find`` and the stages, if all ranks of the group agree on them.
 
-    All ranks call it together, and if one of them finds anything wrong, all raise.
+    All ranks call this together. If one of them finds an error, all raise it.
 
     Raises
     ------
     PipeplanError
-        What finding the schedule raised, on whichever rank.
+        If ``find`` raises it on any rank.
     InputError
-        If ranks have different schedules, versions of PyTorch or kinds of device, or a stage is on no rank, on another one
-        than the schedule says, or on two.
+        If ranks have different schedules, versions of PyTorch or kinds of device, or a stage is on no rank, on two, or on
+        another one than in the schedule.
     """
     stages = stages if isinstance(stages, Mapping) else tuple(stages)
     schedule, error = None, None
     try:
         schedule = find()
         _require_modules(stages, schedule, dist.get_rank(group))
-    except PipeplanError as found:
-        error = found
-    mine = _Told(
+    except PipeplanError as failure:
+        error = failure
+    mine = _RankSummary(
         schedule="" if schedule is None else _fingerprint(schedule),
         torch=str(torch.__version__),
         device=device.type,
@@ -67,12 +67,12 @@ def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: tor
 
 
 def on_first_rank(check: Callable[[], None]) -> None:
-    """Run a check on the first rank of the job. Every rank calls this, and raises what the check raised.
+    """Run a check on the first rank of the job. Every rank calls this, and raises the check's error.
 
     Raises
     ------
     PipeplanError
-        As the check does.
+        If the check raises it.
     """
     errors: list[PipeplanError | None] = [None]
     if dist.get_rank() == 0:
@@ -100,18 +100,18 @@ def _require_same(name: str, by_rank: list[str]) -> None:
     if len(set(by_rank)) == 1:
         return
     if name == "schedule":
-        other = next(rank for rank, each in enumerate(by_rank) if each != by_rank[0])
+        other = next(rank for rank, value in enumerate(by_rank) if value != by_rank[0])
         raise InputError(
             f"ranks 0 and {other} were given different schedules: search on one rank, and give its file to all",
             field=name,
         )
     what = "version of PyTorch" if name == "torch" else "kind of device"
-    each = ", ".join(f"rank {rank}: {one}" for rank, one in enumerate(by_rank))
-    raise InputError(f"all ranks need the same {what}; {each}")
+    values = ", ".join(f"rank {rank}: {value}" for rank, value in enumerate(by_rank))
+    raise InputError(f"all ranks need the same {what}; {values}")
 
 
 def _require_modules(stages: Mapping[int, nn.Module] | tuple[nn.Module, ...], schedule: Schedule, rank: int) -> None:
-    """What this rank can say of its own modules. Where its stages are by number, :func:`_require_places` says the rest."""
+    """Check this rank's own modules. :func:`_require_places` checks the numbers of the stages over all ranks."""
     modules = list(stages.values() if isinstance(stages, Mapping) else stages)
     for module in modules:
         if not isinstance(module, nn.Module):
@@ -128,7 +128,7 @@ def _require_modules(stages: Mapping[int, nn.Module] | tuple[nn.Module, ...], sc
 
 
 def _require_places(schedule: Schedule, by_rank: list[tuple[int, ...] | None]) -> None:
-    """Every stage is on the rank on which the schedule has it, and on no other; None of a rank: in order, and checked."""
+    """Require that every stage is on its rank alone. None for a rank means stages in order, which are checked already."""
     ranks = {stage: [rank for rank, mine in enumerate(by_rank) if mine is not None and stage in mine] for stage in
              sorted({stage for mine in by_rank for stage in mine or ()} | set(range(schedule.stages)))}  # fmt: skip
     for stage, holders in ranks.items():

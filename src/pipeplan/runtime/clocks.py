@@ -19,7 +19,7 @@ ROUNDS = 25
 
 
 class Clock(Protocol):
-    """Takes marks cheaply while a step runs, and says afterwards when they were taken."""
+    """Clock that takes marks cheaply while a step runs, and returns their times afterwards."""
 
     def restart(self) -> None:
         """Begin a step."""
@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 class HostClock:
-    """For work that is done when the call returns: the host's monotonic clock, one for all processes of a host."""
+    """The host's monotonic clock, for work that is done when its call returns. All processes of a host share it."""
 
     def restart(self) -> None:
         """Do nothing."""
@@ -47,7 +47,7 @@ class HostClock:
 
 
 class DeviceClock:
-    """For work that a GPU does later: events in its stream, tied to the host's clock at the step's start."""
+    """Events in a GPU's stream, for work that the GPU does later. They are tied to the host's clock when a step starts."""
 
     def __init__(self) -> None:
         self.restart()
@@ -61,7 +61,7 @@ class DeviceClock:
         self._host = time.monotonic_ns()
 
     def mark(self) -> Any:
-        """Mark the moment at which the GPU gets here."""
+        """Mark the time at which the GPU reaches this point of its stream."""
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
@@ -74,16 +74,16 @@ class DeviceClock:
 
 
 def clock_for(device: torch.device) -> Clock:
-    """The clock by which to time work on a device."""
+    """Return the clock that times work on a device."""
     return DeviceClock() if device.type == "cuda" else HostClock()
 
 
 def offset_to_first(device: torch.device, group: Any = None) -> int:
-    """Nanoseconds to add to this rank's monotonic clock to get the first rank's. All ranks of the group call it together.
+    """Return the nanoseconds to add to this rank's monotonic clock to get the first rank's. All ranks must call it.
 
-    0 on the first rank's host, which has the same clock. Elsewhere, several messages go to the first rank and back; the
-    fastest counts, and its answer is assumed to have been given halfway (Cristian: Probabilistic clock synchronization,
-    1989). The error is at most half that round trip.
+    The offset is 0 on the first rank's host. On another host, several messages go to the first rank and back; the fastest
+    one counts, and the first rank is assumed to have answered halfway (Cristian, "Probabilistic clock synchronization",
+    Distributed Computing 3, 1989). The error is at most half of that round trip.
     """
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
     boots: list[Any] = [None] * ranks
@@ -100,7 +100,7 @@ def offset_to_first(device: torch.device, group: Any = None) -> int:
 
 
 def _boot() -> str:
-    """What tells one running host from another."""
+    """Return an identifier of the running host."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text() if path.exists() else str(time.get_clock_info("monotonic"))
 

@@ -1,4 +1,4 @@
-"""The loss of a microbatch, what of it goes backward, and the norm of all gradients of a pipeline."""
+"""Losses of microbatches, the norm of a pipeline's gradients, and the same training in one process for comparison."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Reduction = Literal["mean", "sum"]
 
 @dataclass(frozen=True, slots=True)
 class MicrobatchLoss:
-    """A user's loss function, which must give one number.
+    """A user's loss function, checked to return one number.
 
     Attributes
     ----------
     function
-        Of the last stage's output and the targets.
+        Function of the last stage's output and the targets.
     microbatches, reduction, scaler
-        What of a microbatch's loss goes backward: gradients are summed over the microbatches.
+        Number of microbatches, and how their losses are combined and scaled before the backward.
     """
 
     function: Callable[..., Any]
@@ -40,12 +40,12 @@ class MicrobatchLoss:
     scaler: GradScaler | None
 
     def training(self, output: Any, targets: Any) -> Tensor:
-        """A loss that gradients can come from, unless they come from its recomputation.
+        """Return the loss of a training step.
 
         Raises
         ------
         InputError
-            If it is no scalar tensor, or depends on nothing that is trained.
+            If it is not a scalar tensor, or depends on no trained parameter.
         """
         loss = self.evaluation(output, targets)
         if not loss.requires_grad and torch.is_grad_enabled():
@@ -61,7 +61,7 @@ class MicrobatchLoss:
         Raises
         ------
         InputError
-            If it is no scalar tensor.
+            If it is not a scalar tensor.
         """
         loss = self.function(output, targets)
         if isinstance(loss, Tensor) and not loss.ndim:
@@ -72,16 +72,16 @@ class MicrobatchLoss:
         )
 
     def share(self, loss: Tensor) -> Tensor:
-        """Return the part of a loss that goes backward."""
+        """Return the part of a loss that is differentiated: gradients are summed over the microbatches."""
         if self.reduction == "mean":
             loss = loss / self.microbatches
         return loss if self.scaler is None else self.scaler.scale(loss)
 
 
 def total_norm(stages: Iterable[nn.Module], norm_type: float, group: Any, device: torch.device) -> Tensor:
-    """The norm of the gradients of all ranks' stages together, a float32 scalar that is the same on all ranks of the group.
+    """Return the norm of the gradients of all ranks' stages, a float32 scalar that is the same on all ranks of the group.
 
-    Gradients that FSDP2 (or tensor parallelism) spreads over other ranks count as a whole.
+    Gradients that FSDP2 or tensor parallelism shards over other ranks count as a whole.
     """
     norms = [torch.zeros((), device=device)]
     for parameters in _alike(stages):
@@ -97,13 +97,13 @@ def total_norm(stages: Iterable[nn.Module], norm_type: float, group: Any, device
 
 
 def clip(stages: Iterable[nn.Module], limit: float, norm: Tensor) -> None:
-    """Scale gradients so that their norm, which is given, is at most the limit."""
+    """Scale gradients of norm ``norm`` so that their norm is at most ``limit``."""
     for parameters in _alike(stages):
         torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
 
 
 def _alike(stages: Iterable[nn.Module]) -> list[list[nn.Parameter]]:
-    """Parameters with a gradient, each once, apart by how they are spread over ranks: only those are computed on at once."""
+    """Return the parameters with a gradient, grouped by sharding: PyTorch combines only tensors of the same mesh."""
     parameters = {id(parameter): parameter for stage in stages for parameter in stage.parameters()}
     groups: dict[Any, list[nn.Parameter]] = {}
     for parameter in parameters.values():
@@ -118,32 +118,32 @@ Gradients = list[Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The largest absolute difference of a gradient, of a loss, and the largest gradient, for scale."""
+    """Largest absolute differences of gradients and losses, and the largest gradient for scale."""
 
     gradient: float = 0.0
     loss: float = 0.0
     scale: float = 0.0
 
     def __or__(self, other: Difference) -> Difference:
-        """The larger of each value."""
+        """Return the larger of each value."""
         return Difference(max(self.gradient, other.gradient), max(self.loss, other.loss), max(self.scale, other.scale))
 
 
 class Reference:
-    """All stages in one process, without a pipeline.
+    """The same training with all stages in one process, without a pipeline.
 
     Floating-point sums depend on their order, so each parameter's gradient is summed over the microbatches in the order of
-    the schedule's Bs or Ws on its rank. The sums then equal the pipeline's to the last bit wherever the same kernels
-    compute the terms. Each stage's backward is computed by itself: a parameter that stages share has a term of each.
+    the schedule's Bs or Ws on its rank. The sums then equal the pipeline's to the last bit if the same kernels compute the
+    terms. Each stage's backward is computed separately: a parameter that stages share has a term from each of them.
 
     Parameters
     ----------
     stages
-        Fresh modules of all stages, with the weights that the pipeline starts from.
+        Fresh modules of all stages, with the initial weights of the pipeline.
     schedule
-        For the order of the weight gradients.
+        Schedule that gives the order of the weight gradients.
     loss
-        Of one microbatch. Gradients are of the mean over the microbatches.
+        Loss of one microbatch. Gradients are those of the mean over the microbatches.
     """
 
     def __init__(self, stages: Sequence[nn.Module], schedule: Schedule, loss: Loss) -> None:
@@ -154,7 +154,7 @@ class Reference:
         self._order = [list(zip(row.stage.tolist(), row.microbatch.tolist(), strict=True)) for row in weights]
 
     def step(self, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> list[float]:
-        """The loss of every microbatch; the gradients are left in the parameters' ``grad``."""
+        """Return the loss of every microbatch, and leave the gradients in the parameters' ``grad``."""
         due = [deque(order) for order in self._order]
         pending: dict[tuple[int, int], Gradients] = {}
         losses = []
@@ -170,7 +170,7 @@ class Reference:
         return losses
 
     def _forward(self, x: Tensor, target: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-        """The input and output of every stage, cut off from the stage before, and the loss."""
+        """Return input and output of every stage, detached from the stage before, and the loss."""
         passed: list[tuple[Tensor, Tensor]] = []
         for stage in self.stages:
             detached = x.detach().requires_grad_() if passed else x
@@ -179,7 +179,7 @@ class Reference:
         return passed, self._loss(x, target)
 
     def _backward(self, passed: list[tuple[Tensor, Tensor]], loss: Tensor) -> Iterator[tuple[int, Gradients]]:
-        """The gradients of every stage's parameters, from the last stage to the first."""
+        """Yield the gradients of every stage's parameters, from the last stage to the first."""
         output, gradient = loss, torch.ones_like(loss)
         for number in reversed(range(len(self.stages))):
             parameters = list(self.stages[number].parameters())
@@ -194,7 +194,7 @@ class Reference:
                 output, gradient = passed[number - 1][1], gradients[-1]
 
     def compare(self, mine: dict[int, nn.Module]) -> Difference:
-        """How far the gradients of some of the pipeline's stages are from those here."""
+        """Return the largest difference between the gradients of these stages of the pipeline and those here."""
         difference = Difference()
         for stage, module in mine.items():
             for ours, theirs in zip(self.stages[stage].parameters(), module.parameters(), strict=True):
@@ -211,7 +211,7 @@ def _accumulate(stage: nn.Module, gradients: Gradients) -> None:
 
 
 def _difference(ours: Tensor | None, theirs: Tensor | None) -> Difference:
-    """No gradient counts as zero; one that is not a number differs infinitely."""
+    """Compare two gradients. None counts as zero; NaN differs infinitely."""
     if ours is None:
         return Difference()
     other = torch.zeros_like(ours) if theirs is None else theirs

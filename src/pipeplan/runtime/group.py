@@ -1,4 +1,4 @@
-"""The process group: of workers started here, or of the torchrun job that this process is in."""
+"""The process group of workers started by pipeplan, or of the torchrun job that this process is in."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from pipeplan.errors import InputError
 
 
 def in_job() -> bool:
-    """Whether this process is one of a job that torchrun (or a scheduler that sets the same variables) started."""
+    """Return whether torchrun, or a scheduler that sets the same variables, started this process."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
-def choose_device(asked: str, ranks: int) -> Literal["cpu", "cuda"]:
-    """``cpu`` or ``cuda``; ``auto`` is cuda where every rank of this host gets a GPU of its own.
+def choose_device(requested: str, ranks: int) -> Literal["cpu", "cuda"]:
+    """Resolve the device ``auto``: ``cuda`` if every rank of this host gets its own GPU, else ``cpu``.
 
     Raises
     ------
     InputError
-        For another word, and for cuda without enough GPUs.
+        If the device is unknown, or ``cuda`` is requested without enough GPUs.
     """
-    if asked not in ("auto", "cpu", "cuda"):
-        raise InputError(f"device is auto, cpu or cuda, not {asked}")
+    if requested not in ("auto", "cpu", "cuda"):
+        raise InputError(f"invalid device '{requested}': expected auto, cpu or cuda")
     local = int(os.environ.get("LOCAL_WORLD_SIZE", ranks)) if in_job() else ranks
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if asked == "cuda" and gpus < local:
+    if requested == "cuda" and gpus < local:
         raise InputError(
             f"{local} ranks on this host need a GPU each, but it has {gpus}; use the device cpu, or fewer ranks"
         )
-    return "cuda" if asked != "cpu" and gpus >= local else "cpu"
+    return "cuda" if requested != "cpu" and gpus >= local else "cpu"
 
 
 def local_device(device: str, rank: int) -> torch.device:
-    """The device of this process; a GPU becomes the current one, ready for a backward."""
+    """Return the device of this process; a GPU becomes the current one, ready for a backward."""
     if device == "cpu":
         return torch.device("cpu")
     chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
@@ -51,9 +51,9 @@ def local_device(device: str, rank: int) -> torch.device:
 
 
 def ready_for_backward(device: torch.device) -> None:
-    """Give the thread in which autograd works on a GPU that GPU's context; a CPU needs nothing.
+    """Create the GPU's context in the thread in which autograd works on it.
 
-    Where a product of matrices is the first that it does, cuBLAS warns of a missing context.
+    Without it, cuBLAS warns of a missing context if a matrix product is the thread's first op. A CPU needs nothing.
     """
     if device.type == "cuda":
         torch.ones((), device=device, requires_grad=True).mul(2.0).backward()
@@ -61,18 +61,18 @@ def ready_for_backward(device: torch.device) -> None:
 
 @contextmanager
 def process_group(device: torch.device, ranks: int, *, timeout: float, store: Path | None = None) -> Iterator[int]:
-    """The group of all ranks, and this process's rank in it.
+    """Join the group of all ranks, and yield this process's rank.
 
     Parameters
     ----------
     device
-        Of this process: NCCL between GPUs, else gloo.
+        Device of this process: GPUs communicate by NCCL, CPUs by gloo.
     ranks
-        How many there must be.
+        Required number of processes.
     timeout
         Seconds after which waiting for another rank is an error.
     store
-        A file through which processes of one host find each other; None takes the job's own address and port.
+        File through which processes of one host find each other; None: the job's own address and port.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Starts one process per rank on this host, watches them, and leaves none behind.
+"""Launch one process per rank on this host, watch them, and leave none behind.
 
-A process that fails writes down how, for the launcher to read. Ranks of a job that another launcher started end themselves
-when they hang.
+A process that fails writes its error to a file for the launcher to read. Ranks of a job that another launcher started exit
+by themselves when they hang.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from pipeplan.runtime.progress import Phase, Places, RankPlace
 
 @dataclass(frozen=True, slots=True)
 class RankFailure:
-    """A process's failure.
+    """Failure of a process.
 
     Attributes
     ----------
     when
-        When it failed, on the host's monotonic clock, in nanoseconds.
+        Time of the failure on the host's monotonic clock, in nanoseconds.
     message
-        What went wrong, in one line.
+        Description in one line.
     place
-        What the rank was doing.
+        Place of the rank in its schedule.
     ours, is_input
-        Whether pipeplan raised it on purpose, and whether because the input is wrong.
+        Whether pipeplan raised the error deliberately, and whether it is about the input.
     """
 
     when: int
@@ -51,7 +51,7 @@ class RankFailure:
 
     @classmethod
     def of(cls, error: BaseException, place: RankPlace) -> RankFailure:
-        """The failure that an error is: its innermost cause, since PyTorch wraps what a module raises."""
+        """Return an error as a failure, by its innermost cause: PyTorch wraps exceptions of modules."""
         while error.__cause__ is not None and not isinstance(error, PipeplanError):
             error = error.__cause__
         ours = isinstance(error, PipeplanError)
@@ -76,31 +76,31 @@ def write_whole(path: Path, value: Any) -> None:
 
 
 POLL = 0.05
-"""Seconds between two looks at the processes."""
+"""Seconds between two checks of the processes."""
 
 STARTING_LIMIT = 120.0
-"""Seconds within which a rank must have imported PyTorch, met the others and built its model."""
+"""Seconds in which a rank must import PyTorch, join the others and build its model."""
 
 GRACE = 2.0
-"""Seconds that the other ranks have to say what they saw, once one has ended badly."""
+"""Seconds that the other ranks have to report their own errors after one has failed."""
 
 
 class RankTask(Protocol):
-    """Work for all ranks together; picklable."""
+    """Work for all ranks together. It must be picklable."""
 
     @property
     def ranks(self) -> int:
-        """The number of processes that it needs."""
+        """Return the number of processes that the task needs."""
 
     @property
     def options(self) -> ModelOptions:
-        """The model, and how it is set up; the device is ``cpu`` or ``cuda``."""
+        """Return the options of the model; the device is ``cpu`` or ``cuda``."""
 
     def describe(self, rank: int, place: RankPlace) -> str:
-        """Return where a rank is, for messages."""
+        """Describe what a rank is doing, for messages."""
 
     def work(self, rank: int, device: torch.device, places: Places) -> Any:
-        """Do a process's work in a process group of all ranks; the first rank's answer counts."""
+        """Do one process's work in a process group of all ranks; the first rank's answer is the task's."""
 
 
 class Files:
@@ -125,13 +125,15 @@ class Files:
 def launch(task: RankTask, watcher: Callable[[Sequence[RankPlace]], None] | None = None) -> Any:
     """Do a task in new processes on this host, one per rank, and return the first rank's answer.
 
-    Whatever happens, no process is left running: each leads a process group that is killed as a whole at the end, and the
-    kernel kills it should this process die first.
+    No process is left running: each leads a process group that is killed as a whole at the end, and the kernel kills it if
+    this process dies first.
 
     Parameters
     ----------
+    task
+        The work of all ranks.
     watcher
-        Told many times a second where the ranks are.
+        Function that receives the places of all ranks many times a second.
 
     Raises
     ------
@@ -139,7 +141,7 @@ def launch(task: RankTask, watcher: Callable[[Sequence[RankPlace]], None] | None
         If a rank dies or raises, or if no rank makes progress within the task's timeout; the message names the rank and
         what it was doing.
     InputError
-        If a rank finds the input wrong, or the task cannot be handed to another process.
+        If a rank finds an error in the input, or the task cannot be pickled.
     """
     with temporary_folder() as folder:
         files = Files(folder)
@@ -182,7 +184,7 @@ def _processes(task: RankTask, files: Files) -> Iterator[list[subprocess.Popen[b
 
 
 def _start(task: RankTask, rank: int, folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    # What this process can import, the other can: the model's module may be beside the caller's script.
+    # The other process must import what this one can: the model's module may be beside the caller's script.
     paths = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = os.environ | {
         "RANK": str(rank),
@@ -193,7 +195,7 @@ def _start(task: RankTask, rank: int, folder: Path, output: IO[bytes]) -> subpro
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
     }
     if sys.platform == "linux":
-        # All ranks are on this host; the name that it has for others may lead nowhere.
+        # All ranks are on this host; its own name may not resolve to an address.
         environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
     command = [sys.executable, "-m", "pipeplan.runtime.worker", str(folder), str(os.getpid())]
     return subprocess.Popen(
@@ -223,13 +225,13 @@ def _watch(
 
 
 def patience(places: Iterable[RankPlace], timeout: float) -> float:
-    """Seconds that may pass without progress: more while a rank is starting up."""
+    """Return the seconds that may pass without progress: more while a rank is starting up."""
     starting = any(place.phase == Phase.STARTING for place in places)
     return max(timeout, STARTING_LIMIT) if starting else timeout
 
 
 def _failure(task: RankTask, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> PipeplanError:
-    """The first thing that went wrong: a rank killed from outside, else the earliest error that a rank wrote down."""
+    """Return the first failure: a rank killed from outside, else the earliest error that a rank reported."""
     until = time.monotonic() + GRACE
     while time.monotonic() < until and any(process.poll() is None for process in processes):
         time.sleep(POLL)
@@ -238,7 +240,7 @@ def _failure(task: RankTask, processes: list[subprocess.Popen[bytes]], places: P
         if process.poll() and rank not in failures:
             last_line = _last_line(files.output(rank))
             return RunError(f"{task.describe(rank, places.of(rank))}: {_ending(process.returncode)}{last_line}")
-    # A rank whose connection broke is a victim; one of our own errors is never.
+    # An error of another library may only follow from a broken connection; an error of pipeplan never does.
     rank = min(failures, key=lambda rank: (not failures[rank].ours, failures[rank].when))
     first = failures[rank]
     if first.is_input:
@@ -258,7 +260,7 @@ def _last_line(path: Path) -> str:
 
 
 def _culprit(task: RankTask, places: tuple[RankPlace, ...]) -> str:
-    """The ranks that hold up the others: those not waiting, or all of them if all wait."""
+    """Describe the ranks that hold up the others: those that do not wait, or all of them if all wait."""
     open_places = {rank: place for rank, place in enumerate(places) if place.phase != Phase.DONE}
     busy = {rank: place for rank, place in open_places.items() if place.phase != Phase.WAITING}
     return "; ".join(task.describe(rank, place) for rank, place in (busy or open_places).items())
@@ -275,10 +277,10 @@ def watchdog(
     describe: Callable[[], str],
     watcher: Callable[[Sequence[RankPlace]], None] | None = None,
 ) -> Iterator[None]:
-    """While the block runs, end the process if its rank makes no progress for ``timeout`` seconds.
+    """Exit the process if its rank makes no progress for ``timeout`` seconds during the block.
 
-    A waiting rank is given twice that, so that the rank it waits for is named first. ``watcher`` is told now and then where
-    the rank is.
+    A waiting rank has twice that time, so that the rank it waits for is named first. ``watcher`` receives the rank's place
+    about once a second.
     """
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""A batch as microbatches of one size."""
+"""Split a batch into microbatches of equal size, and join their outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from pipeplan.errors import InputError
 
 Shapes = tuple[Any, ...]
-"""Shapes and types of the tensors of a microbatch."""
+"""Shapes and dtypes of the tensors of a microbatch, nested as the microbatch is."""
 
 
 def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> list[Any]:
@@ -20,17 +20,19 @@ def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> 
     Parameters
     ----------
     batch
-        A list of microbatches; or a tensor, or a tuple or dictionary of them, whose first dimension is cut. What is no
-        tensor, or a tensor without dimensions, goes into every microbatch.
+        A list of microbatches; or a tensor, or a tuple or dictionary of tensors, to be cut along the first dimension. Other
+        values, and tensors without dimensions, go into every microbatch.
     microbatches
-        How many.
+        Number of microbatches.
     what
-        For messages.
+        Name of the batch in error messages.
+    device
+        Device to move the tensors to.
 
     Raises
     ------
     InputError
-        If the list has another length, the first dimension does not divide, or microbatches differ in shape.
+        If the list has another length, the first dimension cannot be divided evenly, or microbatches differ in shape.
     """
     if isinstance(batch, list):
         if len(batch) != microbatches:
@@ -49,7 +51,7 @@ def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> 
 
 
 def shapes(part: Any) -> Shapes:
-    """Shapes and types of what a microbatch holds."""
+    """Return the shapes and dtypes of a microbatch's tensors."""
     if isinstance(part, Tensor):
         return (tuple(part.shape), part.dtype)
     if isinstance(part, tuple | list):
@@ -68,15 +70,15 @@ def tensors(part: Any) -> Iterator[Tensor]:
             yield from tensors(entry)
 
 
-def said(found: Shapes) -> str:
+def in_words(tensor_shapes: Shapes) -> str:
     """Return the shapes of a microbatch in words."""
-    if len(found) == 2 and isinstance(found[1], torch.dtype):
-        return f"{tuple(found[0])} of {str(found[1]).removeprefix('torch.')}"
-    return ", ".join(words for part in found if isinstance(part, tuple) and (words := said(part)))
+    if len(tensor_shapes) == 2 and isinstance(tensor_shapes[1], torch.dtype):
+        return f"{tuple(tensor_shapes[0])} of {str(tensor_shapes[1]).removeprefix('torch.')}"
+    return ", ".join(words for part in tensor_shapes if isinstance(part, tuple) and (words := in_words(part)))
 
 
 def joined(parts: list[Any]) -> Any:
-    """Join what :func:`split` cut; what cannot be joined stays a list of microbatches."""
+    """Undo :func:`split`. Values that cannot be joined stay a list with one entry per microbatch."""
     first = parts[0]
     if isinstance(first, Tensor) and first.ndim:
         return torch.cat(parts)

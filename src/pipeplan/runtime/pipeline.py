@@ -1,4 +1,4 @@
-"""A schedule in one's own training loop."""
+"""Pipeline: run a schedule in your own training loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeplan.passes import Receives
 from pipeplan.runtime.agreement import agreed
 from pipeplan.runtime.clocks import clock_for, offset_to_first
 from pipeplan.runtime.gradients import MicrobatchLoss, Reduction, clip, total_norm
-from pipeplan.runtime.microbatches import Shapes, joined, said, shapes, split
+from pipeplan.runtime.microbatches import Shapes, in_words, joined, shapes, split
 from pipeplan.runtime.offloading import Offloading, host_link
 from pipeplan.runtime.progress import Places
 from pipeplan.runtime.recording import OpTimes, Recorder, Recording
@@ -41,14 +41,14 @@ from pipeplan.runtime.torch_internals import Feed, Loss, ObservedStage, Observer
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The outputs of a pass without gradients on the rank of the last stage.
+    """Result of an evaluation, on the rank of the last stage.
 
     Attributes
     ----------
     outputs
-        Of the last stage, for the whole batch: the microbatches' joined along the first dimension.
+        Outputs of the last stage for the whole batch: those of the microbatches, joined along the first dimension.
     losses
-        Of every microbatch, shape (microbatches,); None where no targets were given.
+        Loss of every microbatch, shape (microbatches,); None without targets.
     """
 
     outputs: Any
@@ -56,49 +56,51 @@ class Evaluation:
 
 
 class Pipeline:
-    """Trains the stages of a model by a schedule, on PyTorch's pipeline runtime. All ranks make one together.
+    """Stages of a model that train by a schedule, on PyTorch's pipeline runtime. All ranks create one together.
 
-    Optimizers, mixed precision, data parallelism and checkpoints are the caller's, as without a pipeline: stages are plain
+    Optimizers, mixed precision, data parallelism and checkpoints stay yours, as without a pipeline: stages are plain
     modules, and :meth:`step` leaves gradients in their parameters.
 
     Parameters
     ----------
     schedule
-        A strategy's name, a file, a schedule, or what :func:`pipeplan.search` or :func:`pipeplan.simulate` gave. Any that
-        PyTorch's runtime can express: one copy of the model, whole sequences. What it says of recomputation and of copies
-        to the host's memory is done on top of that, op by op.
+        Name of a strategy, a file, a schedule, or a result of :func:`pipeplan.search` or :func:`pipeplan.simulate`.
+        PyTorch's runtime must be able to express it: one copy of the model, whole sequences. Recomputation and copies to the
+        host's memory run where the schedule has them.
     stages
         This rank's modules, on their device: by the number of the stage, or in the order of the stages. Each takes what the
         one before returns: a tensor or a tuple of tensors. They may be wrapped in ``DistributedDataParallel`` or by
-        ``fully_shard``: gradients are then reduced once a step, behind the stage's last backward.
+        ``fully_shard``: gradients are then reduced once per step, after the stage's last backward.
     loss
-        Of the last stage's output and the targets of a microbatch: a scalar. Needed on the last stage's rank alone.
+        Function of the last stage's output and the targets of a microbatch that returns a scalar. Only the rank of the last
+        stage needs it.
     microbatches
-        How many a batch is cut into; what the schedule says where it is no name.
+        Number of microbatches of a batch. Required with the name of a strategy; otherwise it must agree with the schedule.
     reduction
-        Of what the gradients are: the ``mean`` over the microbatches' losses, or their ``sum``.
+        Whether gradients are those of the ``mean`` over the microbatches' losses, or of their ``sum``.
     group
-        The pipeline's process group, or its dimension of a device mesh; None: all processes.
+        Process group of the pipeline, or its dimension of a device mesh; None: all processes.
     device
-        Where the stages are; None: where their parameters are.
+        Device of the stages; None: that of their parameters.
     receives
-        Where receives stand: as ``early`` as possible, or ``late``, right before they are needed, to hold fewer buffers.
+        Place of receives: as ``early`` as possible, or ``late``, right before they are needed, to hold fewer buffers.
     scaler
-        A ``torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler`` (it makes all ranks skip a step together) for
-        float16: it scales the losses. Gradients are to be unscaled as always.
+        A ``torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler`` for float16, which makes all ranks skip a step
+        together. The pipeline scales the losses with it; unscale the gradients as usual.
     checked
-        Refuse a schedule that :func:`pipeplan.check` finds wrong.
+        Whether to refuse a schedule in which :func:`pipeplan.check` finds errors.
     places
-        Told at any time where this rank is, for whoever watches.
+        Record of what each rank is doing, for monitoring from outside.
 
     Raises
     ------
     InputError
-        Before ``init_process_group``; if the ranks were given different things, or a stage is on no rank or on a wrong one.
+        If ``init_process_group`` has not been called, the ranks have different arguments, or a stage is on no rank or on a
+        wrong one.
     ShapeError
-        For a schedule of another number of ranks, or one that PyTorch's runtime cannot express.
+        If the schedule has another number of ranks, or PyTorch's runtime cannot express it.
     PipeplanError
-        For a schedule that is not known, cannot be read, or is wrong.
+        If the schedule is unknown, unreadable or invalid.
     """
 
     def __init__(
@@ -121,28 +123,29 @@ class Pipeline:
             raise InputError(f"reduction is mean or sum, not {reduction}", field="reduction")
         self._group = _pipeline_group(group)
         self.rank, self.ranks = dist.get_rank(self._group), dist.get_world_size(self._group)
-        given: Any = stages if isinstance(stages, Mapping) else tuple(stages)
-        modules = _modules(given)
+        own_stages: Any = stages if isinstance(stages, Mapping) else tuple(stages)
+        modules = _modules(own_stages)
         self.device = with_index(device_of(modules, self._group) if device is None else torch.device(device))
 
         def find() -> Schedule:
-            found = resolved(
+            chosen = resolved(
                 schedule,
                 ranks=self.ranks,
                 microbatches=microbatches,
-                held=given,
+                held=own_stages,
                 receives=receives,
                 checked=checked,
             )
-            require_runnable(modules, found)
-            if found.placement.table[0][-1] == self.rank and not callable(loss):
+            require_runnable(modules, chosen)
+            if chosen.placement.table[0][-1] == self.rank and not callable(loss):
                 raise InputError(f"rank {self.rank} holds the last stage and needs the loss, a function", field="loss")
-            return found
+            return chosen
 
-        self.schedule, given = agreed(find, given, self._group, self.device)
+        # All ranks raise if one of them finds an error: otherwise the others would wait for it forever.
+        self.schedule, own_stages = agreed(find, own_stages, self._group, self.device)
         numbers = self.schedule.placement.stages_on(self.rank)
         self.stages: dict[int, nn.Module] = {
-            number: given[number] if isinstance(given, Mapping) else given[index]
+            number: own_stages[number] if isinstance(own_stages, Mapping) else own_stages[index]
             for index, number in enumerate(numbers)
         }
         keep_gathered(modules, self.schedule)
@@ -160,49 +163,50 @@ class Pipeline:
 
     @property
     def microbatches(self) -> int:
-        """How many microbatches a batch is cut into."""
+        """Return the number of microbatches of a batch."""
         return self.schedule.microbatches
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank holds the first stage, which takes the inputs."""
+        """Return whether this rank holds the first stage, which takes the inputs."""
         return 0 in self.stages
 
     @property
     def is_last(self) -> bool:
-        """Whether this rank holds the last stage, which takes the targets and has the losses."""
+        """Return whether this rank holds the last stage, which takes the targets and has the losses."""
         return self.schedule.stages - 1 in self.stages
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """The parameters of this rank's stages, each once: what its optimizer optimizes."""
+        """Yield the parameters of this rank's stages, each once, for its optimizer."""
         seen = {id(parameter): parameter for module in self.stages.values() for parameter in module.parameters()}
         return iter(seen.values())
 
     # --- training -----------------------------------------------------------------------------------------------------
 
     def step(self, inputs: Any = None, targets: Any = None, **keywords: Any) -> Tensor | None:
-        """One batch forward and backward on all ranks; gradients are added to those in the parameters.
+        """Run one batch forward and backward on all ranks; gradients are added to those in the parameters.
 
         Parameters
         ----------
         inputs
-            The whole batch: a tensor, or a tuple of them for a first stage of several arguments; or a list with an entry a
-            microbatch. Used on the first stage's rank alone.
+            The whole batch: a tensor, or a tuple of tensors if the first stage takes several arguments; or a list with one
+            entry per microbatch. Used on the rank of the first stage only.
         targets
-            Of the loss, in the same forms, dictionaries too. Used on the last stage's rank alone.
+            Targets of the loss, in the same forms, or a dictionary. Used on the rank of the last stage only.
         **keywords
-            For the modules of all stages on this rank; tensors are cut like the inputs.
+            Keyword arguments for the modules of all stages on this rank; tensors are cut like the inputs.
 
         Returns
         -------
         Tensor or None
-            On the last stage's rank the microbatches' losses as the loss gave them, detached, shape (microbatches,).
+            On the rank of the last stage, the losses of the microbatches as returned by the loss, detached, shape
+            (microbatches,). None on all other ranks.
 
         Raises
         ------
         InputError
-            For a batch that does not divide or has another shape than the one before, a loss that is no scalar, and without
-            inputs, targets or gradients.
+            If inputs, targets or gradients are missing, the batch cannot be divided evenly or has another shape than the one
+            before, or the loss is not a scalar.
         """
         if not torch.is_grad_enabled():
             raise InputError("step() trains and needs gradients: call it outside torch.no_grad(), or call eval()")
@@ -221,20 +225,20 @@ class Pipeline:
         return torch.stack(losses) if losses else None
 
     def eval(self, inputs: Any = None, targets: Any = None, **keywords: Any) -> Evaluation | None:
-        """One batch forward on all ranks, without gradients and with the modules in evaluation mode.
+        """Run one batch forward on all ranks, without gradients and with the modules in evaluation mode.
 
-        Takes what :meth:`step` takes; targets may be left out. The forwards run in the schedule's order. Batches may have
-        another size than those of training.
+        Parameters are those of :meth:`step`; targets are optional. The forwards run in the order of the schedule. Batches
+        may have another size than in training.
 
         Returns
         -------
         Evaluation or None
-            On the last stage's rank.
+            Outputs and losses on the rank of the last stage, None on all other ranks.
 
         Raises
         ------
         InputError
-            As for :meth:`step`.
+            In the cases of :meth:`step`.
         """
         feed = self._feed(inputs, targets, keywords, "eval")
         with evaluating(self.stages.values()), torch.no_grad():
@@ -244,24 +248,24 @@ class Pipeline:
         return Evaluation(joined(outputs), torch.stack(losses) if losses else None)
 
     def broadcast(self, losses: Tensor | None) -> Tensor:
-        """The losses on all ranks: what :meth:`step` gave on the last stage's, shape (microbatches,). All ranks call it."""
+        """Return the losses of :meth:`step` on all ranks, shape (microbatches,). All ranks must call it."""
         shared = torch.zeros(self.microbatches, device=self.device) if losses is None else losses.float()
         last = int(self.schedule.placement.table[0][-1])
         dist.broadcast(shared, group_src=last, group=self._group)
         return shared
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
-        """Scale the gradients of all ranks so that their norm together is at most ``max_norm``. All ranks call it.
+        """Scale the gradients of all ranks so that their global norm is at most ``max_norm``. All ranks must call it.
 
-        Gives the norm before, the same on all ranks: that of the whole model, as ``torch.nn.utils.clip_grad_norm_`` gives it
-        without a pipeline.
+        Return the norm before, which is the same on all ranks: that of the whole model, as
+        ``torch.nn.utils.clip_grad_norm_`` computes it without a pipeline.
         """
         norm = total_norm(self.stages.values(), norm_type, self._group, self.device)
         clip(self.stages.values(), max_norm, norm)
         return norm
 
     def forget_shapes(self) -> None:
-        """Have the next step and evaluation take batches of other shapes than those before. All ranks call it."""
+        """Allow the next step and evaluation to take batches of other shapes. All ranks must call it."""
         self._shapes.clear()
         self._training.forget_shapes()
         self._evaluation.forget_shapes()
@@ -270,13 +274,18 @@ class Pipeline:
 
     @contextmanager
     def record(self) -> Iterator[Recording]:
-        """Measure every op of the steps inside. All ranks enter and leave together; then all have the recording.
+        """Measure every op of the steps in the block. All ranks enter and leave together, and get the same recording.
 
         >>> with pipeline.record() as recording:  # doctest: +SKIP
         ...     pipeline.step(inputs, targets)
         >>> recording.save("step.trace.json")  # doctest: +SKIP
 
-        Evaluations are not measured. On a GPU each recorded step ends with waiting for it.
+        Evaluations are not measured. On a GPU, each recorded step ends with a synchronization.
+
+        Raises
+        ------
+        InputError
+            If the pipeline is recording already.
         """
         if self._recorded is not None:
             raise InputError("this pipeline is recording already: leave that recording first")
@@ -292,10 +301,10 @@ class Pipeline:
             self._recorded, self._recorder.recording = None, False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of this rank's stages, with keys that name the stage: ``stages.3.weight``.
+        """Return the state of this rank's stages; keys name the stage, as in ``stages.3.weight``.
 
-        It does not depend on which rank holds a stage, nor on DDP around it; so ``torch.distributed.checkpoint`` can load it
-        under another schedule of the same stages.
+        The keys depend neither on the rank that holds a stage nor on DDP around it, so ``torch.distributed.checkpoint`` can
+        load the state under another schedule of the same stages.
         """
         return {
             f"stages.{number}.{name}": value
@@ -304,14 +313,14 @@ class Pipeline:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load what :meth:`state_dict` gave.
+        """Load a state from :meth:`state_dict`.
 
         Raises
         ------
         InputError
-            If it holds nothing of one of this rank's stages.
+            If it lacks one of this rank's stages.
         RuntimeError
-            If it does not fit a module, as PyTorch says it.
+            If it does not fit a module (raised by PyTorch).
         """
         for number, module in self.stages.items():
             prefix = f"stages.{number}."
@@ -364,20 +373,20 @@ class Pipeline:
             )
         if now != before:
             raise InputError(
-                f"this batch has other shapes than the ones before it ({said(now)} after {said(before)}): pad or drop "
-                "it, or call forget_shapes() on all ranks first",
+                f"this batch has other shapes than the ones before it ({in_words(now)} after {in_words(before)}): "
+                "pad or drop it, or call forget_shapes() on all ranks first",
                 field="inputs",
             )
         return feed
 
 
 def _names(shapes_of_feed: Shapes) -> str:
-    """The names of the keywords in the shapes of a microbatch's arguments and keywords."""
+    """Return the names of the keywords in the shapes of a microbatch's arguments and keywords."""
     return ", ".join(name for name, _ in shapes_of_feed[1])
 
 
 def _pipeline_group(group: dist.ProcessGroup | DeviceMesh | None) -> Any:
-    """The process group that is meant; None: all processes."""
+    """Return the pipeline's process group; None: all processes."""
     if not dist.is_initialized():
         raise InputError("call torch.distributed.init_process_group() before making a Pipeline", field="group")
     if isinstance(group, DeviceMesh):
@@ -392,6 +401,6 @@ def _pipeline_group(group: dist.ProcessGroup | DeviceMesh | None) -> Any:
 
 
 def _modules(stages: Any) -> list[nn.Module]:
-    """What is a module of what was given as stages; the rest is refused together with the other ranks."""
+    """Return the modules among the stages. Anything else is refused later, on all ranks together."""
     parts = stages.values() if isinstance(stages, Mapping) else stages
     return [module for module in parts if isinstance(module, nn.Module)]

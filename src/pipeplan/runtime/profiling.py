@@ -1,4 +1,4 @@
-"""What processes do that measure a model's stages together, or one process alone, and what ranks lose between ops."""
+"""Measure the costs of a model's stages, of transfers, and of the time lost between ops."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from pipeplan.strategies import strategy
 
 @dataclass(frozen=True, slots=True)
 class LostTime:
-    """Time that ranks lose between ops, in milliseconds.
+    """Overhead between ops, in milliseconds.
 
     Attributes
     ----------
     op_gap
-        From the end of an op to the start of the next, where nothing is sent, received or waited for in between.
+        Time from the end of an op to the start of the next, if nothing is sent, received or waited for in between.
     message_time
-        What each message in between adds to that; None where there was none.
+        Additional time of each message in between; None if there was none.
     """
 
     op_gap: Spread
@@ -56,17 +56,17 @@ class LostTime:
 
 
 def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
-    """Return what was lost between the ops of a measured step; None where every two ops have a message between them.
+    """Return the overhead between the ops of a measured step; None if all consecutive ops have a message between them.
 
-    Waiting for what another rank has not sent yet is idle time, and not lost: it is left out. What remains of the time
-    between two ops is a gap and, for each message that is sent or received there, what that took.
+    Waiting for a message that another rank has not sent yet is idle time, and left out. The remaining time between two ops
+    is a gap plus the time of each message that is sent or received there.
 
     Parameters
     ----------
     timeline
-        In milliseconds, of a schedule with its communication and without overlapped pairs.
+        Timeline in milliseconds of a schedule with its communication and without overlapped pairs.
     wait
-        How long the rank waited at each op, shape (ops,).
+        Time that the rank waited at each op, shape (ops,).
     """
     schedule = timeline.schedule
     op = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
@@ -78,7 +78,7 @@ def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
         return None
     needs = dependencies(schedule).arrival[after]
     received = (needs >= 0) & among(schedule.columns.kind[needs], RECEIVE_KINDS)
-    # What turning to an op takes is in the wait of each, and all there is of it where no message is waited for.
+    # Every wait includes the time to turn to the op, and nothing else if the op needs no message.
     turning = float(np.median(wait[after][~received])) if not received.all() else 0.0
     lost = timeline.start[after] - timeline.end[before] - np.where(received, wait[after] - turning, 0.0)
     gap = Spread.of(lost[alone])
@@ -87,27 +87,29 @@ def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
 
 
 PING_PONGS = 50
-"""Messages there and back; their median counts."""
+"""Number of round trips of a message, of which the median counts."""
 
 STEPS = 3
-"""Steps that are run to see what ranks lose between ops; the one of median length counts."""
+"""Number of steps to measure the overhead between ops, of which the one of median length counts."""
 
 _MEASURING_STAGES = -1
-"""What the ranks tell as their step before there is any."""
+"""Step number that ranks report while they measure their stages, before the first step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileTask:
-    """The measurement that every process does; see :func:`~pipeplan.runtime.profile`.
+    """The measurement that every process takes part in; see :func:`~pipeplan.runtime.profile`.
 
     Attributes
     ----------
+    placement
+        Rank of each stage.
     trial
-        A schedule with its communication on the same ranks, a stage each, that is run to see what they lose between ops.
+        Schedule with its communication on the same ranks, one stage each, to measure the overhead between ops.
     options
-        Of the profile; its device is ``cpu`` or ``cuda``.
+        Options of the profile; the device is ``cpu`` or ``cuda``.
     warmup
-        Rounds before the measured ones that do not count.
+        Number of rounds before the measured ones.
     """
 
     placement: Placement
@@ -117,11 +119,11 @@ class ProfileTask:
 
     @property
     def ranks(self) -> int:
-        """The number of processes that it needs."""
+        """Return the number of processes that the task needs."""
         return self.placement.ranks
 
     def describe(self, rank: int, place: RankPlace) -> str:
-        """Return where a rank is, for messages."""
+        """Describe what a rank is doing, for messages."""
         if place.phase != Phase.STARTING and place.step != _MEASURING_STAGES:
             return f"{place.describe(self.trial, rank)}, while measuring what is lost between ops"
         stage = place.position // (self.options.repeats + self.warmup)
@@ -130,11 +132,11 @@ class ProfileTask:
 
     @property
     def _rounds(self) -> int:
-        """Of all the stages of a rank; a rank with fewer stages than others waits for them."""
+        """Return the number of rounds over all stages of a rank; a rank with fewer stages waits for the others."""
         return self.placement.chunks * (self.options.repeats + self.warmup)
 
     def how_far(self, places: Sequence[RankPlace]) -> HowFar:
-        """How many rounds, and steps of the trial behind them, were done, from the places of all ranks."""
+        """Return the number of finished rounds, and trial steps after them, from the places of all ranks."""
         trial = self._trial()
         steps = trial.options.warmup + trial.options.steps
         work = self._rounds + steps
@@ -176,7 +178,7 @@ class ProfileTask:
         return self._profile(stages, device, together=False)
 
     def work(self, rank: int, device: torch.device, places: Places) -> Profile:
-        """Measure this rank's stages while the other ranks measure theirs; then a transfer, and whole steps."""
+        """Measure this rank's stages while the other ranks measure theirs, then a transfer, then whole steps."""
         model = model_for(self.options)
         ranges = cut(model, self.placement.stages, self.options.layout)
         on_first_rank(
@@ -207,7 +209,7 @@ class ProfileTask:
         return partial(measure, repeats=self.options.repeats, warmup=self.warmup, meet=meet)
 
     def _transfer(self, stages: tuple[StageProfile, ...], rank: int, device: torch.device) -> float | None:
-        """Milliseconds one way between the first two ranks, for the largest tensor sent; None with one rank."""
+        """Return the milliseconds of a transfer of the largest tensor between the first two ranks; None with one rank."""
         if self.ranks < 2:
             return None
         size = max(stage.input_bytes for stage in stages[1:]) if len(stages) > 1 else 1
@@ -219,15 +221,15 @@ class ProfileTask:
         return float(by_rank[0])
 
     def _lost(self, rank: int, device: torch.device, places: Places) -> LostTime | None:
-        """What ranks lose between ops in the runtime's own steps; None with one rank."""
+        """Return the overhead between ops in steps of the runtime; None with one rank."""
         if self.ranks < 2:
             return None
         run = self._trial().train(device, places)
         return lost_time(run.timeline, run.wait)
 
     def _trial(self) -> RunTask:
-        how = {each.name: getattr(self.options, each.name) for each in fields(ModelOptions)}
-        return RunTask(schedule=self.trial, options=RunOptions(**{**how, "layout": None, "steps": STEPS}))
+        shared = {field.name: getattr(self.options, field.name) for field in fields(ModelOptions)}
+        return RunTask(schedule=self.trial, options=RunOptions(**{**shared, "layout": None, "steps": STEPS}))
 
     def _profile(
         self,
@@ -256,7 +258,7 @@ class ProfileTask:
 
 
 def _ping_pong(payload: torch.Tensor, rank: int, clock: Any) -> float:
-    """Half the time there and back, in milliseconds."""
+    """Return half the time of a round trip, in milliseconds."""
     clock.restart()
     start = clock.mark()
     for sender in (0, 1):
@@ -275,7 +277,7 @@ def measure_stages(
     seed: int,
     measure_one: Callable[[Stage], StageProfile],
 ) -> tuple[StageProfile, ...]:
-    """Measure some stages of a model, each given by its first layer and one past its last, in the model's order."""
+    """Measure stages of a model in its order; ``ranges`` gives the first layer of each, and one past its last."""
     data, targets = (part.to(device) for part in model.microbatch(0, 0, seed=seed))
     profiles: list[StageProfile] = []
     reached = 0
@@ -290,7 +292,7 @@ def measure_stages(
 
 
 def _passed(model: Model, layers: range, data: torch.Tensor, seed: int) -> torch.Tensor:
-    """The output of some layers, built one at a time."""
+    """Return the output of layers, which are built one at a time to save memory."""
     with torch.no_grad():
         for layer in layers:
             data = model.build(layer, layer + 1, seed=seed, device=data.device)(data)
@@ -311,30 +313,29 @@ def profile(
     progress: ProgressListener | None = None,
     **options: Unpack[ProfileOptionsKeywords],
 ) -> Profile:
-    """Measure every stage of a model: how long F, B, I and W take and what they hold, on real modules.
+    """Measure the time and memory of F, B, I and W on every stage of a model.
 
     Parameters
     ----------
     model
-        A built-in name, ``module:function``, or a :class:`~pipeplan.runtime.models.Model`.
+        Built-in name, ``module:function``, or a :class:`~pipeplan.runtime.Model`.
     placement
-        Which rank holds each stage; None: two ranks, a stage each.
+        Rank of each stage; None: two ranks with one stage each.
     warmup
-        Rounds before the measured ones that do not count.
+        Number of rounds before the measured ones.
     together
-        Measure with one process per rank, all at the same time, so that ranks contend for memory bandwidth and clock speed
-        as they will in a run. This also measures a transfer, and runs some steps of 1F1B to see what ranks lose between
-        ops. False: in this process, one stage at a time. None: together on a CPU and where every rank has a GPU, else
-        alone.
+        Whether one process per rank measures, all at the same time, so that ranks compete for memory bandwidth and clock
+        speed as in a run. This also measures a transfer and, in some steps of 1F1B, the overhead between ops. False: one
+        stage at a time in this process. None: together on a CPU and if every rank has a GPU.
     progress
-        As for :func:`~pipeplan.runtime.run`.
+        Function that receives the progress, as for :func:`~pipeplan.runtime.run`.
     **options
         The other options of :class:`pipeplan.costs.ProfileOptions`.
 
     Raises
     ------
     InputError
-        For a model that cannot be loaded or cut, or a wrong option.
+        If the model cannot be loaded or cut, or an option is invalid.
     RunError
         If a process dies, raises or hangs.
     """
@@ -375,12 +376,12 @@ def profile_with(
 
 
 def _trial(ranks: int) -> Schedule:
-    """1F1B with its communication: ops with no message between them, with one and with two."""
+    """Return 1F1B with its communication: it has ops with no, one and two messages between them."""
     rule = strategy("1f1b")
     return lower_for_torch(rule(rule.shape(ranks, 2 * ranks + 4)))
 
 
 def _few_gpus(device: str, ranks: int) -> bool:
-    """Whether there are GPUs to measure on, but not one for every rank."""
+    """Return whether there are GPUs to measure on, but not one for every rank."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return device != "cpu" and 0 < gpus < ranks

@@ -1,4 +1,4 @@
-"""Is PyTorch here, and is it a version whose private parts we know?"""
+"""Check that PyTorch is installed, in a version whose private parts pipeplan supports."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pipeplan.errors import InputError, MissingExtraError
 from pipeplan.formats import TORCH_RELEASES
 
 RUNTIME_VERSIONS = TORCH_RELEASES
-"""Versions whose pipeline runtime this package loads schedules into and reads schedules from."""
+"""Supported versions of PyTorch's pipeline runtime."""
 
 BACKWARD_VERSIONS = ("2.11", "2.12", *TORCH_RELEASES)
-"""Versions whose split backward (input gradients apart from weight gradients) this package measures."""
+"""Versions whose split backward (input gradients apart from weight gradients) can be measured."""
 
 
-def require_torch(known: tuple[str, ...] = RUNTIME_VERSIONS, *, what: str = "running schedules") -> str:
+def require_torch(supported: tuple[str, ...] = RUNTIME_VERSIONS, *, what: str = "running schedules") -> str:
     """Return the installed version of PyTorch.
 
     Raises
@@ -22,15 +22,15 @@ def require_torch(known: tuple[str, ...] = RUNTIME_VERSIONS, *, what: str = "run
     MissingExtraError
         If PyTorch is not installed.
     InputError
-        If it is a version whose private parts are not known here.
+        If its version is not supported.
     """
     try:
         installed = version("torch")
     except PackageNotFoundError:
         raise MissingExtraError("pytorch", "torch") from None
-    if ".".join(installed.split(".")[:2]) not in known:
+    if ".".join(installed.split(".")[:2]) not in supported:
         raise InputError(
-            f"{what} uses private parts of PyTorch's pipelining that differ between versions: known are "
-            f"{', '.join(known)}, installed is {installed}; pip install 'pipeplan[pytorch]'"
+            f"unsupported PyTorch {installed}: {what} uses private parts of its pipelining, and supports "
+            f"{', '.join(supported)}; pip install 'pipeplan[pytorch]'"
         )
     return installed

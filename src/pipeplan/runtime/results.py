@@ -1,4 +1,4 @@
-"""The results of a training run and of a profile, with the config file that a profile writes."""
+"""Results of a training run and of a profile, and the config file that a profile writes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from pipeplan.runtime.stage_measurement import StageProfile
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunResult:
-    """A training run, measured.
+    """Measurements of a training run.
 
     Attributes
     ----------
     timeline
-        Every op of the step of median length, in milliseconds from the first start on any rank. A compute op lasts as long
-        as it computes; a SEND, as long as it takes to hand it over; a RECV, from its posting until the op that needs it
-        found it there. Both ops of an overlapped pair have the pair's time.
+        Every op of the step of median length, in milliseconds from the first start on any rank. A compute op lasts while it
+        computes; a SEND, until it is handed over; a RECV, from its posting until the op that needs it finds its data. Both
+        ops of an overlapped pair have the pair's time.
     wait
-        How long the rank waited at each op before it could compute, in milliseconds, shape (ops,).
+        Time that the rank waited at each op before it could compute, in milliseconds, shape (ops,).
     step_seconds
-        Every timed step, from the first start to the last end on any rank.
+        Time of every timed step, from the first start to the last end on any rank.
     losses
-        Mean over the microbatches, of every step, the untimed ones first.
+        Loss of every step, the mean over its microbatches, warm-up steps first.
     max_gradient_difference, max_loss_difference
-        The largest absolute differences from the single-process run over all steps, parameters and microbatches; None
-        where the run was not verified.
+        Largest absolute differences from a single-process run over all steps, parameters and microbatches; None if the run
+        was not verified.
     tolerance
-        How much gradients may differ: 0 on a CPU in float32, where kernels and the order of summation are the same.
+        Allowed difference of gradients: 0 on a CPU in float32, where kernels and the order of summation are the same.
     peak_bytes
-        The most each rank's GPU held; None on a CPU.
+        Peak memory of each rank's GPU; None on a CPU.
     model, device, dtype, threads, torch_version
-        What was run, and on what.
+        Name of the model, and the environment of the run.
     """
 
     timeline: Timeline
@@ -56,33 +56,33 @@ class RunResult:
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule that was run, with its communication."""
+        """Return the schedule of the run, with its communication."""
         return self.timeline.schedule
 
     @property
     def median_step_seconds(self) -> float:
-        """The median of the timed steps, in seconds."""
+        """Return the median of the timed steps, in seconds."""
         return median(self.step_seconds)
 
     @property
     def step_spread(self) -> Spread:
-        """The quartiles of the timed steps around their median, in seconds."""
+        """Return median and quartiles of the timed steps, in seconds."""
         return Spread.of(self.step_seconds)
 
     @property
     def gradients_equal(self) -> bool | None:
-        """Whether the gradients are within the tolerance; None where the run was not verified."""
+        """Return whether the gradients are within the tolerance; None if the run was not verified."""
         if self.max_gradient_difference is None:
             return None
         return self.max_gradient_difference <= self.tolerance
 
     def require_equal_gradients(self) -> None:
-        """Raise where gradients were compared and differ.
+        """Raise an error if the run was verified and gradients differ.
 
         Raises
         ------
         GradientError
-            If they differ by more than the tolerance.
+            If gradients differ by more than the tolerance.
         """
         if self.gradients_equal is False:
             raise GradientError(
@@ -93,22 +93,22 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """The costs of a model's stages on a machine.
+    """Costs of a model's stages, measured on a machine.
 
     Attributes
     ----------
     stages
-        In the order of the model.
+        Costs of each stage, in the order of the model.
     placement
-        Which rank holds each stage; the ranks measured at the same time where ``together``.
+        Rank of each stage. With ``together``, the ranks measured at the same time.
     p2p_time
-        Milliseconds from when a rank sends a stage's output until another rank has it, with what that takes from both; None
-        where it was not measured.
+        Milliseconds from the sending of a stage's output until another rank has it, including the overhead on both ranks;
+        None if not measured.
     op_gap, message_time
-        Milliseconds that a rank loses before every op, and for every message that it sends or receives; None where it was
-        not measured.
+        Milliseconds that a rank loses before every op, and for every message that it sends or receives; None if not
+        measured.
     model, device, dtype, threads, torch_version, repeats, together
-        What was measured, on what, and how.
+        Name of the model, the environment, the number of rounds, and whether all ranks measured at the same time.
     """
 
     stages: tuple[StageProfile, ...]
@@ -125,7 +125,7 @@ class Profile:
     together: bool
 
     def settings(self) -> Settings:
-        """Return the costs as a config file holds them."""
+        """Return the costs as settings, as a config file holds them."""
         message = 0.0 if self.message_time is None else self.message_time.median
         held = set(self.placement.chunks_on.tolist())
         return Settings(
@@ -149,7 +149,7 @@ class Profile:
         )
 
     def provenance(self) -> list[str]:
-        """Return the sources of the numbers, a line each."""
+        """Return lines that describe the measurement, for comments in the file."""
         how = "all ranks measuring at once" if self.together else "one stage after the other"
         return [
             f"{self.model} in {self.dtype}, measured by pipeplan profile: {self.repeats} rounds, {how}",
@@ -166,13 +166,13 @@ class Profile:
         return [f"lost between ops, ms: {', '.join(gap + message)}"] if gap or message else []
 
     def write(self, path: Path, notes: Sequence[str] = ()) -> None:
-        """Write a config file; its ending is .yaml, .yml or .json.
+        """Write a config file with the ending .yaml, .yml or .json.
 
-        A YAML file says in comments where the numbers come from, and adds ``notes``, a line each.
+        A YAML file describes the measurement in comments, followed by ``notes``, one per line.
 
         Raises
         ------
         InputError
-            For another ending, or where it cannot be written.
+            If the file has another ending or cannot be written.
         """
         write_costs_file(path, self.settings(), (*self.provenance(), *notes))

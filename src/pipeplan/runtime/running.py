@@ -1,4 +1,4 @@
-"""One rank of a training run: what every process does."""
+"""Train a model with a schedule in PyTorch's pipeline runtime, measure every op, and compare the gradients."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.results import RunResult
 
 RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
-"""Of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, whose mantissa has 8 bits."""
+"""Tolerance of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, which has 8 bits of mantissa."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunTask:
-    """The training that every process does.
+    """The training run that every process takes part in.
 
     Attributes
     ----------
     schedule
-        As PyTorch's runtime executes it: with communication.
+        Schedule with its communication, as PyTorch's runtime executes it.
     options
-        Of the run; its device is ``cpu`` or ``cuda``.
+        Options of the run; the device is ``cpu`` or ``cuda``.
     learning_rate
-        Of AdamW.
+        Learning rate of AdamW.
     kineto
-        A folder for PyTorch's own profile of one more step, a file a rank; None for none.
+        Folder for PyTorch's own profile of one more step, one file per rank; None: no profile.
     """
 
     schedule: Schedule
@@ -58,15 +58,15 @@ class RunTask:
 
     @property
     def ranks(self) -> int:
-        """The number of processes that it needs."""
+        """Return the number of processes that the task needs."""
         return self.schedule.ranks
 
     def describe(self, rank: int, place: RankPlace) -> str:
-        """Return where a rank is, for messages."""
+        """Describe what a rank is doing, for messages."""
         return place.describe(self.schedule, rank)
 
     def how_far(self, places: Sequence[RankPlace]) -> HowFar:
-        """How many steps were done, from the places of all ranks, or of the first one."""
+        """Return the number of finished steps, from the places of all ranks or of the first one."""
         total = self.options.warmup + self.options.steps
         if starting(places):
             return HowFar("starting up", 1, 1, 0.0, total)
@@ -82,26 +82,26 @@ class RunTask:
         return HowFar("step", step - self.options.warmup + 1, self.options.steps, done, total)
 
     def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
-        """Train, in a process group of all ranks; every rank returns the same result."""
+        """Train in a process group of all ranks. Every rank returns the same result."""
         model, placement = model_for(self.options), self.schedule.placement
         ranges = cut(model, placement.stages, self.options.layout)
         on_first_rank(lambda: require_ties_on_one_rank(model, ranges, placement, seed=self.options.seed, device=device))
         return self.train(device, places)
 
     def train(self, device: torch.device, places: Places) -> RunResult:
-        """Train whatever the model's layers share: for measuring times alone, the weights do not matter."""
+        """Train without checking shared parameters: when only times are measured, the weights do not matter."""
         return _Trainer(self, device, places).run()
 
 
 def _steps_done(place: RankPlace, ops: int) -> float:
-    """How many steps a rank has done, by the share of its ops; it does not matter that a pair of ops is one cell."""
+    """Return the number of steps that a rank has done, including the share of its current one."""
     if place.phase == Phase.BETWEEN_STEPS:
         return place.step + 1.0
     return place.step + min(place.position / max(ops, 1), 1.0)
 
 
 class _Trainer:
-    """One rank's stages in a pipeline, their optimizers, and a single process to compare with."""
+    """One rank's pipeline with its optimizers, and the same training in a single process for comparison."""
 
     def __init__(self, task: RunTask, device: torch.device, places: Places) -> None:
         torch.set_num_threads(task.options.threads)
@@ -109,7 +109,7 @@ class _Trainer:
         self.model = model_for(task.options)
         self.ranges = cut(self.model, task.schedule.stages, task.options.layout)
         modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(dist.get_rank())}
-        # A schedule that is wrong is run all the same: what comes of it is for the verification to find.
+        # An invalid schedule runs all the same: the verification of gradients reports its effect.
         self.pipeline = Pipeline(task.schedule, modules, self.model.loss, device=device, checked=False, places=places)
         self.optimizers = _optimizers(modules.values(), task.learning_rate)
         self.difference = Difference()
@@ -136,6 +136,7 @@ class _Trainer:
 
     def _step(self, number: int) -> list[float]:
         inputs, targets = self._batch(number)
+        # A garbage collection in the middle of a step would be measured as part of an op.
         gc.collect()
         gc.disable()
         dist.barrier()
@@ -192,7 +193,7 @@ class _Trainer:
         )
 
     def _agreed(self) -> tuple[Difference, tuple[int, ...] | None]:
-        """The largest difference on any rank, and every rank's peak."""
+        """Return the largest difference on any rank, and every rank's peak memory."""
         on_gpu = self.device.type == "cuda"
         peak = torch.cuda.max_memory_allocated(self.device) if on_gpu else 0
         by_rank: list[Any] = [None] * self.task.ranks
@@ -207,7 +208,7 @@ Optimizers = Sequence[torch.optim.Optimizer]
 
 
 def _optimizers(modules: Any, learning_rate: float) -> Optimizers:
-    """One per stage, so that a parameter's update does not depend on which stages share its rank; each parameter in one."""
+    """Return one optimizer per stage, so that updates do not depend on the placement. Each parameter is in one of them."""
     owned: set[nn.Parameter] = set()
     optimizers = []
     for module in modules:
@@ -234,34 +235,34 @@ def run(
     progress: ProgressListener | None = None,
     **options: Unpack[RunOptionsKeywords],
 ) -> RunResult:
-    """Train some steps with a schedule, on this host or as one rank of the torchrun job that this process is in.
+    """Train for some steps with a schedule, on this host or as one rank of the torchrun job that this process is in.
 
     In a job, every process calls this with the same arguments and gets the same result.
 
     Parameters
     ----------
     schedule
-        Any that PyTorch's runtime can express: one copy of the model, whole sequences; any placement. R, OFFLOAD and RELOAD
-        run in their place. Communication is inserted unless the schedule already has it.
+        A schedule that PyTorch's runtime can express: one copy of the model, whole sequences, any placement. R, OFFLOAD and
+        RELOAD run in their place. Communication is inserted unless the schedule already has it.
     model
-        A built-in name, ``module:function``, or a :class:`~pipeplan.runtime.models.Model`.
+        Built-in name, ``module:function``, or a :class:`~pipeplan.runtime.Model`.
     learning_rate
-        Of AdamW.
+        Learning rate of AdamW.
     kineto
-        An existing folder for PyTorch's profile of one more step: ``rank0.json`` and so on.
+        Existing folder for PyTorch's profile of one more step: ``rank0.json`` and so on.
     progress
-        Told twice a second how far the steps are; in a job, of the first rank's process.
+        Function that receives the progress twice a second; in a job, in the process of the first rank.
     **options
         The other options of :class:`pipeplan.costs.RunOptions`.
 
     Raises
     ------
     ShapeError
-        For a schedule that PyTorch's runtime cannot express.
+        If PyTorch's runtime cannot express the schedule.
     DeadlockError
         If ranks wait for each other.
     InputError
-        For a model that cannot be loaded or cut, a wrong option, a job of another size, a port that is in use.
+        If the model cannot be loaded or cut, an option is invalid, the job has another size, or the port is in use.
     RunError
         If a rank dies, raises or hangs; the message names it and its op.
     """
@@ -280,7 +281,7 @@ def run_with(
     """See :func:`run`."""
     require_torch()
     if kineto is not None and not kineto.is_dir():
-        raise InputError(f"the folder for PyTorch's profiles, {kineto}, is not there")
+        raise InputError(f"the folder for PyTorch's profiles does not exist: {kineto}")
     task = RunTask(
         schedule=lower_for_torch(schedule, receives=options.receives),
         options=replace(options, device=choose_device(options.device, schedule.ranks)),
@@ -296,7 +297,7 @@ def run_with(
 
 
 def _in_job(task: RunTask, watcher: Watcher | None) -> RunResult:
-    """Do this process's part in a job that is already running."""
+    """Do this process's part in a job that is already running, and name the rank in every error."""
     places = Places(task.ranks)
     rank = int(os.environ["RANK"])
     device = local_device(task.options.device, rank)

@@ -1,4 +1,4 @@
-"""What autograd keeps of one forward, as bytes that can leave the device and come back."""
+"""Saved tensors of a forward: moving their bytes off the device and back, or computing them again."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pipeplan.runtime.microbatches import tensors
 
 
 class Piece:
-    """The bytes of one storage: on the device, on the host, or on both while they are copied.
+    """Bytes of one storage: on the device, on the host, or on both while they are copied.
 
-    Several saved tensors may be views of it: they leave and come back together, once.
+    Several saved tensors may be views of one storage: they leave and come back together, once.
 
     Attributes
     ----------
     device, host
-        The bytes, shape (bytes,); None where they are not.
+        The bytes on the device and on the host, shape (bytes,); None where there are none.
     place, bytes
-        The device, and how many they are.
+        The device, and the number of bytes.
     """
 
     def __init__(self, tensor: Tensor) -> None:
@@ -35,14 +35,14 @@ class Piece:
         self.saved: WeakSet[_Saved] = WeakSet()
 
     def leave(self) -> None:
-        """Let go of the bytes on the device, which are on the host."""
+        """Release the bytes on the device, once they are on the host."""
         for saved in self.saved:
             saved.leave()
         self.device = None
 
 
 class _Saved:
-    """What autograd holds in place of a tensor."""
+    """Stand-in for a saved tensor in autograd's graph."""
 
     __slots__ = ("__weakref__", "_geometry", "_tensor", "_version", "piece")
 
@@ -62,14 +62,16 @@ class _Saved:
         if self._tensor is not None:
             return self._unchanged()
         if self.piece.device is None:
-            raise RuntimeError("what this backward needs is in the host's memory: its RELOAD must stand before it")
+            raise RuntimeError(
+                "the activations of this backward are in the host's memory: its RELOAD must come before it"
+            )
         dtype, offset, shape, stride = self._geometry
         bytes_ = self.piece.device
         empty = torch.empty(0, dtype=dtype, device=bytes_.device)
         return empty.set_(bytes_.untyped_storage(), offset, shape, stride)
 
     def _unchanged(self) -> Tensor:
-        """The tensor itself; autograd checks no versions of what is packed."""
+        """Return the tensor if it was not changed in place; autograd does not check packed tensors."""
         assert self._tensor is not None
         if self._tensor._version != self._version:
             raise RuntimeError(
@@ -80,14 +82,14 @@ class _Saved:
 
 
 class SavedTensors:
-    """The tensors that autograd keeps of one forward, apart from those that stay on the device: weights, buffers, the batch.
+    """Tensors that autograd saves in one forward, except those that stay on the device: weights, buffers, the batch.
 
-    It does not keep anything alive itself: a backward frees what it has used, as always.
+    It keeps no tensor alive itself: a backward frees the tensors that it has used, as always.
 
     Parameters
     ----------
     stays
-        Whether a tensor's storage stays where it is.
+        Function that returns whether a tensor's storage stays on the device.
     """
 
     def __init__(self, stays: Callable[[Tensor], bool]) -> None:
@@ -96,25 +98,25 @@ class SavedTensors:
 
     @property
     def pieces(self) -> list[Piece]:
-        """Each storage once, in the order in which they were saved."""
+        """Return each storage once, in the order in which they were saved."""
         return list(self._pieces.values())
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of them on the device."""
+        """Return the number of these bytes on the device."""
         return sum(piece.bytes for piece in self.pieces if piece.device is not None)
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of them in the host's memory."""
+        """Return the number of these bytes in the host's memory."""
         return sum(piece.bytes for piece in self.pieces if piece.host is not None)
 
     def holds(self, tensor: Tensor) -> bool:
-        """Whether a tensor's storage is among the pieces."""
+        """Return whether a tensor's storage is among the pieces."""
         return storage_of(tensor) in self._pieces
 
     def saving(self) -> AbstractContextManager[Any]:
-        """Save the tensors of the forward in the block."""
+        """Record the tensors that the forward in the block saves."""
         return torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
 
     def _pack(self, tensor: Tensor) -> Tensor | _Saved:
@@ -132,7 +134,7 @@ def _unpack(saved: Tensor | _Saved) -> Tensor:
 
 
 class Staying:
-    """The tensors of a stage that stay on its device: its weights, whatever form they have, its buffers, and the batch."""
+    """Tensors of a stage that stay on its device: its weights in every form, its buffers, and the batch."""
 
     def __init__(self, module: nn.Module, device: torch.device) -> None:
         self._module, self._device = module, device
@@ -140,20 +142,20 @@ class Staying:
         self._batch: set[int] = set()
 
     def before(self, batch: Any) -> None:
-        """A forward follows, or its loss, with this part of the batch. Weights that FSDP shards are gathered now."""
+        """Prepare for a forward, or its loss, with this part of the batch. Weights that FSDP shards are gathered now."""
         weights = (*self._module.parameters(), *self._module.buffers())
         self._weights.update(storage_of(_local(weight)) for weight in weights)
         self._batch = {storage_of(_local(tensor)) for tensor in tensors(batch)}
 
     def __call__(self, tensor: Tensor) -> bool:
-        """Whether it stays."""
+        """Return whether a tensor stays on the device."""
         if tensor.device != self._device or not tensor.untyped_storage().nbytes():
             return True
         storage = storage_of(tensor)
         return storage in self._weights or storage in self._batch or self._is_weight(tensor)
 
     def _is_weight(self, tensor: Tensor) -> bool:
-        """Whether a tensor is made of one weight alone, as ``autocast`` casts it once for all microbatches."""
+        """Return whether a tensor is computed from one weight alone, as a weight that ``autocast`` casts once per step."""
         node = tensor.grad_fn
         while node is not None:
             if hasattr(node, "variable"):
@@ -164,22 +166,22 @@ class Staying:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """Return a number that tells one storage from another while both live, wherever their bytes are."""
+    """Return a number that identifies a storage while it is alive, wherever its bytes are."""
     number: int = tensor.untyped_storage()._cdata
     return number
 
 
 def vacate(tensor: Tensor) -> None:
-    """Have a tensor let go of its memory while it stays what it is in autograd's graph: its values are lost.
+    """Release a tensor's memory without changing its place in autograd's graph. Its values are lost.
 
-    Others that look at the same memory keep it.
+    Other tensors that share the memory keep it.
     """
     if _is_plain(tensor):
         tensor.data = tensor.detach().new_zeros(()).expand(tensor.shape)
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Whether a tensor is bytes and a way to look at them, and no more."""
+    """Return whether a tensor is an ordinary view of bytes: no subclass, dense, not lazily conjugated or negated."""
     return (
         type(tensor) in (Tensor, nn.Parameter)
         and tensor.layout is torch.strided
@@ -193,14 +195,14 @@ def _local(tensor: Tensor) -> Tensor:
 
 
 class Recomputation:
-    """The state that a stage needs to run a forward again: the random numbers of the first time, its buffers left alone.
+    """State that a stage needs to repeat a forward exactly: the random state of the first time, and its buffers.
 
     Parameters
     ----------
     module
-        The stage.
+        Module of the stage.
     device
-        Where it is.
+        Device of the module.
     """
 
     def __init__(self, module: nn.Module, device: torch.device) -> None:
@@ -209,16 +211,16 @@ class Recomputation:
         self._moving: list[Tensor] | None = None
 
     def clear(self) -> None:
-        """Forget the forwards of a step that was not finished."""
+        """Discard the forwards of an unfinished step."""
         self._random.clear()
 
     def waits(self, microbatch: int) -> bool:
-        """Whether its forward ran once, and will again."""
+        """Return whether a microbatch's forward ran once, and will run again."""
         return microbatch in self._random
 
     @contextmanager
     def first(self, microbatch: int) -> Iterator[None]:
-        """Run the first forward in the block: nothing is kept for a backward but the state of the random numbers."""
+        """Run the first forward in the block: it keeps only the random state for a backward."""
         self._random[microbatch] = torch.get_rng_state(), self._device_random()
         before = None if self._moving is not None else [buffer.detach().clone() for buffer in self._module.buffers()]
         with forgetting():
@@ -231,8 +233,8 @@ class Recomputation:
     def again(self, microbatch: int) -> Iterator[None]:
         """Run the second forward and its loss in the block.
 
-        The same random numbers are drawn. Buffers that a forward moves (running means, counters) have seen the microbatch
-        already, and are put back.
+        It draws the same random numbers. Buffers that a forward changes (running means, counters) have seen the microbatch
+        already, and are restored afterwards.
         """
         moving = self._moving or []
         kept = [(buffer.detach().clone(), buffer._version) for buffer in moving]
@@ -244,7 +246,8 @@ class Recomputation:
             yield
         with torch.no_grad():
             for buffer, (before, version) in zip(moving, kept, strict=True):
-                # What a kernel moves without telling autograd (batch norm) is put back so, or the backward would refuse.
+                # A kernel that changed a buffer without a new version (batch norm) is undone in the same way: a new version
+                # would make the backward fail.
                 (buffer.data if buffer._version == version else buffer).copy_(before)
 
     def _device_random(self) -> Tensor | None:
@@ -256,7 +259,7 @@ class Recomputation:
 
 @contextmanager
 def forgetting() -> Iterator[None]:
-    """Without gradients, and without ``autocast``'s cache: a weight that it cast here would have no gradient later."""
+    """Disable gradients and the cache of ``autocast``: a weight that it cast here would have no gradient later."""
     caching = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:

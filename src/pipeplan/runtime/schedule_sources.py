@@ -1,4 +1,4 @@
-"""From what a user calls a schedule to the schedule that PyTorch's runtime executes."""
+"""Sources of schedules: names, files, answers and PyTorch's schedules, converted to one that PyTorch's runtime executes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pipeplan.strategies import is_strategy, strategy
 
 
 class HasTimeline(Protocol):
-    """An answer with a timeline, such as :func:`pipeplan.simulate` and :func:`pipeplan.search` give."""
+    """Any answer with a timeline, such as those of :func:`pipeplan.simulate` and :func:`pipeplan.search`."""
 
     @property
     def timeline(self) -> Timeline:
-        """The timeline whose schedule is meant."""
+        """Return the timeline, whose schedule is used."""
 
 
 ScheduleSource = str | os.PathLike[str] | Schedule | Timeline | HasTimeline
-"""A strategy's name, a file, a schedule, or an answer that holds one."""
+"""Name of a strategy, a file, a schedule, or an answer that holds one."""
 
 
 def resolved(
@@ -41,33 +41,34 @@ def resolved(
     receives: Receives = "early",
     checked: bool = True,
 ) -> Schedule:
-    """The schedule that is meant, as PyTorch's runtime executes it.
+    """Return the schedule of a source, in the form that PyTorch's runtime executes.
 
     Parameters
     ----------
     source
-        What the user gave.
+        The schedule as the user gives it.
     ranks
-        Of the pipeline's process group.
+        Number of processes of the pipeline's group.
     microbatches
-        Needed for a strategy's name; must not contradict anything else.
+        Number of microbatches; required with a strategy's name, otherwise it must agree with the schedule.
     held
-        This rank's stages: how many they are tells the chunks of a strategy that can have several.
+        This rank's stages; their number is the chunks of a strategy that allows several.
     receives
-        Where inserted receives stand.
+        Place of inserted receives: early or late.
     checked
-        Refuse a schedule that is not right.
+        Whether to refuse an invalid schedule.
 
     Raises
     ------
     InputError
-        For a schedule of another number of ranks or microbatches, or a name without microbatches.
+        If a strategy's name comes without microbatches.
     UnknownNameError, FormatError
-        For a name that nobody knows, or a file that cannot be understood.
+        If the name is unknown, or the file cannot be read.
     InvalidScheduleError
-        For a schedule that is not right, or whose ranks wait for each other.
+        If the schedule is invalid or its ranks deadlock.
     ShapeError
-        For a shape that the strategy cannot take, or a schedule that PyTorch's runtime cannot express.
+        If the numbers of ranks or microbatches differ, the strategy does not support the shape, or PyTorch's runtime cannot
+        express the schedule.
     """
     schedule = _opened(source, ranks, microbatches, len(held))
     name = schedule.name or "the schedule"
@@ -107,7 +108,7 @@ def _is_file(name: str) -> bool:
 
 
 def forwards_alone(schedule: Schedule) -> Schedule:
-    """The forwards of a schedule in their order, with communication of their own: a pass that only evaluates."""
+    """Return the forwards of a schedule in their order, with their own communication, for evaluation."""
     forwards = schedule.keep(schedule.columns.kind == Kind.F)
     single = np.full(len(forwards), NO_GROUP, np.int32)
     forwards = replace(forwards, columns=replace(forwards.columns, group=single))
@@ -123,7 +124,7 @@ NAMES = {
     "ScheduleZBVZeroBubble": "zbv",
     "ScheduleDualPipeV": "dualpipev",
 }
-"""The names of PyTorch's schedules here."""
+"""Names of PyTorch's schedule classes in pipeplan."""
 
 
 def from_torch(
@@ -134,24 +135,24 @@ def from_torch(
     *,
     communication: bool = False,
 ) -> Schedule:
-    """Return a schedule of PyTorch's as one of ours.
+    """Convert a schedule of PyTorch to a :class:`~pipeplan.model.Schedule`.
 
     Parameters
     ----------
     schedule
-        A live schedule object, which has its own shape; a schedule class; or the name of one as ``get_schedule_class``
-        takes it, such as ``"ZBVZeroBubble"``.
+        A live schedule object, which has its own shape; a schedule class; or the name of one as for ``get_schedule_class``,
+        such as ``"ZBVZeroBubble"``.
     ranks, microbatches, chunks
         The shape, for a class or a name. Chunks per rank default to 1 for GPipe and 1F1B, else to 2.
     communication
-        Keep the SENDs, RECVs and ops of whole stages of PyTorch's own lowering; without it, compute ops only.
+        Whether to keep the SENDs, RECVs and ops of whole stages of PyTorch's own lowering, instead of compute ops only.
 
     Raises
     ------
     UnknownNameError
-        For a name that PyTorch does not know.
+        If PyTorch has no schedule of this name.
     InputError
-        For an object that is not a pipeline schedule, a missing shape, or a shape given for a live object.
+        If the object is not a pipeline schedule, the shape is missing, or a live object comes with a shape.
     ShapeError
         If PyTorch refuses the shape.
     """

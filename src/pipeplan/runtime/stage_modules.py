@@ -1,4 +1,4 @@
-"""A rank's stages as modules: what can be run, where they are, what is around them, what is recomputed or offloaded."""
+"""Modules of a rank's stages: checks, devices, wrappers, and the microbatches that are recomputed or offloaded."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pipeplan.model import Kind, Schedule
 
 
 def require_runnable(modules: Iterable[nn.Module], schedule: Schedule) -> None:
-    """Refuse what PyTorch's runtime would train wrongly, or not at all.
+    """Refuse modules that PyTorch's runtime would train incorrectly, or not at all.
 
     Raises
     ------
     InputError
-        For compiled modules under split backwards, and for data parallelism around a part of a stage alone.
+        If a compiled module has a split backward, or data parallelism wraps only part of a stage.
     """
     for module in modules:
         for part in module.modules():
@@ -33,7 +33,7 @@ def require_runnable(modules: Iterable[nn.Module], schedule: Schedule) -> None:
 
 
 def _unfit(part: nn.Module, stage: nn.Module, *, split: bool) -> str | None:
-    """Why a part of a stage cannot be run, and what to do."""
+    """Return the reason why a part of a stage cannot run, with a remedy; None if it can."""
     if split and type(part).__name__ == "OptimizedModule":
         return (
             "PyTorch cannot split a backward pass through torch.compile: leave stages uncompiled, or take a schedule of "
@@ -49,10 +49,10 @@ def _unfit(part: nn.Module, stage: nn.Module, *, split: bool) -> str | None:
 
 
 def keep_gathered(modules: Iterable[nn.Module], schedule: Schedule) -> None:
-    """Have FSDP gather and give back what the schedule says where backwards are split, and no layer in between.
+    """Keep the weights that FSDP gathered until the schedule reshards them, if the schedule splits backwards.
 
-    A split backward looks for the gathered weights: of a layer that gave its own back behind its forward, PyTorch would
-    compute no gradient, without a word.
+    A split backward looks for the gathered weights. PyTorch would silently compute no gradient for a layer that was
+    resharded after its forward.
     """
     if schedule.has(Kind.I):
         for module in modules:
@@ -69,7 +69,7 @@ def device_of(modules: Iterable[nn.Module], group: Any) -> torch.device:
 
 
 def with_index(device: torch.device) -> torch.device:
-    """Return the current GPU where just any is meant."""
+    """Return the device with its index: ``cuda`` is the current GPU."""
     if device.type == "cuda" and device.index is None:
         return torch.device("cuda", torch.cuda.current_device())
     return device
@@ -77,7 +77,7 @@ def with_index(device: torch.device) -> torch.device:
 
 @contextmanager
 def evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """The modules in evaluation mode, and then each part as it was."""
+    """Put modules into evaluation mode in the block, and restore the mode of every part afterwards."""
     training = [part for module in modules for part in module.modules() if part.training]
     for part in training:
         part.training = False
@@ -89,22 +89,22 @@ def evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """Return the module that DDP is around."""
+    """Return the module inside ``DistributedDataParallel``; other modules unchanged."""
     return module.module if isinstance(module, DistributedDataParallel) else module
 
 
 @dataclass(frozen=True, slots=True)
 class StageSavings:
-    """The microbatches of one stage that are recomputed or offloaded, and whether its outputs leave the rank.
+    """Microbatches of one stage that are recomputed or offloaded, and whether its outputs leave the rank.
 
     Attributes
     ----------
     recomputed
-        Microbatches whose forward keeps its inputs alone, and runs again at R.
+        Microbatches whose forward keeps only its inputs, and runs again at R.
     offloaded
-        Microbatches that leave for the host's memory at OFFLOAD and come back at RELOAD.
+        Microbatches whose activations move to the host's memory at OFFLOAD and back at RELOAD.
     sends
-        Whether its outputs go to another rank.
+        Whether the stage's outputs go to another rank.
     """
 
     recomputed: frozenset[int]
@@ -127,7 +127,7 @@ def parts_of(schedule: Schedule, rank: int) -> dict[int, StageSavings]:
 
 
 def leaving(schedule: Schedule, rank: int) -> tuple[tuple[int, int], ...]:
-    """Stage and microbatch of a rank's OFFLOADs, in their order."""
+    """Return stage and microbatch of a rank's OFFLOADs, in their order."""
     return _of_kind(schedule, rank, Kind.OFFLOAD)
 
 

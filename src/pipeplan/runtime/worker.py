@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(folder: Path, parent: int) -> int:
-    """Do the folder's task as the rank that the environment names; gives the exit code, 1 if it failed."""
+    """Do the task in a folder as the rank that the environment names. Return the exit code: 1 if it failed."""
     die_with(parent)
     rank = int(os.environ["RANK"])
     files = Files(folder)
@@ -37,7 +37,7 @@ def main(folder: Path, parent: int) -> int:
 def _work(task: RankTask, rank: int, places: Places, files: Files) -> None:
     torch.set_num_threads(task.options.threads)
     device = local_device(task.options.device, rank)
-    # The launcher notices first when nothing moves, and says where; this timeout is for when it cannot.
+    # The launcher notices first if no rank makes progress, and names the op; this timeout is for when it cannot.
     with process_group(device, task.ranks, timeout=2 * task.options.timeout, store=files.store):
         try:
             answer = task.work(rank, device, places)
@@ -51,13 +51,13 @@ def _work(task: RankTask, rank: int, places: Places, files: Files) -> None:
 
 
 def _write_failure(error: BaseException, place: RankPlace, path: Path) -> None:
-    """The first one counts."""
+    """Write the failure unless one is there: the first one counts."""
     if not path.exists():
         write_whole(path, RankFailure.of(error, place))
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies. Linux only: elsewhere it lives until its own timeout."""
+    """Make the kernel kill this process when its parent dies. Linux only: elsewhere it lives until its own timeout."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:

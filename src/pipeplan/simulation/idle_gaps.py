@@ -79,7 +79,7 @@ class GapWalker:
         return stretches + _stretch(rank, held_back, stop, Reason.MEMORY, -1)
 
     def _held_back(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> float:
-        """Return the time from which the rank's next forward had arrived but did not fit, before ``op``; ``stop`` if none."""
+        """Return the time before ``op`` from which the next forward had arrived but did not fit; ``stop`` if none."""
         if self.limit is None:
             return stop
         later = self.forward[op] if self.forward[op] < row[1] else op

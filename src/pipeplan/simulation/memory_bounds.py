@@ -18,7 +18,7 @@ Held activations
 
         limit   ______________
                /              \         area of all round trips <= limit * span - the two triangles
-              /                \\
+              /                \
 """
 
 from __future__ import annotations
