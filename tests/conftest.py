@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# An example may take long on a loaded machine: time limits are asserted where they are meant.
+settings.register_profile("pipeplan", deadline=None)
+settings.load_profile("pipeplan")
 
 ROOT = Path(__file__).parent
 

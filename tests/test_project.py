@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -97,3 +98,8 @@ def test_accessibility_is_tested_where_it_can_be_and_skips_are_told(target):
     assert "axe" in needs
     assert " -rs" in commands
     assert "web_ui/node_modules" in recipe("axe")[1]
+
+
+def test_no_property_fails_because_an_example_took_long():
+    """On a loaded machine an example may take seconds; time limits are asserted where they are meant."""
+    assert settings.default.deadline is None

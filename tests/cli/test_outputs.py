@@ -230,3 +230,41 @@ def test_the_best_so_far_is_kept_in_files_alone(tmp_path, monkeypatch):
     assert not file.exists()
     keep(progress(8.0))
     assert file.read_text() == PLAN
+
+
+QUICK_SEARCH = "search -p 4 -m 8 --evaluations 20 --no-visualization"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f"{QUICK_SEARCH} --slices 2 -o x.csv", "x.csv cannot hold it: PyTorch's CSV has no slices"),
+        (f"{QUICK_SEARCH} --placement wave -o x.torchtitan.sh", "this schedule's placement is wave"),
+        (f"{QUICK_SEARCH} --placement bidirectional -o x.comms.csv", "a bidirectional placement has two"),
+        (f"{QUICK_SEARCH} --placement linear -o x.zb.txt", "takes V schedules"),
+        (f"{QUICK_SEARCH} -o x.megatron.txt", "x.megatron.txt cannot hold it: Megatron-LM"),
+    ],
+)
+def test_a_file_that_could_hold_no_answer_is_refused_before_the_search(run, monkeypatch, line, reason):
+    monkeypatch.setattr("pipeplan.api.searching.searches.best_placement", lambda *_, **__: pytest.fail("searched"))
+    code, _, err = run(line)
+    assert code == 2
+    assert reason in err
+
+
+RANKS = {"loop": [*range(4)] * 2, "v": [0, 1, 2, 3, 3, 2, 1, 0], "wave": [0, 1, 2, 3, 3, 2, 1, 0] * 2}
+
+
+@pytest.mark.parametrize(("name", "placement"), [("x.torchtitan.sh", "loop"), ("x.zb.txt", "v"), ("x.json", "wave")])
+def test_a_search_finds_what_its_file_can_hold(run, name, placement):
+    code, out, err = run(f"{QUICK_SEARCH} -o {name} --json")
+    assert code == 0, err
+    assert json.loads(out)["placement"] == RANKS[placement]
+    assert f"wrote {name}" in err
+
+
+def test_a_sliced_schedule_is_no_answer_for_a_file_without_slices(run):
+    line = "search -c gpt-6.2b-24 -p 4 -m 12 --memory-limit 8.8GiB --evaluations 20 --no-visualization --json"
+    assert json.loads(run(line)[1])["slices"] == 2
+    code, out, _ = run(f"{line} -o x.csv")
+    assert (code, json.loads(out)["slices"]) == (0, 1)

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.files import Written, file_name, is_stream, replacing, require_writable, write_text
-from pipeplan.formats import Content, Format, TrainerSettings, Training, formats, in_order
+from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
 
 if TYPE_CHECKING:
     from pipeplan.drawing import Look
@@ -207,6 +207,29 @@ def require_outputs(
     for path in paths:
         format_of(path, contents, what)
         require_writable(path)
+
+
+def require_expressible(paths: Iterable[Path], outcome: Outcome) -> None:
+    """Check, before any work is done, that the formats of outputs can hold schedules like this one.
+
+    Raises
+    ------
+    InputError
+        With the reason, for the first output that cannot.
+    """
+    for path in paths:
+        chosen = format_of(path, _WHOLE, "a schedule")
+        contents: Contents = {
+            "schedule": lambda _: outcome.timeline.schedule,
+            "settings": lambda _: outcome.timeline.schedule,
+            "timeline": lambda _: outcome,
+        }
+        if chosen.writers.keys().isdisjoint(contents):
+            continue
+        try:
+            content_as(chosen, contents)
+        except PipeplanError as error:
+            raise InputError(f"{path} cannot hold it: {error}", field="output") from None
 
 
 def picture_name(name: str) -> str:

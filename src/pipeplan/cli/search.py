@@ -26,7 +26,7 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
     """
     asked = _request(options, settings, output)
     with _progress(asked, [path for path in asked.outputs if holds_schedule(path)], quiet=json) as progress:
-        result = searched(options, asked.settings, progress=progress)
+        result = searched(options, asked.settings, progress=progress, outputs=asked.outputs)
     with written(dict.fromkeys(asked.outputs, partial(result.save, **asked.look))) as changes:
         if json:
             print_json(result.to_dict() | {"warnings": [*result.warnings, *changes]})

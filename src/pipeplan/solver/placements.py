@@ -15,7 +15,7 @@ from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.many_searches import Effort
-from pipeplan.solver.portfolio import engines_going_on, search
+from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress, joined, latest_compiled
 from pipeplan.solver.robustness import bound_of
@@ -203,7 +203,8 @@ def searched_here(
             start=turn.start,
             workers=workers,
             progress=None if progress is None else told,
-            **({"engines": engines_going_on(0)} if turn.again else {}),  # type: ignore[arg-type]
+            engines=engines_going_on(0) if turn.again else ENGINES,
+            compared=turn.again,
         )
         told.take(found)
         return found

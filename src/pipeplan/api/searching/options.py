@@ -72,7 +72,8 @@ class ScheduleSearchOptions(EverySearchOptions):
     )  # fmt: skip
     evaluations: int | None = option(
         kind="count", title="Evaluations", group="search", range=Range(0, most=10**15),
-        help="Budget in evaluated schedules; the same seed then gives the same answer.",
+        help="Limit on evaluated schedules; the same seed then gives the same answer. Starts and published schedules "
+        "are always evaluated.",
     )  # fmt: skip
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...] = option(
         (), kind="schedules", title="Start", group="search",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 from typing import Unpack
 
 from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
+from pipeplan.api.outputs import require_expressible
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.searching.fronts import FrontMark, FrontPoint, ParetoFront
 from pipeplan.api.searching.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
@@ -26,8 +29,9 @@ from pipeplan.api.searching.search_words import slow_start
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import label, resolve
 from pipeplan.costs import ConfiguredSettings, Settings
-from pipeplan.errors import ShapeError
-from pipeplan.model import Schedule
+from pipeplan.errors import InputError, ShapeError
+from pipeplan.formats import Outcome
+from pipeplan.model import Kind, Op, Schedule, from_ops
 from pipeplan.solver import (
     Effort,
     Entry,
@@ -81,10 +85,17 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
 
 
 def searched(
-    options: SearchOptions, settings: Settings, *, progress: Callable[[SearchProgress], None] | None = None
+    options: SearchOptions,
+    settings: Settings,
+    *,
+    progress: Callable[[SearchProgress], None] | None = None,
+    outputs: Sequence[Path] = (),
 ) -> Result:
-    """See :func:`search`."""
-    problems = problems_of(settings, options)
+    """See :func:`search`; the answer is one that files of these formats can hold.
+
+    Raises InputError, before the search begins, for a file whose format can hold no schedule of any searched placement.
+    """
+    problems = _expressible(problems_of(settings, options), outputs)
     schedules = _starts(options, settings, problems)
     workers = usable_cores() if options.workers is None else options.workers
     searches = options.searches or (SEARCHES_ON_A_CLUSTER if options.dask else 1)
@@ -93,6 +104,7 @@ def searched(
     everywhere = published_everywhere(problems[0], settings)
     here = searched_here(seed=options.seed, workers=workers, effort=effort, progress=progress)
     competing = _competing(everywhere, settings, problems) if options.placement == AUTO else []
+    competing = [entry for entry in competing if _is_expressible(entry.schedule, entry.problem, outputs)]
     if searches == options.rounds == 1 and options.dask is None and options.store is None:
         best = best_placement(problems, effort, here, published=competing, start=schedules)
     else:
@@ -208,6 +220,48 @@ def result_found(
         warnings=(*assumed["warnings"], *slow_start(record)),
         notes=assumed["notes"],
     )
+
+
+def _expressible(problems: list[Problem], outputs: Sequence[Path]) -> list[Problem]:
+    """Return the problems whose schedules the formats of outputs can hold. Raises InputError where there are none."""
+    if not outputs:
+        return problems
+    examples = [_one_by_one(problem) for problem in problems]
+    pairs = zip(problems, examples, strict=True)
+    expressible = [problem for problem, example in pairs if _is_expressible(example, problem, outputs)]
+    if not expressible:
+        _require_expressible(examples[0], problems[0], outputs)
+    return expressible
+
+
+def _is_expressible(schedule: Schedule, problem: Problem, outputs: Sequence[Path]) -> bool:
+    try:
+        _require_expressible(schedule, problem, outputs)
+    except InputError:
+        return False
+    return True
+
+
+def _require_expressible(schedule: Schedule, problem: Problem, outputs: Sequence[Path]) -> None:
+    if outputs:
+        there = replace(problem, microbatches=schedule.microbatches)
+        simulation = there.simulated(schedule)
+        require_expressible(outputs, Outcome(timeline=simulation.timeline, memory=simulation.memory, costs=there.costs))
+
+
+def _one_by_one(problem: Problem) -> Schedule:
+    """Return a schedule of a problem's placement and slices that runs a few microbatches one after the other."""
+    placement, slices = problem.placement, range(problem.slices)
+    microbatches = placement.copies * min(problem.microbatches // placement.copies, 2 * placement.ranks)
+    rows: list[list[Op]] = [[] for _ in range(placement.ranks)]
+    for microbatch in range(microbatches):
+        ranks = placement.table[microbatch * placement.copies // microbatches].tolist()
+        for part, (stage, rank) in product(slices, enumerate(ranks)):
+            rows[rank].append(Op(Kind.F, stage, microbatch, part))
+        for part, (stage, rank) in product(reversed(slices), reversed([*enumerate(ranks)])):
+            rows[rank] += (Op(kind, stage, microbatch, part) for kind in (Kind.I, Kind.W))
+    columns = [from_ops(row) for row in rows]
+    return Schedule.from_rows(placement, microbatches, columns, slices=problem.slices, name="search")
 
 
 def _competing(published: Iterable[PublishedEntry], settings: Settings, problems: list[Problem]) -> list[Entry]:
