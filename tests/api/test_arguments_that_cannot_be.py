@@ -50,7 +50,7 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
         (lambda: pipeplan.profile(device=3), "unknown device '3'"),
         (
             lambda: pipeplan.plan("llama3-8b", "h100-sxm:1x1", global_batch=1, sequence=1, fix=2.0),
-            "what is fixed is NAME=VALUE, such as tp=8, not 2.0",
+            "invalid fixed setting, expected NAME=VALUE such as tp=8, not 2.0",
         ),
     ],
 )

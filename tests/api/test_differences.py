@@ -347,9 +347,7 @@ def test_clocks_that_are_apart_are_noticed():
     shift = np.where(PLAN.rank == 0, 0.75, 0.0)
     apart = diff_timelines(run_of(PLAN), replace(run, start=run.start + shift, end=run.end + shift))
     (said,) = (each for each in apart.sentences if each.startswith("The clocks"))
-    assert said.startswith(
-        "The clocks of the ranks are apart: 1F0 starts 0.75 ms before 0F0, which it needs, has ended"
-    )
+    assert said.startswith("The clocks of the ranks differ: 1F0 starts 0.75 ms before 0F0, which it needs, has ended")
 
 
 def test_ranks_that_were_all_busy_for_as_long_are_not_told_apart():

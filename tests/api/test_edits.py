@@ -150,7 +150,7 @@ def test_a_circle_of_waits_names_and_marks_all_its_ops():
     assert "0B0 on rank 0 waits for 1B0, which cannot run before 1F2" in flaw.message
     assert flaw.places == (Place(0, 2), Place(1, 2))
     assert (
-        stopped_of(edit).waiting[1].message == "rank 1 stops before 1F2: it waits for 0F2, which rank 0 never comes to"
+        stopped_of(edit).waiting[1].message == "rank 1 stops before 1F2: it waits for 0F2, which rank 0 never reaches"
     )
     assert stopped_of(edit).until == 9
 
@@ -188,14 +188,14 @@ def test_a_schedule_of_another_shape_is_taken_as_it_is():
     other = pipeplan.simulate("zbv", ranks=4, microbatches=9).schedule
     edit = judged(text_of(other), one_f_one_b())
     assert edit.valid
-    assert edit.notes == ("another shape than before: 4 ranks, 8 stages (v), 9 microbatches",)
+    assert edit.notes == ("changed shape: 4 ranks, 8 stages (v), 9 microbatches",)
     assert edited(text_of(other), PLAIN).schedule == other
 
 
 def test_a_missing_row_is_told():
     schedule = pipeplan.simulate("interleaved-1f1b", ranks=4, microbatches=4, chunks=2).schedule
     edit = judged("\n".join(text_of(schedule).split("\n")[:3]), schedule)
-    assert edit.flaws[0].message == "3 lines of ops, and there are 4 ranks: every rank has a line"
+    assert edit.flaws[0].message == "3 lines of ops for 4 ranks: expected one line per rank"
 
 
 def test_the_costs_shape_is_that_of_the_text():
@@ -232,7 +232,7 @@ def test_a_change_is_explained_by_the_op_that_it_moves():
     assert change_in_words(result_of(later), result_of(before)) == (
         "-3 (-10.0%), because rank 1 no longer has to run 1B1 before 1F3, which starts 3 sooner."
     )
-    assert change_in_words(result_of(before), result_of(before)) == "The makespan stays as it was."
+    assert change_in_words(result_of(before), result_of(before)) == "The makespan is unchanged."
 
 
 @given(schedules(slices=1), st.randoms(use_true_random=False))
@@ -247,7 +247,7 @@ def test_the_op_that_a_change_is_blamed_on_is_late(schedule, randoms):
         return
     words = change_in_words(result_of(before), result_of(after))
     difference = result_of(after).makespan - result_of(before).makespan
-    assert words.startswith("+" if difference > 1e-9 else "-" if difference < -1e-9 else "The makespan stays")
+    assert words.startswith("+" if difference > 1e-9 else "-" if difference < -1e-9 else "The makespan is unchanged")
     assert ("because" in words) == (abs(difference) > 1e-9)
 
 

@@ -132,7 +132,7 @@ def test_the_command(capsys):
         "3.6 from 4.0 to 7.6, is for the backward of microbatch 0 to come back from rank 3.",
         "critical path",
         "transfers free 27.0 3.375 -4.3% 4",
-        "To do first: train with zbv: 26.8 a step in place of 28.2 (-5.0%), with the same memory.",
+        "Recommended: train with zbv: 26.8 per step instead of 28.2 (-5.0%), with the same memory.",
     ):
         assert said in text
     assert main(["explain", "zb-h1", "-p", "4", "-m", "8", "--json"]) == 0
@@ -159,10 +159,10 @@ def test_a_sentence_and_the_table_have_the_same_numbers(capsys):
             "zbv -p 4 -m 8",
             "No order of ops on this placement is shorter than 25.5; with 16 microbatches a microbatch takes",
         ),
-        ("gpipe -p 4 -m 16 --memory-limit 6act", "This is over its memory limit. To do first: train with"),
+        ("gpipe -p 4 -m 16 --memory-limit 6act", "This is over its memory limit. Recommended: train with"),
         ("gpipe -p 4 -m 16 --memory-limit 0.1act", "Nothing tried here is within it"),
-        ("interleaved-1f1b -p 2 -m 2 -v 8 -f 1 2", "To do first:"),
-        ("zb-auto -p 4 -m 8 --memory-limit 2act", "To do first: train with v-min"),
+        ("interleaved-1f1b -p 2 -m 2 -v 8 -f 1 2", "Recommended:"),
+        ("zb-auto -p 4 -m 8 --memory-limit 2act", "Recommended: train with v-min"),
     ],
 )
 def test_the_last_sentence_says_what_to_do(capsys, line, said):

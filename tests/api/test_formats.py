@@ -69,7 +69,7 @@ def test_the_longest_ending_counts(tmp_path):
 
 def test_what_an_answer_does_not_hold_is_said_with_what_it_does(tmp_path):
     table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=2)
-    with pytest.raises(InputError, match=r"would hold one schedule, and this is a comparison; choose one of \.png"):
+    with pytest.raises(InputError, match=r"would hold one schedule, but this is a comparison: choose one of \.png"):
         table.save(tmp_path / "a.csv")
     assert list(tmp_path.iterdir()) == []
 

@@ -179,5 +179,5 @@ def test_converting_costs(tmp_path, result):
     source = tmp_path / "a.costs.json"
     pipeplan.save(result, source)
     assert converted(source, "b.costs.json").read_text() == source.read_text()
-    with pytest.raises(InputError, match=r"would hold a picture, and this is costs; choose one of \.costs\.json"):
+    with pytest.raises(InputError, match=r"would hold a picture, but this is costs: choose one of \.costs\.json"):
         converted(source, "a.png")

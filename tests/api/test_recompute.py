@@ -49,7 +49,7 @@ def test_stages_that_are_not_there(which, message):
 
 
 def test_search_refuses_it():
-    with pytest.raises(InputError, match="in place of recompute all decide recompute"):
+    with pytest.raises(InputError, match="drop recompute all, use decide recompute"):
         pipeplan.search(recompute="all", **SHAPE)
 
 

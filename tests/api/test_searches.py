@@ -70,7 +70,7 @@ def test_a_search_without_compiled_kernels_says_so(monkeypatch, capsys):
     [
         ({"memory_limit": "0.5act"}, {}, InfeasibleError, "least feasible limit"),
         ({}, {"placement": "vee"}, UnknownNameError, "did you mean 'wave'"),
-        ({}, {"placement": "0,x"}, ShapeError, "write the rank of each stage"),
+        ({}, {"placement": "0,x"}, ShapeError, "the rank of each stage such as 0,1,1,0"),
         ({}, {"placement": "v", "start": ("1f1b",)}, ShapeError, "cannot start from 1f1b"),
         ({"memory_limit": ["2act", "2act"]}, {}, InputError, "2 values for 3 ranks"),
         ({}, {"seconds": -1.0}, InputError, "at least 0"),
@@ -194,13 +194,13 @@ def test_a_search_that_gains_nothing_says_why():
     proven = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=100)
     assert proven.search is not None
     assert gain_of(proven.search, "") == (
-        "Nothing is gained over v-half (26.5), the best published schedule of any placement that fits: it is proven that "
-        "none of this placement is shorter.",
+        "No gain over v-half (26.5), the best published schedule of any placement that fits: proven optimal "
+        "for this placement.",
     )
     assert proven.search.gain == 0
     minimized = msgspec.structs.replace(proven.search.minimized, lower_bound=25.0)
     unproven = msgspec.structs.replace(proven.search, optimal=False, minimized=minimized)
-    assert "would save at most 5.7%; a search of 60 seconds may find it" in gain_of(unproven, "")[0]
+    assert "at most 5.7% is possible, and a search of 60 seconds may find it" in gain_of(unproven, "")[0]
     alone = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="1act", evaluations=100)
     assert alone.search is not None
     assert alone.search.gain is None

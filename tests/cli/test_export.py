@@ -36,7 +36,7 @@ def test_backwards_are_split_merged_and_retimed(run):
         ("export plan.csv --to torch-csv --split-backward --merge-backward", "undo each other"),
         ("convert plan.csv a.csv --retime", "no weight backwards (W) to retime"),
         ("convert run.json a.csv --split-backward", "run.json holds a timeline: only the ops of a schedule"),
-        ("convert plan.csv a.costs.json", "would hold the costs of one schedule, and this is a schedule"),
+        ("convert plan.csv a.costs.json", "would hold the costs of one schedule, but this is a schedule"),
         ("export plan.csv --to torch-csw", "unknown format 'torch-csw'; did you mean 'torch-csv'?"),
     ],
 )
@@ -86,7 +86,7 @@ def test_settings_never_overwrite_the_schedule_that_they_are_of(run):
 def test_settings_are_refused_under_the_name_of_a_configuration_file(run, to):
     code, out, err = run(f"export 1f1b -p 2 -m 2 --to {to} -o run.toml")
     assert (code, out, list(Path().iterdir())) == (2, "", [])
-    message = re.fullmatch(rf"pipeplan: the settings of {to} are no \.toml file: write them to (\S+)\n", err)
+    message = re.fullmatch(rf"pipeplan: the settings of {to} are not a \.toml file: write them to (\S+)\n", err)
     assert message, err
     assert run(f"export 1f1b -p 2 -m 2 --to {to} -o {message[1]}")[0] == 0
     assert Path(message[1]).is_file()

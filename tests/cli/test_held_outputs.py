@@ -81,7 +81,7 @@ def _choice(refused, name):
     code, out, err = refused
     assert (code, out) == (2, "")
     found = re.fullmatch(
-        rf"pipeplan: {re.escape(name)} would hold .*; choose one of (.*)\n", err.replace("\n", " ").strip() + "\n"
+        rf"pipeplan: {re.escape(name)} would hold .*: choose one of (.*)\n", err.replace("\n", " ").strip() + "\n"
     )
     assert found, err
     return found[1].split(", ")

@@ -126,7 +126,7 @@ def test_schedules(run):
 
 def test_check(run):
     write("right.csv", "0F0,0B0\n1F0,1B0\n")
-    assert run("check right.csv") == (0, "right.csv is right: 2 ranks, 2 stages (linear), 1 microbatch, 4 ops\n", "")
+    assert run("check right.csv") == (0, "right.csv is valid: 2 ranks, 2 stages (linear), 1 microbatch, 4 ops\n", "")
     write("deadlock.csv", DEADLOCK)
     code, out, err = run("check deadlock.csv")
     assert (code, err) == (1, "")

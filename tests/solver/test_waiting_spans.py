@@ -66,4 +66,4 @@ def test_what_is_proven_of_a_span_says_of_which_schedules():
     alone = pipeplan.search(ranks=1, microbatches=2, objective="span", evaluations=20).search
     assert alone is not None
     said = gain_of(alone, "")[0]
-    assert said.endswith("it is proven that none of this placement is shorter with ops that start as soon as they can.")
+    assert said.endswith("proven optimal for this placement with ops that start as soon as they can.")

@@ -64,7 +64,7 @@ def test_a_text_that_does_not_run_is_drawn_as_far_as_it_does(client):
         "rank": 1,
         "position": waiting["position"],
         "op": "1F2",
-        "message": "rank 1 stops before 1F2: it waits for 0F2, which rank 0 never comes to",
+        "message": "rank 1 stops before 1F2: it waits for 0F2, which rank 0 never reaches",
         "places": [[1, 2]],
     }
     assert verdict["stopped"]["until"] < verdict["timeline"]["views"][0]["makespan"]

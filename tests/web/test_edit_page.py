@@ -138,7 +138,7 @@ def test_what_does_not_run_is_shown_as_far_as_it_does(editor):
     assert "0B0 on rank 0 waits for 1B0, which cannot run before 1F2" in editor.page.text_content(".flaws")
     assert editor.words("wrong") == ["0B0", "1F2"]
     stops = editor.page.text_content(".verdict details ul")
-    assert "rank 3 stops before 3F2: it waits for 2F2, which rank 2 never comes to" in stops
+    assert "rank 3 stops before 3F2: it waits for 2F2, which rank 2 never reaches" in stops
     editor.page.click(".flaws button")
     assert editor.words("lit") == ["0B0"]
     assert editor.page.evaluate("document.activeElement.className") == "rows-text"

@@ -87,7 +87,7 @@ def test_the_points_of_a_front_come_as_they_are_found(client):
         ("search", {"start": ["/etc/passwd"]}, "start", "unknown schedule"),
         ("search", {"settings": {"memory_limit": "0.1act"}}, "memory_limit", "least feasible"),
         ("search", {"settings": {"ranks": 512, "microbatches": 512}}, "ranks", "too large to search here"),
-        ("search", {"settings": {"recompute": "all"}}, "recompute", "in place of recompute all decide recompute"),
+        ("search", {"settings": {"recompute": "all"}}, "recompute", "drop recompute all, use decide recompute"),
         ("search", {"workers": 64}, "workers", "unknown name"),
         ("search", {"store": "/tmp/x"}, "store", "unknown name"),
         ("search", {"session": "x" * 81}, "session", "at most 80"),

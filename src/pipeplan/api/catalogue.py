@@ -127,7 +127,7 @@ class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
         yield line()
         yield line(
             f"idle time and peak memory on {first.ranks} ranks with {first.microbatches} microbatches; "
-            "'pipeplan schedules NAME' shows one of them: its picture, formulas, paper and idea"
+            "'pipeplan schedules NAME' describes one of them"
         )
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
@@ -187,7 +187,7 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
         require_text(name, "the name of a schedule", field="schedule")
     if machines:
         if name is not None:
-            raise InputError(f"machines are listed without a schedule: leave out {name}, or machines")
+            raise InputError(f"machines takes no schedule: leave out {name} or machines")
         return all_machines()
     if name is None:
         strategies = tuple(STRATEGIES.values())
@@ -211,7 +211,7 @@ def _alone(entry: Strategy, timings: Sequence[ShapeTiming]) -> Iterator[Part]:
     yield facts(rows)
     yield ""
     yield _timed(timings)
-    yield line("a forward takes 1, each half of a backward too, transfers nothing")
+    yield line("unit costs: forward 1, each half of a backward 1, free transfers")
     yield from _idea(entry)
 
 
@@ -228,7 +228,7 @@ def _heading(entry: Strategy) -> Part:
 
 def _placed(entry: Strategy) -> str:
     chunks = counted(entry.chunks, "chunk")
-    return f"{entry.placement}, {chunks} a rank{' or as asked' if fixed_chunks(entry) is None else ''}"
+    return f"{entry.placement}, {chunks} a rank{' or any other number' if fixed_chunks(entry) is None else ''}"
 
 
 def _in_words(timing: ShapeTiming) -> str:

@@ -89,7 +89,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
             shape = (
                 f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')} ({schedule.placement.name})"
             )
-            yield f"{self.name} is right: {shape}, {microbatches}, {ops}"
+            yield f"{self.name} is valid: {shape}, {microbatches}, {ops}"
         yield from (f"note: {note}" for note in self.notes)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
@@ -191,7 +191,7 @@ def _rules_of(trainer: str | None, release: str | None) -> _Rules:
     """Return the rules of a trainer that no other has. Raises InputError for a wrong release."""
     if trainer != "pytorch":
         if release is not None:
-            raise InputError("trainer_version is for checks for pytorch", field="trainer_version")
+            raise InputError("trainer_version needs trainer pytorch", field="trainer_version")
         return {}
     return {"waits": has_waits(torch_release(release)), "losses_in_order": True}
 

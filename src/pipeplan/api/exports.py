@@ -67,7 +67,7 @@ class Export(Record, frozen=True, kw_only=True):
         to, schedule, training = self.origin
         if (suffix := Path(path).suffix.lower()) in _CONFIGURATION:
             right = Path(path).with_suffix(export_formats()[to].ending)
-            raise InputError(f"the settings of {to} are no {suffix} file: write them to {right}", field="output")
+            raise InputError(f"the settings of {to} are not a {suffix} file: write them to {right}", field="output")
         return _settings(to, schedule, placed(training, Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -136,9 +136,7 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     schedule = _order(source, settings, wanted)
     made = _settings(to, schedule, training)
     if training.csv is not None and not made.files:
-        raise InputError(
-            f"the settings of {to} name no CSV: it makes the order of ops from them by itself", field="csv"
-        )
+        raise InputError(f"the settings of {to} name no CSV: it generates the order of ops itself", field="csv")
     export = Export(text=made.text, files=dict(made.files), warnings=made.warnings)
     return export.holding(origin=(to, schedule, training))
 

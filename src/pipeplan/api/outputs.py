@@ -167,7 +167,7 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
     if chosen.writers.keys().isdisjoint(contents):
         fitting = (entry.ending for entry in all_formats().values() if not entry.writers.keys().isdisjoint(contents))
         raise InputError(
-            f"{path} would hold {' or '.join(dict.fromkeys(_HELD[entry] for entry in chosen.writers))}, and this is {what}; "
+            f"{path} would hold {' or '.join(dict.fromkeys(_HELD[entry] for entry in chosen.writers))}, but this is {what}: "
             f"choose one of {', '.join(dict.fromkeys(fitting))}"
         )
     return chosen

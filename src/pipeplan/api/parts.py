@@ -208,7 +208,7 @@ def left_out(ranks: int) -> tuple[Line, ...]:
     """Return a line on how many ranks are not listed, and where they are; none where all are listed."""
     if ranks <= MOST_RANKS:
         return ()
-    return (line(f"{ranks - MOST_RANKS:,} ranks are not listed here: --json has them, in Python to_dict()"),)
+    return (line(f"{ranks - MOST_RANKS:,} ranks are not shown: --json lists all (in Python: to_dict())"),)
 
 
 def shown_ranks(ranks: int) -> Sequence[int]:

@@ -79,9 +79,9 @@ def _static(kind: str, help: str, media: str) -> Format:
 
 
 PICTURES = (
-    _static("png", "A picture of pixels.", "image/png"),
-    _static("svg", "A picture that stays sharp, for web pages.", "image/svg+xml"),
-    _static("pdf", "A picture that stays sharp, for papers.", "application/pdf"),
+    _static("png", "Bitmap image.", "image/png"),
+    _static("svg", "Vector image for web pages.", "image/svg+xml"),
+    _static("pdf", "Vector image for papers.", "application/pdf"),
     Format(
         name="html",
         title="Interactive page, HTML",
@@ -94,7 +94,7 @@ PICTURES = (
     ),
     Format(
         name="text",
-        title="Picture in letters, text",
+        title="Plain-text diagram",
         help="Plain-text diagram, for a terminal or a message.",
         ending=".txt",
         media="text/plain; charset=utf-8",

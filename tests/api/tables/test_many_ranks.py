@@ -11,7 +11,7 @@ def printed(answer, capsys):
 
 def test_what_is_left_out_is_said(capsys):
     many = pipeplan.simulate("1f1b", ranks=100, microbatches=1)
-    said = "68 ranks are not listed here: --json has them, in Python to_dict()"
+    said = "68 ranks are not shown: --json lists all (in Python: to_dict())"
     assert said in printed(many, capsys)
     assert said in printed(pipeplan.explain(many.schedule), capsys)
     assert "not listed" not in printed(pipeplan.simulate("1f1b", ranks=32, microbatches=1), capsys)

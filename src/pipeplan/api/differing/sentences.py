@@ -154,7 +154,7 @@ def _clocks(diff: Diff) -> str:
     worst = int(early.argmax())
     op, before = (measured.schedule.op(int(position)) for position in (crossing[worst], needed[crossing[worst]]))
     return (
-        f"The clocks of the ranks are apart: {op} starts {whole_times(diff).text(float(early[worst]))} before {before}, "
+        f"The clocks of the ranks differ: {op} starts {whole_times(diff).text(float(early[worst]))} before {before}, "
         "which it needs, has ended. Waiting times are wrong by as much."
     )
 

@@ -128,13 +128,13 @@ def _by_its_own_shape(read: EditText, shape: EditedShape, settings: Settings, na
         return None
     if edit is None or not edit.valid:
         return None
-    return edit.replaced(notes=(*edit.notes, f"another shape than before: {own.in_words()}"))
+    return edit.replaced(notes=(*edit.notes, f"changed shape: {own.in_words()}"))
 
 
 def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit:
     outside = [*read.out_of_shape(shape)]
     if len(read.ops) != shape.placement.ranks:
-        message = f"{len(read.ops)} lines of ops, and there are {shape.placement.ranks} ranks: every rank has a line"
+        message = f"{len(read.ops)} lines of ops for {shape.placement.ranks} ranks: expected one line per rank"
         outside.append(Flaw("rows", message, ()))
     if outside:
         return _refused(shape, outside)
@@ -165,11 +165,11 @@ def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -
 def change_in_words(before: Result, after: Result) -> str:
     """Return the effect of an edit, and the op that causes it: ``+0.4 (+1.2%): rank 2 now waits for 3B0 ...``."""
     if EditedShape.of(before.schedule) != EditedShape.of(after.schedule):
-        return "It has another shape than before, so its makespan is that of other work."
+        return "The shape has changed, so the makespans are not comparable."
     difference = after.makespan - before.makespan
     times = Times.of((difference, before.makespan, after.makespan), after.timeline.unit)
     if times.number(difference) == times.number(0.0):
-        return "The makespan stays as it was."
+        return "The makespan is unchanged."
     slower, faster = (after, before) if difference > 0 else (before, after)
     sign = "+" if difference > 0 else ""
     sentence = f"{sign}{times.text(difference)} ({change(difference / before.makespan)})"

@@ -148,9 +148,9 @@ def _in_words(schedule: Schedule, needs: Dependencies, run: RowProgress, positio
         for sources in needs.all:
             source = int(sources[at])
             if source == MISSING:
-                return f"{stops}: what it waits for is not there"
+                return f"{stops}: its dependency is missing"
             if source >= 0 and not run.step[source]:
                 there = int(schedule.rank[source])
-                where = "which comes later there" if there == rank else f"which rank {there} never comes to"
+                where = "which comes later on this rank" if there == rank else f"which rank {there} never reaches"
                 return f"{stops}: it waits for {schedule.op(source)}, {where}"
     return f"{stops}, which it cannot run"

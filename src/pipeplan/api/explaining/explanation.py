@@ -295,14 +295,14 @@ def _path(explanation: Explanation, times: Times) -> list[tuple[str, str]]:
 
 def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
     if not explanation.what_ifs:
-        yield line("what-ifs are simulated: they need a schedule and its costs")
+        yield line("what-ifs need a schedule and its costs, since they are simulated")
         return
     helping = explanation.helping
     if helping:
         yield _helping(explanation, helping, times)
     rest = [what.change for what in explanation.what_ifs if not what.helps]
     if rest:
-        yield line(f"{'tried too, no help' if helping else 'tried, no help'}: {', '.join(rest)}")
+        yield line(f"{'also tried, without gain' if helping else 'tried, without gain'}: {', '.join(rest)}")
     yield line()
     yield line(explanation.advice)
 

@@ -133,7 +133,7 @@ def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
     at_hand = next((what for what in helping if what.kind in _AT_HAND), None)
     over = "" if result.fits else "This is over its memory limit. "
     if at_hand is not None:
-        return f"{over}To do first: {_done(at_hand)}: {_gained(result, at_hand, times)}."
+        return f"{over}Recommended: {_done(at_hand)}: {_gained(result, at_hand, times)}."
     if not result.fits:
         return f"{over}Nothing tried here is within it: raise it, or search under it with 'pipeplan search'."
     larger = next((what for what in helping if what.kind == "microbatches"), None)
@@ -141,7 +141,7 @@ def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
     bound = result.bound.value
     if result.gap:
         most = change(bound / result.makespan - 1)
-        first = f"To do first: look for a better order with 'pipeplan search': the bound allows {times.text(bound)} ({most})"
+        first = f"Recommended: look for a better order with 'pipeplan search': the bound allows {times.text(bound)} ({most})"
         later = [] if larger is None else [_if_possible(result, larger)]
     else:
         first = f"No order of ops on this placement is shorter than {times.text(result.makespan)}"
@@ -159,13 +159,15 @@ def _done(what: Remedy) -> str:
 
 def _gained(now: Result, what: Remedy, times: Times) -> str:
     before, peaks = now.makespan, now.peak_activation
-    step = f"{times.text(what.makespan)} a step in place of {times.text(before)} ({change(what.makespan / before - 1)})"
+    step = (
+        f"{times.text(what.makespan)} per step instead of {times.text(before)} ({change(what.makespan / before - 1)})"
+    )
     in_bytes = what.peak_bytes is not None and now.peak_bytes is not None
     held = max(now.peak_bytes if in_bytes and now.peak_bytes is not None else peaks)
     if abs(what.peak / held - 1) < 5e-4 if held else what.peak == held:
         return f"{step}, with the same memory"
     new, old = (size_text(what.peak), size_text(held)) if in_bytes else (f"{what.peak:.4g}", f"{held:.4g} activations")
-    return f"{step}, with {'more' if what.peak > held else 'less'} memory: {new} in place of {old} on the fullest rank"
+    return f"{step}, with {'more' if what.peak > held else 'less'} memory: {new} instead of {old} on the fullest rank"
 
 
 def _if_possible(result: Result, what: Remedy) -> str:
@@ -173,5 +175,5 @@ def _if_possible(result: Result, what: Remedy) -> str:
     now = result.makespan / result.microbatches
     share = change(what.per_microbatch / now - 1)
     times = Times.of([what.per_microbatch, now], result.time_unit)
-    words = f"with {what.change} a microbatch takes {times.text(what.per_microbatch)} in place of "
+    words = f"with {what.change} a microbatch takes {times.text(what.per_microbatch)} instead of "
     return f"{words}{times.text(now)} ({share})"

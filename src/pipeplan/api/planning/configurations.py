@@ -154,13 +154,13 @@ def _one(name: str, value: Any) -> Any:
 
 def _count(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name} is a whole number from 1 on, not {value!r}", field=name)
+        raise InputError(f"invalid {name} {value!r}: expected an integer >= 1", field=name)
     return value
 
 
 def _list(name: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise FormatError(f"{name} is a list with a value for each stage", field=name)
+        raise FormatError(f"{name} must be a list with one value per stage", field=name)
     return value
 
 

@@ -126,12 +126,14 @@ def pairs_of(fix: FixLike) -> dict[str, Any]:
         return dict(fix)
     pairs: object = fix
     if not isinstance(pairs, Sequence) or not all(isinstance(pair, str) for pair in pairs):
-        raise InputError(f"what is fixed is NAME=VALUE, such as tp=8, not {shortened(repr(fix), 60)}", field="fix")
+        raise InputError(
+            f"invalid fixed setting, expected NAME=VALUE such as tp=8, not {shortened(repr(fix), 60)}", field="fix"
+        )
     values: dict[str, Any] = {}
     for pair in [fix] if isinstance(fix, str) else fix:
         name, equals, value = pair.partition("=")
         if not equals or not name or not value:
-            raise InputError(f"what is fixed is NAME=VALUE, such as tp=8, not '{pair}'", field="fix")
+            raise InputError(f"invalid fixed setting, expected NAME=VALUE such as tp=8, not '{pair}'", field="fix")
         if name in values:
             raise InputError(f"{name} is fixed twice: give its values as {name}={values[name]},{value}", field="fix")
         values[name] = value

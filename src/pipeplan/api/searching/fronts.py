@@ -171,7 +171,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         for mark, peak in zip(kept, self._memories([mark.peak for mark in kept]), strict=True):
             published.add_row(one_line(mark.name), peak, times.number(mark.value))
         beaten = len(self.published) - len(kept)
-        more = [line(f"{beaten} more published schedules need no less memory and are no shorter")] if beaten else []
+        more = [line(f"{beaten} more published schedules are dominated by these")] if beaten else []
         rows = [("gain", self.gain), ("costs", costs_in_words(first.costs, first.schedule.placement))]
         heading = line("memory against time", "bold")
         return heading, facts(rows, above=1, below=1), table, line(), published, *more

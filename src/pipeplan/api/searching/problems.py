@@ -122,7 +122,7 @@ def choices_of(decide: Names, leave: Names, *, full_backward: bool = False) -> C
     decided, left = names_of(decide), names_of(leave)
     if full_backward and "split" in decided:
         raise InputError(
-            "full backwards leave no backward to split: take full_backward or decide split, not both",
+            "full_backward and decide split exclude each other",
             field="full_backward",
         )
     return Choices.of(decided, [*left, "split"] if full_backward else left)
@@ -137,10 +137,10 @@ def _require_undecided(settings: Settings, choices: Choices) -> None:
         text = fixed if isinstance(fixed, str) else ",".join(map(str, fixed))
         if name in choices:
             raise InputError(
-                f"{name} {text} says what the search is to decide: give {name} or decide {name}, not both", field=name
+                f"{name} {text} fixes what the search should decide: drop {name} or decide={name}", field=name
             )
         raise InputError(
-            f"a search keeps every activation or decides itself what to {name}: in place of {name} {text} decide {name}",
+            f"a search does not take fixed settings of {name}: drop {name} {text}, use decide {name}",
             field=name,
         )
 
@@ -149,13 +149,13 @@ def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
     """Refuse decisions whose ops take no known time."""
     if choices.offload and costs.offload is None:
         raise InputError(
-            "a search may offload only where a copy to the host takes a known time: give offload_times, or "
+            "offload needs the time of a copy to the host: set offload_times, or "
             "offload_bandwidth and activation_bytes",
             field="offload_bandwidth",
         )
     if "overlap" in decided and costs.overlap is None:
         raise InputError(
-            "overlapping gains nothing where a pair takes as long as its two ops: give overlap_times",
+            "overlap needs overlap_times: by default a pair takes as long as both ops in sequence",
             field="overlap_times",
         )
 
@@ -178,7 +178,7 @@ def placement_named(name: str, settings: Settings) -> Placement:
     if name in FIXED_CHUNKS and chunks != DEFAULT_CHUNKS[name]:
         raise ShapeError(
             f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}: "
-            f"take placement {_fitting(chunks, two_copies=name.startswith('bidirectional'))}",
+            f"use placement {_fitting(chunks, two_copies=name.startswith('bidirectional'))}",
             field="chunks",
         )
     return Placement.called(name, settings.pipeline_ranks(chunks), chunks)
@@ -195,7 +195,7 @@ def _custom_placement(text: str, settings: Settings) -> Placement:
         placement = Placement.of(tuple(int(rank) for rank in text.split(",")))
     except ValueError:
         raise ShapeError(
-            f"placement '{shortened(text, 60)}': write the rank of each stage, apart by commas, as in 0,1,1,0"
+            f"invalid placement '{shortened(text, 60)}': expected a name, or the rank of each stage such as 0,1,1,0"
         ) from None
     for name in ("ranks", "stages"):
         if getattr(settings, name) not in (None, getattr(placement, name)):

@@ -94,13 +94,10 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
         return f"{what}{times.text(record.value)} is {percent(-record.gain)} longer than {best}{on}."
     if record.optimal:
         when = "" if record.objective == "makespan" else " with ops that start as soon as they can"
-        return f"Nothing is gained over {best}: it is proven that none of this placement is shorter{when}."
+        return f"No gain over {best}: proven optimal for this placement{when}."
     least = 1 - record.minimized.lower_bound / record.value
     longer = max(LONGER_SECONDS, 10 * round(record.seconds))
-    return (
-        f"Nothing is gained over {best}. A shorter one would save at most {percent(least)}; a search of {longer} seconds "
-        "may find it."
-    )
+    return f"No gain over {best}: at most {percent(least)} is possible, and a search of {longer} seconds may find it."
 
 
 def _gain_anywhere(anywhere: PublishedSchedule, gain: float, times: Times) -> str:
