@@ -102,4 +102,4 @@ def test_accessibility_is_tested_where_it_can_be_and_skips_are_told(target):
 
 def test_no_property_fails_because_an_example_took_long():
     """On a loaded machine an example may take seconds; time limits are asserted where they are meant."""
-    assert settings.default.deadline is None
+    assert settings().deadline is None
