@@ -1,4 +1,4 @@
-"""CandidateTiming and annealing a candidate: against the simulator, and compiled against undecorated."""
+"""Timing and annealing a candidate: against the simulator, and compiled against undecorated."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""CandidateTiming candidates of problems in which more is decided or modelled: against the simulator and the checker."""
+"""Timing candidates of problems in which more is decided or modelled: against the simulator and the checker."""
 
 from dataclasses import replace
 from typing import Any

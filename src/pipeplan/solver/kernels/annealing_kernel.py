@@ -1,4 +1,16 @@
-"""Simulated annealing: what all annealings share, and that of a candidate by moves."""
+"""Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983): the parts that all annealings share, and that by moves.
+
+Arrays: ``state.value`` has the current and the best value, ``state.temperature`` the temperature and its factor per step,
+``state.random`` the random number, ``state.critical`` the places of the longest chain behind their number; ``change`` has
+what a move did, to undo it. One step::
+
+    order    F0 F1 I0 F2 I1        place 3 is drawn from the longest chain
+    propose        F2, 1 to the front
+    apply    F0 F1 F2 I0 I1        timed: 812, at most the limit of 815 that was drawn before
+    accept   the current candidate, and the best one if no value was lower; else undo
+
+The random limit before the evaluation is threshold accepting with the exponential distribution of Metropolis' rule.
+"""
 
 from collections.abc import Callable
 
@@ -17,7 +29,7 @@ from pipeplan.solver.kernels.row_kernel import index_of, mirrored
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
 
 CRITICAL_OF = 16
-"""Of so many steps, some start at an op of the longest chain."""
+"""Denominator of the share of steps that start at an op of the longest chain."""
 
 
 def cool(state: AnnealingState) -> None:
@@ -26,7 +38,7 @@ def cool(state: AnnealingState) -> None:
 
 
 def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
-    """The largest value that a step may lead to: the current one and the temperature times an exponential variate.
+    """Return the largest acceptable value: the current one and the temperature times an exponential variate.
 
     The variate is drawn from the quantiles ``waits``, before the value is known. So the evaluation can stop as soon as a
     rank must be later than that.
@@ -37,7 +49,7 @@ def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
 
 
 def accept(state: AnnealingState, value: float) -> bool:
-    """Go on from a step's value; true if none before was better."""
+    """Continue from a step's value; true if no value before was as low."""
     state.value[0] = value
     if value < state.value[1]:
         state.value[1] = value
@@ -61,9 +73,9 @@ def copy_decisions(source: Decisions, target: Decisions) -> None:
 
 
 def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
-    """Where a step starts: in ``critical`` of 16 cases at an op of the longest chain, else at any.
+    """Draw the place where a step starts: in ``critical`` of 16 cases an op of the longest chain, else any op.
 
-    No other op can make the schedule shorter on its own.
+    Only ops of the longest chain can make the schedule shorter on their own.
     """
     if state.critical[0] > 0 and draw(state.random, CRITICAL_OF) < critical:
         place: int = state.critical[1 + draw(state.random, state.critical[0])]
@@ -77,9 +89,9 @@ def annealing_by(
     apply: Callable[..., bool],
     undo: Callable[..., None],
 ) -> Callable[..., None]:
-    """The annealing of a candidate by moves, timed by ``evaluate``.
+    """Return the annealing of a candidate by moves, timed by ``evaluate``.
 
-    Each of the other functions takes the number of a move, and what that move's own takes.
+    Each of the other functions takes the number of a move and the arguments of that move's function.
     """
 
     def anneal(
@@ -108,11 +120,13 @@ def annealing_by(
             propose(move, problem, reach, decisions, place, change, state.random)
             if not apply(move, problem, decisions, change):
                 continue
+            # The limit is drawn first: an evaluation stops as soon as it must be above.
             limit = accepted_up_to(state, waits)
             value = evaluate(problem, decisions, target, limit, timing)
             if value > limit:
                 undo(move, problem, decisions, change)
                 continue
+            # Accepted: the next steps start from its longest chain.
             if critical > 0:
                 trace(problem, decisions, timing, state.critical)
             if accept(state, value):
@@ -131,12 +145,14 @@ def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, c
     for rank in range(1, len(problem.work)):
         if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
             last = rank
+    # Back from its last op, over whatever held each op up.
     place = problem.offsets[last + 1] - 1
     count = 0
     while True:
         count += 1
         critical[count] = place
         if timing.waited[place] > 0:
+            # It, or the op that it overlaps with, waited for its source on another rank.
             place += timing.waited[place] - 1
             op_class = decisions.order[place]
             index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
@@ -156,9 +172,9 @@ def proposing_by(
     apply: Callable[..., bool],
     undo: Callable[..., None],
 ) -> Callable[..., int]:
-    """The loop that proposes by moves, timed by ``evaluate``.
+    """Return the loop that proposes candidates by moves, timed by ``evaluate``.
 
-    Each of the other functions takes the number of a move, and what that move's own takes.
+    Each of the other functions takes the number of a move and the arguments of that move's function.
     """
 
     def next_candidate(
@@ -177,7 +193,7 @@ def proposing_by(
     ) -> int:
         """Change ``decisions`` by one move to a candidate whose value is at most ``limit``; that goes to ``value``.
 
-        Gives how many moves were tried; ``tries`` + 1 where none of them led to one, and nothing is changed.
+        Returns the number of moves tried, or ``tries`` + 1 if none of them led to one; then nothing is changed.
         """
         if critical > 0 and evaluate(problem, decisions, target, INFEASIBLE / 2, timing) < INFEASIBLE:
             trace(problem, decisions, timing, state.critical)

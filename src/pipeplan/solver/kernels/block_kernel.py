@@ -6,8 +6,16 @@ before what does not fit into memory; before its first backward a rank may draw 
 forward it takes the backwards as they come. What comes of it is an order, which is then timed like any candidate.
 
 Ranks take turns: the one that can decide the earliest does, and then either runs something until it can decide again, or
-waits. ``arrays`` says what is in the arrays; the *pace* is a flat problem of which only the times are used, which need not
-be the true ones. ``due`` and ``ready`` are times: when an op should run, and when its input is there.
+waits.
+
+Arrays: ``block.due`` has the due times of the first microbatch's ops, by class; ``clocks.wake`` when each rank decides next;
+``timing`` holds what has run, as in ``timing_kernel``; ``decisions.order`` is written op by op. The *pace* is a flat problem
+of which only the times are used, which need not be the true ones. ``due`` and ``ready`` are times: when an op should run,
+and when its input is there. Decisions of a rank, for a block that is repeated with a period of 3::
+
+    due      F0 0   F1 3   I0 5   F2 6   I1 8        F at 0, 3, 6, ..; I at 5, 8, 11, ..
+    now 5    I0 is due and not ready until 6         W0 fits into the wait: it runs
+    now 6    I0 is due and ready                     it runs, and wakes the rank that waits for it
 """
 
 from __future__ import annotations
@@ -42,19 +50,19 @@ RUNS_FULL = 3
 
 
 class Block(NamedTuple):
-    """A building block: when the ops of a microbatch, or of several that follow each other, are due, and how it is repeated.
+    """A building block: due times of the ops of one or several consecutive microbatches, and the rules of repeating it.
 
     Attributes
     ----------
     due
-        When each class is due for each of the ``several`` microbatches of the block, counted from where that microbatch
-        begins, in the unit of the pace; shape (classes * several,), class by class.
+        Due time of each class for each of the ``several`` microbatches of the block, counted from the begin of that
+        microbatch, in the unit of the pace; shape (classes * several,), class by class.
     rules
         0 or 1 for each of the rules above; shape (4,).
     several
-        How many microbatches the block is of; shape (1,).
+        Number of microbatches of the block; shape (1,).
     group
-        How many microbatches make a group; shape (1,).
+        Number of microbatches in a group; shape (1,).
     inner
         The time between the microbatches of a group; shape (1,).
     """
@@ -67,7 +75,7 @@ class Block(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """How a block is repeated: for ``share`` microbatches of each copy, a ``period`` apart.
+    """Repetition of a block: for ``share`` microbatches of each copy, a ``period`` apart.
 
     ``unit`` is the mean time of an op. Both are times of the pace, which need not be the true ones.
     """
@@ -78,7 +86,7 @@ class Beat(NamedTuple):
 
 
 class Route(NamedTuple):
-    """Which classes a rank runs, and the way of a microbatch through them.
+    """Classes that each rank runs, and the way of a microbatch through them.
 
     Attributes
     ----------
@@ -97,14 +105,14 @@ class Route(NamedTuple):
 
 
 class RankClocks(NamedTuple):
-    """What repeating a block writes by rank beside a timing; shape (ranks,).
+    """State of each rank while a block is repeated, beside its timing; shape (ranks,).
 
     Attributes
     ----------
     wake, busy
-        When a rank next decides what to do, and 1 if until then it runs something.
+        Time at which a rank decides next, and 1 if it runs something until then.
     backwards
-        How many of its backwards have run.
+        Number of its backwards that have run.
     """
 
     wake: Floats
@@ -115,12 +123,12 @@ class RankClocks(NamedTuple):
 NEVER = 1e300
 
 VARIATIONS = 20
-"""Of so many variations of a block, one changes a rule, one the time within groups, and the others when something is due."""
+"""Of 20 variations of a block, one changes a rule, one the time within groups, and 18 when ops are due."""
 
 
 @inlined
 def due_at(block: Block, op_class: int, index: int, beat: Beat) -> float:
-    """When an op is due: groups follow each other by a period a microbatch, the microbatches of a group closer."""
+    """Return when an op is due: groups follow each other by a period per microbatch, those of a group are closer."""
     group = block.group[0]
     several = block.several[0]
     due: float = (
@@ -141,7 +149,7 @@ def repeat(
     clocks: RankClocks,
     timing: CandidateTiming,
 ) -> bool:
-    """Write into ``decisions`` what comes of a block; false if it gets stuck, which only a lack of memory makes it do."""
+    """Repeat a block, and write the order into ``decisions``; false if it gets stuck, for lack of memory."""
     begin_repeating(problem, decisions, clocks, timing)
     left = len(decisions.order)
     while left > 0:
@@ -156,7 +164,7 @@ def repeat(
 
 
 def begin_repeating(problem: FlatProblem, decisions: Decisions, clocks: RankClocks, timing: CandidateTiming) -> None:
-    """Set everything to before the first op."""
+    """Set the arrays to before the first op."""
     for op_class in range(len(problem.rank)):
         timing.done[op_class] = 0
     for rank in range(len(problem.work)):
@@ -176,7 +184,7 @@ def begin_repeating(problem: FlatProblem, decisions: Decisions, clocks: RankCloc
 
 @inlined
 def first_awake(clocks: RankClocks) -> int:
-    """The rank that can decide the earliest."""
+    """Return the rank that decides next."""
     rank = 0
     for other in range(1, len(clocks.wake)):
         if clocks.wake[other] < clocks.wake[rank]:
@@ -196,7 +204,7 @@ def decide(
     timing: CandidateTiming,
     rank: int,
 ) -> int:
-    """The class whose op a rank runs now; -1 if it waits, or runs a weight backward instead, which is then seen to."""
+    """Return the class whose op a rank runs now; -1 if it waits, or runs a weight backward instead, which is then noted."""
     now = clocks.wake[rank]
     clocks.busy[rank] = 0
 
@@ -277,7 +285,7 @@ def leaves_room(
     forward: int,
     forward_due: float,
 ) -> bool:
-    """Whether a forward leaves room for all other forwards of the rank that are due before it."""
+    """Return true if a forward leaves room for all other forwards of the rank that are due before it."""
     room = problem.limit[rank] - timing.held[rank] - problem.growth[forward]
     for slot in range(route.offsets[rank], route.offsets[rank + 1]):
         op_class = route.on_rank[slot]
@@ -302,7 +310,7 @@ def run_op(
     rank: int,
     op_class: int,
 ) -> None:
-    """Run the next op of a class, and wake the rank that it is for when its result is there."""
+    """Run the next op of a class; the rank that needs its result wakes when that arrives."""
     place = timing.cursor[rank]
     full = op_class % 2 == 1 and block.rules[RUNS_FULL] == 1
     end = clocks.wake[rank] + (pace.full_time[op_class] if full else pace.time[op_class])
@@ -318,11 +326,13 @@ def run_op(
         if problem.weight_time[op_class] >= 0:
             timing.owes[place] = 1
             timing.owed[rank] += 1
+    # Its place in the order; the rank decides again at its end.
     clocks.backwards[rank] += op_class % 2
     decisions.order[place] = op_class
     timing.cursor[rank] += 1
     clocks.wake[rank] = end
     clocks.busy[rank] = 1
+    # A rank that runs something decides at its end anyway.
     follower = route.follower[op_class]
     if follower >= 0:
         other = problem.rank[follower]
@@ -346,10 +356,11 @@ def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> N
 def move_due(route: Route, unit: float, block: Block, random: Ints) -> None:
     """Make one op due earlier or later, or all from it on, or some, by up to 3 units; small steps are more often.
 
-    Of a block of several microbatches that is one of them, or all.
+    In a block of several microbatches the change is to one of them, or to all.
     """
     passes = len(route.way)
     several = block.several[0]
+    # Of which microbatches of the block, from which class on, and by how much.
     turn = 0
     turns = several
     if several > 1 and draw(random, 4) > 0:
@@ -359,6 +370,7 @@ def move_due(route: Route, unit: float, block: Block, random: Ints) -> None:
     amount = (1 + draw(random, 1 + draw(random, 6))) * 0.5 * unit
     if draw(random, 2) == 0:
         amount = -amount
+    # One op, all that follow on the microbatch's way, or some of these.
     scope = draw(random, 3)
     stop = start + 1
     if scope == 1:
@@ -371,7 +383,7 @@ def move_due(route: Route, unit: float, block: Block, random: Ints) -> None:
 
 
 def copy_block(source: Block, target: Block) -> None:
-    """Copy one block onto another."""
+    """Copy the values of one block into another."""
     for op_class in range(len(source.due)):
         target.due[op_class] = source.due[op_class]
     for rule in range(len(source.rules)):
@@ -405,6 +417,7 @@ def anneal_block(
     """
     for _ in range(steps):
         cool(state)
+        # What comes of a block may be infeasible; then the next variation follows.
         copy_block(block, trial)
         vary(route, beat.unit, rules, trial, state.random)
         if not repeat(problem, pace, route, beat, trial, decisions, clocks, timing):

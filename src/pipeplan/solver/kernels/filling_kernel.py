@@ -34,7 +34,7 @@ def fill_waits(
 
     ``partner`` is the other end of a message, or -1; ``owed_by`` the op that must come before a W, or -1 for other ops.
     ``pending`` is where to look for the next W of a rank, and ``filled`` the next place of the rank in ``order``, which
-    becomes the order of the ops by their numbers.
+    becomes the order of the ops by their numbers. The other arrays are those of the simulator's kernel.
     """
     top = len(cursor)
     for rank in range(top):
@@ -49,9 +49,11 @@ def fill_waits(
         stop = offsets[rank + 1]
         while op < stop:
             cursor[rank] = op
+            # A W that has filled a wait is done.
             if ran[op]:
                 op += 1
                 continue
+            # A message: it begins when both ranks have come to it.
             other = partner[op]
             if other >= 0:
                 peer = rank_of[other]
@@ -74,6 +76,7 @@ def fill_waits(
                 done += 2
                 op += 1
                 continue
+            # An op of its own, or two that overlap.
             after = op + 1
             if after < stop and joined[after]:
                 after += 1
@@ -109,6 +112,7 @@ def fill(
         if owed_by[weight] < 0 or ran[weight]:
             weight += 1
             continue
+        # Its I has not run yet, or it does not fit: those behind it wait too, as Ws keep their order.
         if owed_by[weight] >= cursor[rank] or free[rank] + duration[weight] > until:
             break
         free[rank] += duration[weight]

@@ -1,5 +1,13 @@
 """Copies to the host's memory and back: where OFFLOADs and RELOADs stand, and when their copies end.
 
+Arrays: ``queue`` holds the forwards to be copied out, rank after rank; ``queued`` is its end and ``left_in`` the first one
+whose OFFLOAD has no place yet; ``copied`` and ``returned`` are the ends of the copies; ``out_free`` and ``in_free`` are when
+the links are free; ``ahead`` is the first place without a RELOAD. ``arrays`` has the shapes. One microbatch on a rank::
+
+    rank   F0 ...... OFFLOAD0 F4 ..... RELOAD0 ... I0      OFFLOAD0 is late: before F4, which does not fit without
+    out       [copy 0]                                     begins when F0 has ended and the link is free
+    in                                        [copy 0]     begins at RELOAD0; I0 waits for its end
+
 One copy at a time each way. The copy to the host begins when its forward has ended; the OFFLOAD's place, where the memory
 becomes free and the rank waits for the copy's end, is as late as it may be: before the first op that does not fit without.
 A RELOAD stands so many places ahead of its backward as is decided, or where its memory first fits behind that.
@@ -12,7 +20,7 @@ from pipeplan.solver.kernels.row_kernel import mirrored
 
 @inlined
 def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: float, timing: CandidateTiming) -> None:
-    """Begin the copy of a forward that ends now, or as soon as the link is free."""
+    """Start the copy of a forward that ends now, or as soon as the link is free."""
     wide = timing.more
     wide.out_free[rank] = max(wide.out_free[rank], end) + problem.more.copying[op_class]
     wide.copied[op] = wide.out_free[rank]
@@ -24,7 +32,7 @@ def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: flo
 
 @inlined
 def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timing: CandidateTiming) -> float:
-    """How much becomes free without a wait: by OFFLOADs whose copies have ended by ``clock``."""
+    """Return the memory that OFFLOADs free without a wait: those whose copies have ended by ``clock``."""
     wide = timing.more
     free = 0.0
     for slot in range(wide.left_in[rank], wide.queued[rank]):
@@ -67,6 +75,7 @@ def fetch(
     taken = 0.0
     number = 0
     ahead = wide.ahead[rank]
+    # Look along the row for backwards of offloaded microbatches, from where the last look has ended.
     while ahead < problem.offsets[rank + 1] and number != count:
         op_class = decisions.order[ahead]
         if op_class % 2 == 1:
@@ -74,6 +83,7 @@ def fetch(
             op = problem.first[op_class - 1] + which
             if decisions.mode[op] == OFFLOADED:
                 size = problem.more.offloaded[op_class - 1]
+                # Not needed yet: it comes back if its lead has begun, its copy out has ended, and it fits.
                 if count < 0 and ahead > last:
                     if ahead - decisions.lead[op] > place or timing.done[op_class - 1] <= which:
                         break
@@ -111,6 +121,7 @@ def make_room(
     wide = timing.more
     share = len(timing.finish) // len(problem.rank)
     offloads = 0
+    # The oldest first, as copies run in their order; the rank waits for the end of each.
     while wide.left_in[rank] < wide.queued[rank]:
         if nominal:
             is_away = mode != OFFLOADED or wide.gone[forward_op] == 1

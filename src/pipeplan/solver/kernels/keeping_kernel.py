@@ -1,4 +1,11 @@
-"""Which microbatches to keep, that an order fits into memory: a first answer, rank by rank, that looks at no times."""
+"""Choice of the microbatches to keep, so that an order fits into memory: a first answer, rank by rank, regardless of times.
+
+Arrays: ``until`` has the place of each forward's backward; ``held_by`` the forwards that the rank keeps at this place;
+``done`` counts the ops of each class so far; ``decisions.mode`` is written. One step, at a forward that does not fit::
+
+    row      F0 F1 F2 . I0 . I1 . I2       at F2 the rank holds 0 and 1, and may hold two
+    held for 4 places: 0, 6: 1, 6: 2       1 is held the longest of those kept: it is recomputed or offloaded
+"""
 
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
@@ -9,27 +16,28 @@ from pipeplan.solver.kernels.row_kernel import mirrored
 def keep_what_fits(
     problem: FlatProblem, copying: Floats, decisions: Decisions, until: Ints, done: Ints, held_by: Ints
 ) -> bool:
-    """Set the modes of an order so that it fits, as few as need be; false if it cannot.
+    """Recompute or offload as few microbatches as the order needs to fit; false if it cannot fit.
 
-    Where an op does not fit, the microbatch gives way that would be held the longest from there on, by how much that frees
-    and how little its R takes (Belady's rule, with a price). ``copying`` is for how long the link of each rank may be busy
-    with copies to the host: as long as it lasts they are offloaded, where that is allowed, and then recomputed. Ws are
-    reckoned with as done.
+    Where an op does not fit, the microbatch gives way that would be held the longest from there on, weighted by the memory
+    it frees and divided by the time of its R or copy (Belady's rule of 1966, with a price). ``copying`` is the time that
+    each rank's link may be busy with copies to the host: while it lasts microbatches are offloaded, if that is allowed, and
+    then recomputed. Ws are assumed to have run.
 
     Parameters
     ----------
     until
-        Room for the place of each forward's backward; shape (ops,).
+        Scratch for the place of each forward's backward; shape (ops,).
     done
-        Room for how many ops of a class have run; shape (classes,).
+        Scratch for the number of ops of a class that have run; shape (classes,).
     held_by
-        Room for the forwards that a rank keeps; shape (ops,).
+        Scratch for the forwards that a rank keeps; shape (ops,).
     """
     for op_class in range(len(problem.rank)):
         done[op_class] = 0
     for op in range(len(decisions.mode)):
         decisions.mode[op] = KEPT
         decisions.lead[op] = 0
+    # Until when each microbatch is held: the place of its backward.
     for place in range(len(decisions.order)):
         op_class = decisions.order[place]
         if op_class % 2 == 1:
@@ -46,7 +54,7 @@ def keep_what_fits(
 def keep_on_rank(
     problem: FlatProblem, rank: int, copying: float, decisions: Decisions, until: Ints, done: Ints, held_by: Ints
 ) -> bool:
-    """The same for one rank."""
+    """Choose the modes of one rank's microbatches; false if its row cannot fit."""
     more = problem.more
     share = len(decisions.mode) // len(problem.rank)
     held = 0.0
@@ -55,6 +63,7 @@ def keep_on_rank(
         op_class = decisions.order[place]
         index = done[op_class]
         done[op_class] += 1
+        # What the op needs: all that a forward takes; for a backward what was given away comes back first.
         if op_class % 2 == 0:
             op = problem.first[op_class] + index
             need = problem.growth[op_class]
@@ -67,6 +76,7 @@ def keep_on_rank(
                 kept = forget(held_by, kept, op)
             else:
                 need += freed_by(problem, op_class - 1, decisions.mode[op])
+        # Give away one microbatch after the other until it fits.
         while held + need > problem.limit[rank]:
             chosen = -1
             mode = OFFLOADED if more.modes[OFFLOADED] == 1 and copying > 0 else RECOMPUTED
@@ -98,6 +108,7 @@ def keep_on_rank(
                 need = more.recompute_keeps[op_class]
             else:
                 held -= freed_by(problem, chosen // share, mode)
+        # The op has run: a forward holds what it needed, a backward frees what was left of its microbatch.
         if op_class % 2 == 0:
             held += need
         elif decisions.mode[op] == KEPT:
@@ -109,7 +120,7 @@ def keep_on_rank(
 
 @inlined
 def freed_by(problem: FlatProblem, op_class: int, mode: int) -> float:
-    """How much less a forward's microbatch holds than if it were kept."""
+    """Return how much less a forward's microbatch holds than if it were kept."""
     offloaded: float = problem.more.offloaded[op_class]
     recomputed: float = problem.growth[op_class] - problem.more.recompute_keeps[op_class]
     return offloaded if mode == OFFLOADED else recomputed
@@ -117,7 +128,7 @@ def freed_by(problem: FlatProblem, op_class: int, mode: int) -> float:
 
 @inlined
 def forget(held_by: Ints, kept: int, op: int) -> int:
-    """Take a forward from those that are kept, and return how many then are."""
+    """Remove a forward from those that are kept, and return how many are left."""
     for slot in range(kept):
         if held_by[slot] == op:
             held_by[slot] = held_by[kept - 1]

@@ -1,4 +1,13 @@
-"""List scheduling: next always comes the op that is due first and leads to no dead end."""
+"""List scheduling (Graham 1969): the op that is due first and leads to no dead end always comes next.
+
+Arrays: ``due`` has the due time of each class's first op, a ``period`` less than that of the next; ``state.room`` what each
+rank may still take in; ``state.done`` how many ops of each class are placed; ``state.filled`` the next place of each rank.
+One step::
+
+    due      F0 0    F1 3    I0 5    F2 6            period 3
+    placed   F0 F1                                   I0 is due first, but its source is not placed: F2 is tried
+    safe?    room for F2 and for finishing 0, 1, 2   yes: F2 is placed; no: F2 is refused until a backward is placed
+"""
 
 from __future__ import annotations
 
@@ -11,19 +20,19 @@ from pipeplan.solver.kernels.row_kernel import mirrored
 
 
 class ListState(NamedTuple):
-    """What list scheduling writes.
+    """State of list scheduling.
 
     Attributes
     ----------
     room, spare
-        What a rank may still take in, all Ws owed done; and the same in the test for dead ends; shape (ranks,).
+        Memory that a rank may still take in, all owed Ws done; and the same in the test for dead ends; shape (ranks,).
     filled
         The place of a rank's next op; shape (ranks,).
     done
-        How many ops of a class are placed; shape (classes,).
+        Number of placed ops of a class; shape (classes,).
     refused
-        How many backwards were placed when the next forward of a class was found to lead to a dead end: until one more
-        is, it still does; shape (classes,).
+        Number of backwards that were placed when the next forward of a class led to a dead end: until one more is placed,
+        it still does; shape (classes,).
     """
 
     room: Floats
@@ -76,7 +85,7 @@ def run_list(
 
 
 def begin_list(problem: FlatProblem, state: ListState) -> None:
-    """Set everything to before the first op."""
+    """Set the state to before the first op."""
     for op_class in range(len(problem.rank)):
         state.done[op_class] = 0
         state.refused[op_class] = -1
@@ -87,7 +96,7 @@ def begin_list(problem: FlatProblem, state: ListState) -> None:
 
 @inlined
 def first_due(problem: FlatProblem, share: int, due: Floats, period: float, backwards: int, state: ListState) -> int:
-    """The class that is due first of those whose next op can be placed, or -1; ``backwards`` are placed so far."""
+    """Return the class that is due first of those whose next op can be placed, or -1; ``backwards`` are placed so far."""
     chosen = -1
     first = NEVER
     for op_class in range(len(problem.rank)):
@@ -104,14 +113,15 @@ def first_due(problem: FlatProblem, share: int, due: Floats, period: float, back
 
 @inlined
 def is_safe(problem: FlatProblem, share: int, state: ListState) -> bool:
-    """Whether from here on microbatches can at least be finished one after the other, the oldest first.
+    """Return true if microbatches can at least be finished one after the other, the oldest first.
 
-    That is the banker's algorithm with a given order: each microbatch must find room for what it still lacks, and gives
-    back what it holds. As long as it holds, the next op of the oldest microbatch can always run.
+    This is the banker's algorithm (Dijkstra 1965) with a fixed order: each microbatch must find room for what it still
+    lacks, and gives back what it holds. As long as the state is safe, the next op of the oldest microbatch can always run.
     """
     classes = len(problem.rank)
     oldest = share
     newest = 0
+    # The microbatches that have begun and are not finished.
     for op_class in range(0, classes, 2):
         oldest = min(oldest, state.done[op_class + 1])
         newest = max(newest, state.done[op_class])
@@ -119,6 +129,7 @@ def is_safe(problem: FlatProblem, share: int, state: ListState) -> bool:
         state.spare[rank] = state.room[rank]
     slices = problem.slices
     for index in range(oldest // slices, (newest + slices - 1) // slices):
+        # First all forwards that this microbatch still lacks, then its backwards, each with its W.
         end = (index + 1) * slices
         for op_class in range(0, classes, 2):
             if state.done[op_class] < end:

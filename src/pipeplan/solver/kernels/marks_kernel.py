@@ -1,4 +1,11 @@
-"""The arrays with which a candidate is timed from where it was changed on, not from its beginning."""
+"""Marks: the states of a timing at several places, from which a changed candidate is timed on, not from its beginning.
+
+A mark is a place on every rank that the candidate comes through together. Three marks of a row with two ranks::
+
+    rank 0   |F0 F1 F2|I0 F3 I1|I2 I3|        | is a mark: cursor, pending, owed, clock, held, left, begin by rank,
+    rank 1   |F0 I0 F1|I1 F2 I2|F3 I3|          done by class; a row of the arrays each
+             0        1        2     3        a change of the I1 of rank 0 is timed from mark 1 on
+"""
 
 from __future__ import annotations
 
@@ -11,7 +18,7 @@ from pipeplan.solver.kernels.timing_kernel import next_owed
 
 
 class Marks(NamedTuple):
-    """What timing had written when every rank had come so far, for several such places: rows, one behind the other.
+    """State of a timing when every rank has come so far, for several such places: rows, one behind the other.
 
     Row ``mark`` of an array of ranks begins at ``mark * ranks``, of one of classes at ``mark * classes``. The first row is
     the beginning; the last one, the end, has a cursor alone.
@@ -38,12 +45,12 @@ class Marks(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """Where a step has changed the order.
+    """Places of the order that a step has changed.
 
     Attributes
     ----------
     number, ranks
-        How many ranks, shape (1,), and which; shape (ranks,).
+        Number of changed ranks, shape (1,), and these ranks; shape (ranks,).
     first, last
         Of these ranks, the first and the last place that may differ; of others ``last`` is -1; shape (ranks,).
     """
@@ -55,36 +62,36 @@ class Touched(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Between which marks a candidate was timed.
+    """Marks between which a candidate was timed.
 
     Attributes
     ----------
     ends
-        The mark that it began at, the one that it got to, and 1 if from there on everything is as it was; shape (3,).
+        First mark, last mark, and 1 if from the last one on everything is as it was; shape (3,).
     visits
-        How many places were timed since the array was made; shape (1,).
+        Number of places timed since the array was made; shape (1,).
     """
 
     ends: Ints
     visits: Ints
 
 
-def begin_marks(problem: FlatProblem, known: Marks) -> None:
-    """Write the first mark, which is before the first op."""
+def begin_marks(problem: FlatProblem, base: Marks) -> None:
+    """Write the first mark, which stands before the first op."""
     for rank in range(len(problem.work)):
-        known.pending[rank] = problem.offsets[rank]
-        known.owed[rank] = 0
-        known.clock[rank] = 0.0
-        known.held[rank] = 0.0
-        known.left[rank] = problem.work[rank]
-        known.begin[rank] = 0.0
+        base.pending[rank] = problem.offsets[rank]
+        base.owed[rank] = 0
+        base.clock[rank] = 0.0
+        base.held[rank] = 0.0
+        base.left[rank] = problem.work[rank]
+        base.begin[rank] = 0.0
     for op_class in range(len(problem.rank)):
-        known.done[op_class] = 0
-    known.valid[0] = 1
+        base.done[op_class] = 0
+    base.valid[0] = 1
 
 
 def begin_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
-    """Set a timing to what it was at a mark."""
+    """Set a timing to its state at a mark."""
     ranks = len(timing.cursor)
     classes = len(timing.done)
     for rank in range(ranks):
@@ -101,7 +108,7 @@ def begin_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
 
 
 def keep_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
-    """Write what a timing is now, at a mark."""
+    """Write the state of a timing at a mark."""
     ranks = len(timing.cursor)
     classes = len(timing.done)
     for rank in range(ranks):
@@ -122,7 +129,7 @@ def keep_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
 
 
 def copy_mark(source: Marks, mark: int, ranks: int, classes: int, target: Marks) -> None:
-    """Copy a mark, but for its places, which are the same."""
+    """Copy a mark except for its places, which are the same."""
     target.valid[mark] = source.valid[mark]
     for at in range(mark * ranks, mark * ranks + ranks):
         target.pending[at] = source.pending[at]
@@ -138,9 +145,9 @@ def copy_mark(source: Marks, mark: int, ranks: int, classes: int, target: Marks)
 def place_marks(
     problem: FlatProblem, decisions: Decisions, length: float, timing: CandidateTiming, marks: Marks
 ) -> None:
-    """Say how far ranks have come at each mark: marks are equal times apart in a candidate just timed.
+    """Place the marks of a candidate just timed equal times apart.
 
-    What has ended by some time has needed nothing that had not, so a candidate comes through these places together.
+    An op that has ended by some time needs no op that has not, so that a candidate comes through these places together.
     """
     count = len(marks.valid) - 1
     ranks = len(problem.work)
@@ -150,6 +157,7 @@ def place_marks(
         for op_class in range(len(problem.rank)):
             if problem.rank[op_class] == rank:
                 timing.done[op_class] = 0
+        # A mark stands behind the last op of the rank that has ended by its time.
         for mark in range(count):
             time = length * mark / count
             while place < stop:
@@ -166,12 +174,14 @@ def place_marks(
 
 
 def note_touched(problem: FlatProblem, decisions: Decisions, change: Change, touched: Touched) -> None:
-    """Say which places a move has changed: those between where ops were and where they are, or the one it is about."""
+    """Note the places that a move has changed: those between where ops were and where they are, or its own."""
+    # Forget the places of the step before.
     for which in range(touched.number[0]):
         touched.last[touched.ranks[which]] = -1
     touched.number[0] = 0
     if change.moves[0] == 0:
         touch(problem.rank[decisions.order[change.terms[0]]], change.terms[0], change.terms[0], touched)
+    # All ops between the two places have moved by one.
     for move in range(change.moves[0]):
         place = change.place[move]
         target = change.target[move]
@@ -180,7 +190,7 @@ def note_touched(problem: FlatProblem, decisions: Decisions, change: Change, tou
 
 @inlined
 def touch(rank: int, first: int, last: int, touched: Touched) -> None:
-    """Add places of a rank to those that were changed."""
+    """Add places of a rank to the changed ones."""
     if touched.last[rank] < 0:
         touched.ranks[touched.number[0]] = rank
         touched.number[0] += 1
@@ -193,7 +203,8 @@ def touch(rank: int, first: int, last: int, touched: Touched) -> None:
 
 @inlined
 def last_before(marks: Marks, touched: Touched, ranks: int) -> int:
-    """The last mark that no change is before."""
+    """Return the last mark that comes before all changes."""
+    # The last mark is the end, and the first one always qualifies.
     mark = len(marks.valid) - 2
     while mark > 0:
         before = marks.valid[mark] == 1

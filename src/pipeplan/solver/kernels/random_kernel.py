@@ -1,30 +1,31 @@
-"""Random numbers of the kernels: Park and Miller's generator, whose products fit into 64 bits.
+"""Random numbers of the kernels: the generator of Park and Miller (1988), whose products fit into 64 bits.
 
-So it gives the same numbers compiled or not.
+It gives the same numbers compiled or not.
 """
 
 from pipeplan.model import Ints
 
+# The Mersenne prime 2**31 - 1, and the multiplier that Park, Miller and Stockmeyer recommend (1993).
 MODULUS = 2147483647
 MULTIPLIER = 48271
 
 
 def draw(random: Ints, below: int) -> int:
-    """The next random number from 0 to ``below - 1``."""
+    """Return the next random number from 0 to ``below - 1``."""
     state: int = random[0] * MULTIPLIER % MODULUS
     random[0] = state
     return state % below
 
 
 def draw_extent(random: Ints, most: int) -> int:
-    """A random number from 1 to ``most``, small ones more often: half of the time 1."""
+    """Return a random number from 1 to ``most``, small ones more often: half of the time 1."""
     if most <= 1 or draw(random, 2) == 0:
         return 1
     return 1 + draw(random, 1 + draw(random, most))
 
 
 def draw_weighted(random: Ints, weights: Ints) -> int:
-    """The index of one of the weights, each drawn as often as it is large; they are whole numbers."""
+    """Return the index of one of the weights, which are integers, drawn in proportion to them."""
     total = 0
     for weight in weights:
         total += weight

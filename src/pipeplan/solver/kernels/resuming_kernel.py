@@ -1,12 +1,22 @@
-"""CandidateTiming a candidate from where it was changed on, until nothing differs any more.
+"""Timing a candidate from where it was changed on, until nothing differs any more.
 
 Most steps of an annealing change little: what comes before is as it was, and so, once waits have taken up the difference,
-is what follows. Ranks are timed from mark to mark; a mark says how far each of them has come. At the last mark that no
-change is before, timing begins; at a mark behind all changes where clocks, memory, what is owed, and the ends that others
-still wait for are what they were, it ends: the rest is the same, and so is the value.
+is what follows. Ranks are timed from mark to mark (``marks_kernel``)::
 
-For candidates without overlapped pairs and without full backwards that gain. ``arrays`` and ``marks`` say what is in the
-arrays; two timings are kept, of the current candidate and of the trial, which differ only while a step is made.
+    marks      0     1     2     3     4
+    row        .......x..................      x: the change
+    timed            |-----|-----|             begins at 1, the last mark before the change; ends at 3, where clocks,
+                                               memory, owed Ws and the results still awaited are what they were
+
+The rest is the same, and so is the value. That holds for candidates without overlapped pairs and without full backwards
+that gain; others are timed whole.
+
+Arrays: ``current`` and ``base`` are the timing and the marks of the current candidate, ``timing`` and ``marks`` those of the
+trial; they differ only while a step is made. ``touched`` has the changed places, ``stretch`` the marks between which the
+trial was timed, ``indices`` which op of its class stands at a place. Shapes stand in ``arrays`` and ``marks_kernel``.
+
+The annealing makes the same steps as ``annealing_kernel`` with the same random numbers, in a fraction of the time where
+schedules are long.
 """
 
 from collections.abc import Callable
@@ -40,13 +50,13 @@ from pipeplan.solver.kernels.random_kernel import draw_weighted
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, evaluate, next_owed, run_rank, run_rest
 
 BEGAN = 0
-"""Of a stretch: the mark that timing began at."""
+"""Index into ``Stretch.ends``: the mark at which timing began."""
 
 ENDED = 1
-"""Of a stretch: the mark that it got to."""
+"""Index into ``Stretch.ends``: the mark that timing reached."""
 
 REJOINED = 2
-"""Of a stretch: whether from there on everything is as it was."""
+"""Index into ``Stretch.ends``: 1 if from there on everything is as it was."""
 
 
 def evaluate_from(
@@ -57,38 +67,41 @@ def evaluate_from(
     follower: Ints,
     unit: float,
     value: float,
-    known: Marks,
+    base: Marks,
     touched: Touched,
     current: CandidateTiming,
     timing: CandidateTiming,
     marks: Marks,
     stretch: Stretch,
 ) -> float:
-    """The value of a candidate that was changed in some places; ``INFEASIBLE`` if it must be more than ``limit``.
+    """Return the value of a changed candidate; ``INFEASIBLE`` if it must be more than ``limit``.
 
-    Before the change its value was ``value``, its timing ``current`` and its marks ``known``; ``timing`` is like
-    ``current`` and is changed, and so are ``marks``, ``stretch`` says where.
+    Before the change its value was ``value``, its timing ``current`` and its marks ``base``. ``timing``, which was equal to
+    ``current``, and ``marks`` are changed where ``stretch`` says. Memory that differs by less than ``unit`` is the same.
     """
     ranks = len(problem.work)
-    end = len(known.valid) - 1
-    mark = last_before(known, touched, ranks)
+    end = len(base.valid) - 1
+    mark = last_before(base, touched, ranks)
     stretch.ends[BEGAN] = mark
     stretch.ends[REJOINED] = 0
-    begin_at(known, mark, timing)
+    begin_at(base, mark, timing)
+    # From mark to mark. Behind the end of a rank's row nothing is compared: all is timed.
     while mark < end:
         mark += 1
         stretch.ends[ENDED] = mark
-        reached = run_to_mark(problem, decisions, target.span, limit, known, mark, timing, stretch)
+        reached = run_to_mark(problem, decisions, target.span, limit, base, mark, timing, stretch)
         if reached == STUCK or (mark == end and reached == 0):
             return INFEASIBLE
         if mark == end:
             break
+        # Where the candidate does not come through the places of the mark together, the mark is not valid for it.
         marks.valid[mark] = 0
         if reached == 1:
-            if known.valid[mark] == 1 and is_as_before(problem, follower, unit, known, mark, touched, current, timing):
+            if base.valid[mark] == 1 and is_as_before(problem, follower, unit, base, mark, touched, current, timing):
                 stretch.ends[REJOINED] = 1
                 return value
             keep_at(marks, mark, timing)
+    # It never met its old timing again: the value is that of all ranks' ends.
     longest = 0.0
     total = 0.0
     for rank in range(ranks):
@@ -104,30 +117,31 @@ def run_to_mark(
     decisions: Decisions,
     span: int,
     limit: float,
-    known: Marks,
+    base: Marks,
     mark: int,
     timing: CandidateTiming,
     stretch: Stretch,
 ) -> int:
-    """Run all ranks up to a mark: 1 if they get there, 0 if some need what comes behind it, ``STUCK`` if infeasible."""
+    """Run all ranks up to a mark: 1 if they get there, 0 if some need a result from behind it, ``STUCK`` if infeasible."""
     ranks = len(problem.work)
+    # All ranks that have not reached the mark can try; those that wait were noted for another stretch.
     for op_class in range(len(problem.rank)):
         timing.waiting[op_class] = 0
     top = 0
     for rank in range(ranks):
-        if timing.cursor[rank] < known.cursor[mark * ranks + rank]:
+        if timing.cursor[rank] < base.cursor[mark * ranks + rank]:
             timing.stack[top] = rank
             top += 1
     while top > 0:
         rank = timing.stack[top - 1]
         before = timing.cursor[rank]
-        stop = known.cursor[mark * ranks + rank]
+        stop = base.cursor[mark * ranks + rank]
         top = run_rank(problem, decisions, span, limit, rank, stop, top - 1, False, timing)
         stretch.visits[0] += timing.cursor[rank] - before
         if top == STUCK:
             return STUCK
     for rank in range(ranks):
-        if timing.cursor[rank] < known.cursor[mark * ranks + rank]:
+        if timing.cursor[rank] < base.cursor[mark * ranks + rank]:
             return 0
     return 1
 
@@ -137,31 +151,34 @@ def is_as_before(
     problem: FlatProblem,
     follower: Ints,
     unit: float,
-    known: Marks,
+    base: Marks,
     mark: int,
     touched: Touched,
     current: CandidateTiming,
     timing: CandidateTiming,
 ) -> bool:
-    """Whether from a mark on everything is as it was: nothing that follows was changed or comes at another time."""
+    """Return true if from a mark on everything is as it was: no later op was changed or comes at another time."""
     ranks = len(problem.work)
+    # All changes lie before the mark.
     for which in range(touched.number[0]):
         rank = touched.ranks[which]
-        if known.cursor[mark * ranks + rank] <= touched.last[rank]:
+        if base.cursor[mark * ranks + rank] <= touched.last[rank]:
             return False
+    # Every rank is in the state that it was in, and owes the same Ws.
     for rank in range(ranks):
         at = mark * ranks + rank
         if (
-            abs(timing.clock[rank] - known.clock[at]) > LAST_DIGITS * known.clock[at]
-            or timing.owed[rank] != known.owed[at]
-            or abs(timing.held[rank] - known.held[at]) > unit
-            or timing.begin[rank] != known.begin[at]
+            abs(timing.clock[rank] - base.clock[at]) > LAST_DIGITS * base.clock[at]
+            or timing.owed[rank] != base.owed[at]
+            or abs(timing.held[rank] - base.held[at]) > unit
+            or timing.begin[rank] != base.begin[at]
         ):
             return False
         if timing.owed[rank] > 0:
             pending = next_owed(timing.owes, timing.pending[rank])
-            if pending != known.pending[at] or pending <= touched.last[rank]:
+            if pending != base.pending[at] or pending <= touched.last[rank]:
                 return False
+    # Results that have been made and not yet used arrive when they did.
     for op_class in range(len(problem.rank)):
         after = follower[op_class]
         if after >= 0:
@@ -174,26 +191,26 @@ def is_as_before(
 
 def settle(
     problem: FlatProblem,
-    known: Marks,
+    base: Marks,
     began: int,
     source: CandidateTiming,
     trial: CandidateTiming,
     target: CandidateTiming,
     indices: Ints,
 ) -> None:
-    """Copy from one timing to another what was timed since a mark, up to where ``trial`` is; note indices by place."""
+    """Copy from one timing to another all that was timed since a mark, up to where ``trial`` is; note indices by place."""
     ranks = len(problem.work)
     classes = len(problem.rank)
     for rank in range(ranks):
         # Where timing broke off, the next place may have been begun.
         stop = min(trial.cursor[rank] + 1, problem.offsets[rank + 1])
-        for place in range(known.cursor[began * ranks + rank], stop):
+        for place in range(base.cursor[began * ranks + rank], stop):
             target.weights[place] = source.weights[place]
             target.owes[place] = source.owes[place]
             target.waited[place] = source.waited[place]
     for op_class in range(classes):
         first = problem.first[op_class]
-        for index in range(known.done[began * classes + op_class], trial.done[op_class]):
+        for index in range(base.done[began * classes + op_class], trial.done[op_class]):
             target.finish[first + index] = source.finish[first + index]
             target.position[first + index] = source.position[first + index]
             indices[source.position[first + index]] = index
@@ -201,22 +218,22 @@ def settle(
 
 def keep_step(
     problem: FlatProblem,
-    known: Marks,
+    base: Marks,
     current: CandidateTiming,
     timing: CandidateTiming,
     marks: Marks,
     stretch: Stretch,
     indices: Ints,
 ) -> None:
-    """Make the trial the current candidate."""
+    """Make the trial the current candidate: copy its timing and its marks."""
     ranks = len(problem.work)
     classes = len(problem.rank)
-    settle(problem, known, stretch.ends[BEGAN], timing, timing, current, indices)
+    settle(problem, base, stretch.ends[BEGAN], timing, timing, current, indices)
     for mark in range(stretch.ends[BEGAN] + 1, stretch.ends[ENDED]):
         if marks.valid[mark] == 1:
-            copy_mark(marks, mark, ranks, classes, known)
+            copy_mark(marks, mark, ranks, classes, base)
         else:
-            known.valid[mark] = 0
+            base.valid[mark] = 0
     if stretch.ends[REJOINED] == 0:
         for rank in range(ranks):
             current.clock[rank] = timing.clock[rank]
@@ -226,7 +243,7 @@ def keep_step(
 def trace_by_indices(
     problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, indices: Ints, critical: Ints
 ) -> None:
-    """As ``critical_kernel.trace``, where it is known which op of its class stands at a place."""
+    """Write the longest chain as ``annealing_kernel.trace`` does; ``indices`` has the index of the op at each place."""
     last = 0
     for rank in range(1, len(problem.work)):
         if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
@@ -248,7 +265,7 @@ def trace_by_indices(
 
 @inlined
 def passes(touched: Touched, barrier: Ints) -> bool:
-    """Whether some op was moved from before its rank's barrier to behind it, or the other way."""
+    """Return true if some op was moved across its rank's barrier."""
     for which in range(touched.number[0]):
         rank = touched.ranks[which]
         if touched.first[rank] < barrier[rank] <= touched.last[rank]:
@@ -259,7 +276,7 @@ def passes(touched: Touched, barrier: Ints) -> bool:
 def local_annealing_by(
     propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
 ) -> Callable[..., int]:
-    """The annealing of a candidate by moves that shift ops or force weight backwards."""
+    """Return the annealing of a candidate by moves that shift ops or force weight backwards."""
 
     def anneal_locally(
         problem: FlatProblem,
@@ -279,24 +296,25 @@ def local_annealing_by(
         change: Change,
         touched: Touched,
         indices: Ints,
-        known: Marks,
+        base: Marks,
         marks: Marks,
         stretch: Stretch,
         current: CandidateTiming,
         timing: CandidateTiming,
     ) -> int:
-        """Anneal for a number of steps, or until ``most`` places were timed, and return how many steps it were.
+        """Anneal for a number of steps, or until ``most`` places were timed, and return the number of steps.
 
         The current candidate is timed afresh at first. No op passes its rank's ``barrier``, which is a place.
         """
+        # Time the current candidate whole, to know where its marks stand.
         length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
-        place_marks(problem, decisions, length, current, known)
+        place_marks(problem, decisions, length, current, base)
         stretch.visits[0] = 0
         touched.number[0] = 0
         for rank in range(len(problem.work)):
             touched.last[rank] = -1
         # Time it from mark to mark, which are placed but not yet written, in both timings.
-        begin_marks(problem, known)
+        begin_marks(problem, base)
         evaluate_from(
             problem,
             decisions,
@@ -305,17 +323,18 @@ def local_annealing_by(
             follower,
             unit,
             INFEASIBLE,
-            known,
+            base,
             touched,
             current,
             timing,
             marks,
             stretch,
         )
-        keep_step(problem, known, current, timing, marks, stretch, indices)
+        keep_step(problem, base, current, timing, marks, stretch, indices)
         for step in range(steps):
             if stretch.visits[0] >= most:
                 return step
+            # Draw a move, and apply it.
             cool(state)
             place = draw_place(state, critical, len(decisions.order))
             move = draw_weighted(state.random, weights)
@@ -327,6 +346,7 @@ def local_annealing_by(
             if passes(touched, barrier):
                 undo(move, problem, decisions, change)
                 continue
+            # Time the trial from the change on; a value above the limit, known before, ends that early.
             limit = accepted_up_to(state, waits)
             value = evaluate_from(
                 problem,
@@ -336,7 +356,7 @@ def local_annealing_by(
                 follower,
                 unit,
                 state.value[0],
-                known,
+                base,
                 touched,
                 current,
                 timing,
@@ -345,9 +365,10 @@ def local_annealing_by(
             )
             if value > limit:
                 undo(move, problem, decisions, change)
-                settle(problem, known, stretch.ends[0], current, timing, timing, indices)
+                settle(problem, base, stretch.ends[0], current, timing, timing, indices)
                 continue
-            keep_step(problem, known, current, timing, marks, stretch, indices)
+            # It is accepted: the trial is the current candidate from now on.
+            keep_step(problem, base, current, timing, marks, stretch, indices)
             if critical > 0:
                 trace_by_indices(problem, decisions, current, indices, state.critical)
             if accept(state, value):

@@ -5,7 +5,7 @@ from pipeplan.model import Ints
 
 
 def find(order: Ints, start: int, stop: int, op_class: int, index: int) -> int:
-    """The place at which a class stands in a row for the ``index``-th time, or -1."""
+    """Return the place at which a class stands in a row for the ``index``-th time, or -1."""
     for place in range(start, stop):
         if order[place] == op_class:
             if index == 0:
@@ -15,7 +15,7 @@ def find(order: Ints, start: int, stop: int, op_class: int, index: int) -> int:
 
 
 def index_of(order: Ints, start: int, place: int) -> int:
-    """How many ops of the same class stand before an op in its row."""
+    """Return the number of ops of the same class before an op in its row."""
     count = 0
     for other in range(start, place):
         if order[other] == order[place]:
@@ -24,15 +24,17 @@ def index_of(order: Ints, start: int, place: int) -> int:
 
 
 def place_after(order: Ints, start: int, stop: int, place: int, distance: int) -> int:
-    """Where an op comes to stand when it passes ``distance`` ops of other classes; it goes towards the front if below 0.
+    """Return the new place of an op that passes ``distance`` ops of other classes, towards the front if below 0.
 
-    Ops of its own class are no distance: the k-th of them is the k-th whichever moves.
+    Ops of its own class do not count: the k-th of them is the k-th whichever moves. ``F0 F1 I0 I1``, F1 by 1: ``F0 I0 F1
+    I1``.
     """
     op_class = order[place]
     step = 1 if distance > 0 else -1
     target = place
     while distance != 0:
         ahead = target + step
+        # Step over ops of its own class; the end of the row stops it.
         while start <= ahead < stop and order[ahead] == op_class:
             ahead += step
         if not start <= ahead < stop:
@@ -54,5 +56,8 @@ def rotate(order: Ints, place: int, target: int) -> None:
 
 @inlined
 def mirrored(index: int, slices: int) -> int:
-    """The index of the forward of a backward, and the other way round."""
+    """Return the index of the forward of a backward, or of the backward of a forward.
+
+    Forwards of a microbatch run slice by slice, its backwards in reverse order.
+    """
     return index // slices * slices + slices - 1 - index % slices

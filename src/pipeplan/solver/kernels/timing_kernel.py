@@ -1,8 +1,19 @@
-"""CandidateTiming one candidate: the loop that a search spends its time in.
+"""Timing one candidate: the loop that a search spends its time in.
 
 Ranks run their rows in order, each until it needs a result that is not there; the rank that makes it wakes it. Every op is
-visited once, so the time is linear in the ops. Weight backwards are not in the order: ``owed_kernel`` says where they go.
-``arrays`` says what is in the arrays.
+visited once, so the time is linear in the ops.
+
+Arrays: ``timing.stack`` holds the ranks that can go on; ``cursor`` and ``clock`` say how far a rank has come, and when;
+``finish`` has the end of every op, by its number; ``done`` counts the ops of a class that have run. ``arrays`` explains the
+rest. One visit of a rank, between two waits::
+
+    order    F0  F1  I0  F2  I1            cursor before: I0, after: I1
+    runs             I0  W0  F2            I0 is there; W0 fits into the wait for F2; I1 is not there
+    then     rank 1 is on the stack: it waited for I0; this rank waits for the I1 of its source
+
+Weight backwards (W) are in no candidate's order. An I leaves its W owed; first in, first out, the Ws owed by a rank run
+before one of its later ops when the candidate forces them to, when that op would not fit into memory without them, or when
+they fit into the wait for what that op needs. The rest follows the last op.
 """
 
 from pipeplan.kernels import inlined
@@ -10,25 +21,26 @@ from pipeplan.model import Ints
 from pipeplan.solver.kernels.arrays import CandidateTiming, Decisions, FlatProblem, Target
 
 INFEASIBLE = 1e300
-"""The value of a candidate that deadlocks, does not fit into memory, or is above the limit given."""
+"""Value of a candidate that deadlocks, does not fit into memory, or is above the limit."""
 
 NOT_THERE = -1.0
 """Arrival of a result that has not been made."""
 
 STUCK = -1
-"""What ``run_rank`` returns, instead of how many ranks can go on, when it finds a candidate infeasible."""
+"""Returned by ``run_rank`` for an infeasible candidate, instead of the number of ranks that can go on."""
 
 
 def evaluate(
     problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
 ) -> float:
-    """The value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
+    """Return the value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
     begin(problem, timing)
     ranks = len(problem.work)
     waiting_to_run = ranks
     unfinished = ranks
     longest = 0.0
     total = 0.0
+    # The rank on top of the stack runs until it waits or is done; ranks that it wakes come on top.
     while waiting_to_run > 0:
         rank = timing.stack[waiting_to_run - 1]
         stop = problem.offsets[rank + 1]
@@ -36,6 +48,7 @@ def evaluate(
         if waiting_to_run == STUCK:
             return INFEASIBLE
         if timing.cursor[rank] == stop:
+            # It has run its row: what it owes follows, and its time counts.
             unfinished -= 1
             run_rest(problem, decisions, rank, timing)
             duration = timing.clock[rank] - timing.begin[rank]
@@ -45,7 +58,7 @@ def evaluate(
 
 
 def begin(problem: FlatProblem, timing: CandidateTiming) -> None:
-    """Set everything to before the first op; all ranks can go on, the first one first."""
+    """Set the timing to before the first op; all ranks can go on, the first one first."""
     ranks = len(problem.work)
     for op_class in range(len(problem.rank)):
         timing.done[op_class] = 0
@@ -268,7 +281,7 @@ def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: Cand
 
 @inlined
 def next_owed(owes: Ints, pending: int) -> int:
-    """The place of the I whose W is owed the longest, from ``pending`` on; there must be one."""
+    """Return the place of the I whose W is owed the longest, from ``pending`` on; there must be one."""
     while owes[pending] == 0:
         pending += 1
     return pending
@@ -276,5 +289,5 @@ def next_owed(owes: Ints, pending: int) -> int:
 
 @inlined
 def runs_before(forced: bool, lacks_room: bool, end: float, arrival: float) -> bool:
-    """Whether the W owed the longest, which would end at ``end``, runs before an op whose input is there at ``arrival``."""
+    """Return true if a W that would end at ``end`` runs before an op whose input is there at ``arrival``."""
     return forced or lacks_room or end <= arrival

@@ -1,4 +1,13 @@
-"""CandidateTiming one schedule in several runs at once, in which its ops take different times."""
+"""Timing one schedule in several runs at once, in which its ops take different times.
+
+Arrays: ``source``, ``joined``, ``duration`` and ``delay`` are by op; ``factor`` and ``end`` by op and run, ``first`` and
+``clock`` by rank and run, the runs side by side; ``stack`` holds the ranks that can go on. One step, of an op with three
+runs::
+
+    clock    4.0  4.1  3.9      when the rank is free in each run
+    arrived  3.5  4.3  4.0      end of the source, and the delay
+    end      6.0  6.5  5.9      the later of both, and the duration times the factor of the run
+"""
 
 from collections.abc import MutableSequence, Sequence
 
@@ -41,6 +50,7 @@ def time_runs(
             after = op + 1
             if after < stop and joined[after]:
                 after += 1
+            # Whether the op, and the one joined to it, can run is the same in all runs.
             blocker = -1
             for member in range(op, after):
                 if source[member] >= 0 and ready[source[member]] == 0:
@@ -50,6 +60,7 @@ def time_runs(
                 next_waiter[rank] = waiter[blocker]
                 waiter[blocker] = rank
                 break
+            # All runs of the op, one behind the other in memory.
             for run in range(runs):
                 begin = clock[rank * runs + run]
                 for member in range(op, after):
@@ -61,6 +72,7 @@ def time_runs(
                 clock[rank * runs + run] = begin + duration[op] * factor[op * runs + run]
                 for member in range(op, after):
                     end[member * runs + run] = clock[rank * runs + run]
+            # Ranks that have lined up behind it can go on.
             for member in range(op, after):
                 ready[member] = 1
                 woken = waiter[member]

@@ -1,6 +1,6 @@
-"""CandidateTiming one candidate of a wide problem: ``timing_kernel`` with all that it leaves out, and slower.
+"""Timing one candidate of a wide problem: ``timing_kernel`` with all that it leaves out, and slower.
 
-Wide is a problem in which one of these counts; what does not has empty arrays, or one slice.
+A problem is wide if one of these counts; the arrays of the others are empty, or there is one slice.
 
 - Owed Ws run in an order of their own (``Decisions.prefer``).
 - Microbatches are recomputed or offloaded, each on each stage for itself (``Decisions.mode``).
@@ -9,8 +9,14 @@ Wide is a problem in which one of these counts; what does not has empty arrays, 
 - What counts is the value in several scenarios, in each of which ops take other times (``WideProblem.factors``). Where Ws,
   OFFLOADs and RELOADs stand is decided on the times of the problem; the scenarios run the rows that come of it.
 
-In front of an op come, in this order, Ws, OFFLOADs, RELOADs, and its R. An R waits for nothing but its forward, so that it
-fills the wait for its backward's input as a W does.
+Arrays: those of ``timing_kernel``, and those of ``WideProblem`` and ``WideTiming`` in ``arrays``. One step runs an op with
+all that stands in front of it, in this order; an R waits for nothing but its forward, so that it fills the wait for its
+backward's input as a W does::
+
+    place k of the row              W0   OFFLOAD3   RELOAD1   R1   I1
+    decided by                      prefer  room     lead     mode  order
+    time                            |----|..........|........|----|------|
+                                    W runs; the copies go on beside it; R ends where the input of I1 arrives
 """
 
 from pipeplan.kernels import inlined
@@ -42,7 +48,7 @@ from pipeplan.solver.kernels.wide_weights_kernel import NOMINAL, run_owed, run_r
 def evaluate_wide(
     problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
 ) -> float:
-    """The value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
+    """Return the value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
     scenarios = len(timing.more.values)
     # A number that is written out is a type of its own, and all that it is handed to would be compiled twice.
     nominal = min(NOMINAL, scenarios)
@@ -56,11 +62,12 @@ def evaluate_wide(
 def over_scenarios(
     problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenarios: int, timing: CandidateTiming
 ) -> float:
-    """What counts of the values in all scenarios; the one that decides is timed last, for its longest chain."""
+    """Return the statistic of the values in all scenarios; the decisive scenario is timed last, for its longest chain."""
     values = timing.more.values
     ignored = scenarios // 20 if target.statistic == P95 else 0
     over = 0
     total = 0.0
+    # A scenario above the limit ends the timing, unless the statistic ignores the largest values.
     for scenario in range(scenarios):
         most = scenarios * limit - total if target.statistic == MEAN else limit
         values[scenario] = run_scenario(problem, decisions, target, most, scenario, timing)
@@ -77,7 +84,7 @@ def over_scenarios(
 
 
 def ranked(timing: CandidateTiming, scenarios: int, larger: int) -> int:
-    """The scenario than whose value so many others are larger."""
+    """Return the scenario whose value is exceeded by exactly ``larger`` others."""
     values = timing.more.values
     for scenario in range(scenarios):
         above = 0
@@ -92,7 +99,7 @@ def ranked(timing: CandidateTiming, scenarios: int, larger: int) -> int:
 def run_scenario(
     problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenario: int, timing: CandidateTiming
 ) -> float:
-    """The value in one scenario; ``INFEASIBLE`` if it must be more than ``limit``."""
+    """Return the value in one scenario; ``INFEASIBLE`` if it must be more than ``limit``."""
     begin(problem, timing)
     begin_wide(problem, timing)
     ranks = len(problem.work)
@@ -115,7 +122,7 @@ def run_scenario(
 
 
 def begin_wide(problem: FlatProblem, timing: CandidateTiming) -> None:
-    """Set what only wide problems have to before the first op."""
+    """Set the arrays that only wide problems have to before the first op."""
     wide = timing.more
     for rank in range(len(problem.work)):
         wide.begun[rank] = problem.offsets[rank]
@@ -328,7 +335,7 @@ def end_pair(
 
 @inlined
 def input_at(problem: FlatProblem, op_class: int, timing: CandidateTiming) -> float:
-    """When the input of a class's next op is there: 0 where it needs none, ``NOT_THERE`` where it has not been made."""
+    """Return when the input of a class's next op is there: 0 if it needs none, ``NOT_THERE`` if it has not been made."""
     source = problem.source[op_class]
     if source < 0:
         return 0.0
@@ -355,7 +362,7 @@ def work_and_gain(
 
 @inlined
 def sent(problem: FlatProblem, op_class: int, end: float, timing: CandidateTiming) -> float:
-    """When the result of an op that ends now is where it is needed: where links are contended, once its link is free."""
+    """Return when the result of an op that ends now arrives: where links are contended, after a wait for its link."""
     link = problem.more.link[op_class]
     if link >= 0:
         end = max(timing.more.link_free[link], end)

@@ -1,4 +1,11 @@
-"""Weight backwards of a wide problem: they may run in an order of their own, and each scenario repeats those of the plan."""
+"""Weight backwards of a wide problem: they may run in an order of their own, and each scenario repeats those of the plan.
+
+Arrays: ``prefer`` says, by slot, whose W is next; ``begun`` is the next slot of a rank; ``op_at`` the op at a place; ``ran``
+the op whose W has run in a slot, by which the scenarios repeat it. One look, before the op at place 5::
+
+    place    0   1   2   3   4   5          owes     0 0 1 0 1
+    row      F0  F1  I0  F2  V0  I1         prefer   V        -> W of V0 runs, though that of I0 is owed longer
+"""
 
 from pipeplan.kernels import inlined
 from pipeplan.model import Ints
@@ -96,7 +103,7 @@ def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: in
 
 @inlined
 def preferred_owed(order: Ints, owes: Ints, pending: int, stop: int, op_class: int) -> int:
-    """The place of a class's I whose W is owed the longest, from ``pending`` to before ``stop``; else that of any."""
+    """Return the place of a class's oldest owed I from ``pending`` to before ``stop``; of any class if it owes none."""
     place = pending
     while place < stop and not (owes[place] == 1 and order[place] == op_class):
         place += 1
