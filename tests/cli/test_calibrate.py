@@ -114,7 +114,7 @@ def test_a_run_updates_it(run, tmp_path):
             "sequence must be at least 1, not 0",
         ),
         (f"{MEASURE} --microbatch-size 0", "microbatch"),
-        (f"{MEASURE} -o calibration.txt", "a calibration is .yaml or .json, not calibration.txt"),
+        (f"{MEASURE} -o calibration.txt", "invalid calibration file calibration.txt"),
         (f"{MEASURE} -o tiny.yaml", "an input is never overwritten"),
         (f"{MEASURE} -p 4", "Unknown option: -p"),
         ("profile 1f1b --calibrate tiny.yaml --gpu cpu.yaml", "Unused Tokens: ['tiny.yaml']"),
@@ -134,7 +134,7 @@ def test_what_cannot_be_calibrated(run, line, message):
 
 def test_a_calibration_of_another_gpu_is_refused(run, tmp_path):
     (tmp_path / "other.yaml").write_text("gpu: h100-sxm\nfactors: {gemm: 2.0}\n")
-    said = "the calibration is of h100-sxm, and the cluster has cpu: measure on one of those"
+    said = "the calibration is for h100-sxm, but the cluster has cpu"
     code, _, err = run(
         "plan --model tiny.yaml --cluster cpu.yaml --global-batch 8 --sequence 64 --calibration other.yaml --seconds 1"
     )

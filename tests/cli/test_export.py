@@ -55,13 +55,13 @@ def test_a_trainers_settings_and_the_csv_that_they_name(run):
     assert code == 0
     assert "--parallelism.pipeline_parallel_schedule_csv zbv.csv\n" in out
     assert "tok_embeddings layers.0,layers.1 layers.2 layers.3,norm,lm_head\n" in out
-    assert "wrote zbv.csv, which these settings name: " in err
+    assert "wrote zbv.csv, which these settings refer to; " in err
     assert "warning: with torchtitan's default loss" in err
     assert Path("zbv.csv").read_text() == run("export zbv -p 2 -m 4 --to torch-csv")[1]
     Path("plans").mkdir()
     code, out, err = run(f"{line} -o plans/a.torchtitan.sh")
     assert (code, out) == (0, "")
-    assert "wrote plans/a.torchtitan.sh\nwrote plans/a.torchtitan.csv, which plans/a.torchtitan.sh names: " in err
+    assert "wrote plans/a.torchtitan.sh\nwrote plans/a.torchtitan.csv, which plans/a.torchtitan.sh refers to; " in err
     assert (
         "--parallelism.pipeline_parallel_schedule_csv plans/a.torchtitan.csv\n"
         in Path("plans/a.torchtitan.sh").read_text()
@@ -97,7 +97,7 @@ def test_settings_on_stdout_leave_an_input_that_they_would_name_as_it_is(run):
     code, out, err = run("export plan.csv --to torchtitan --merge-backward --layers-per-stage 1 1")
     assert code == 0
     assert "plan.csv" in out
-    assert "plan.csv, which these settings name, is an input and stays as it is" in err
+    assert "plan.csv, which these settings refer to, is an input and is not overwritten" in err
     assert Path("plan.csv").read_text() == SPLIT
 
 
@@ -105,7 +105,7 @@ def test_the_formats_are_listed_where_none_is_named(run):
     code, out, err = run("export")
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == list(export_formats())
-    assert run("export zbv -p 2") == (2, out, "pipeplan: --to is missing: name one of these formats\n")
+    assert run("export zbv -p 2") == (2, out, "pipeplan: --to is missing: choose one of these formats\n")
     assert run("export -o a.csv")[0] == 2
     assert not list(Path().iterdir())
 

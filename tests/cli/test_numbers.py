@@ -103,15 +103,15 @@ def test_limits_are_known_before_any_work(run):
         "run --threads 99999": "threads must be at most 1,024, not 99,999",
         "run --timeout inf": "timeout must be at most 31,536,000, not inf",
         "run --seed -1": "seed must be at least 0, not -1",
-        "profile --repeats 1.5": "--repeats: '1.5' is no whole number",
+        "profile --repeats 1.5": "--repeats: invalid integer '1.5'",
         "search --workers 100000": "workers must be at most 1,024, not 100,000",
         "search --jitter 1e308": "jitter must be at most 10, not 1e+308",
         "simulate -c missing/": "-c missing/ is named like a folder, and there is none",
         "simulate -o x.csv/": "-o x.csv/ is named like a folder, and there is none",
         "convert x.csv/ y.csv": "the file x.csv/ is named like a folder, and there is none",
-        "serve --port 1.5": "--port: '1.5' is no whole number",
+        "serve --port 1.5": "--port: invalid integer '1.5'",
         "serve --port 99999": "port must be at most 65,535, not 99,999",
-        "export --to megatron --sequence-length 1.5": "--sequence-length: '1.5' is no whole number",
+        "export --to megatron --sequence-length 1.5": "--sequence-length: invalid integer '1.5'",
     }.items():
         assert run(line) == (2, "", f"pipeplan: {said}\n")
 

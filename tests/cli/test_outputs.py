@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeplan.api import simulate
-from pipeplan.cli.search_progress import keep_best
+from pipeplan.cli.search import keep_best
 from pipeplan.solver.result import SearchProgress
 
 PLAN = "0F0,0B0\n1F0,1B0\n"
@@ -219,7 +219,7 @@ def progress(value: float) -> SearchProgress:
 
 
 def test_the_best_so_far_is_kept_in_files_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeplan.cli.search_progress.time.monotonic", iter(range(0, 100, 10)).__next__)
+    monkeypatch.setattr("pipeplan.cli.search.time.monotonic", iter(range(0, 100, 10)).__next__)
     pipe, file = tmp_path / "pipe.csv", tmp_path / "file.csv"
     os.mkfifo(pipe)
     keep = keep_best([pipe, tmp_path / "missing" / "a.csv", file])

@@ -139,7 +139,7 @@ def test_models_and_gpus_are_listed(run):
         (ASKED.replace("h100-sxm:8x1", "h100-sxm:0x1"), "at least 1 GPU"),
         (ASKED.replace("h100-sxm:8x1", "h100-sxm"), "has no size"),
         (ASKED.replace("--global-batch 16", "--global-batch 0"), "global batch must be at least 1, not 0"),
-        (ASKED.replace("--global-batch 16", "--global-batch many"), "'many' is no whole number"),
+        (ASKED.replace("--global-batch 16", "--global-batch many"), "invalid integer 'many'"),
         (f"{ASKED} --fix tp=3", "tp must divide the 32 attention heads"),
         (f"{ASKED} --fix tp", "NAME=VALUE"),
         (f"{ASKED} --fix tp=2 tp=4", "tp is fixed twice"),

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from pipeplan.cli.progress import ProgressBar
-from pipeplan.cli.search_progress import GETTING_READY, ProgressLine, said_of
+from pipeplan.cli.search import COMPILING, ProgressLine, progress_text
 from pipeplan.kernels import Kernel
 from pipeplan.model import parse_schedule
 from pipeplan.solver import Published, SearchProgress
@@ -18,15 +18,15 @@ def progress(published: Published | None) -> SearchProgress:
 
 
 def test_a_search_says_its_best_its_bound_and_what_it_has_to_beat():
-    said = said_of(progress(Published("v-half", 2_234_000.0)), "us")
+    said = progress_text(progress(Published("v-half", 2_234_000.0)), "us")
     assert said == "best 2.115 s, -5.3% against v-half; bound 2.057 s, gap 2.8%"
-    assert said_of(progress(None), "us") == "best 2.115 s; bound 2.057 s, gap 2.8%"
+    assert progress_text(progress(None), "us") == "best 2.115 s; bound 2.057 s, gap 2.8%"
 
 
 def test_a_search_whose_kernels_are_compiled_says_what_it_waits_for(monkeypatch):
     told = []
     line = ProgressLine(lambda _: None, unit="us", quiet=True)
-    monkeypatch.setattr(line.bar, "show", lambda share, said: told.append(said.endswith(GETTING_READY)))
+    monkeypatch.setattr(line.bar, "show", lambda share, said: told.append(said.endswith(COMPILING)))
     compiled = Kernel(lambda *_: line(progress(None)))
     line(progress(None))
     with patch("pipeplan.kernels.compile_loop", lambda function: function):

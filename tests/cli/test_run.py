@@ -23,7 +23,7 @@ def test_a_layout_is_numbers_apart_by_commas_or_blanks(layout, capsys):
 
 def test_a_layout_has_whole_numbers_of_layers(capsys):
     assert main(["profile", "1f1b", "-p", "2", "--layout", "5.5,4.5"]) == 2
-    assert "--layout: '5.5' is no whole number" in capsys.readouterr().err
+    assert "--layout: invalid integer '5.5'" in capsys.readouterr().err
 
 
 def test_costs_need_a_unit_to_be_compared_with_a_run(capsys):

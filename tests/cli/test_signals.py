@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeplan.cli import main
-from pipeplan.cli.signals import Terminated, ended_by_signals
+from pipeplan.cli.process import Terminated, ended_by_signals
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without these signals")
 

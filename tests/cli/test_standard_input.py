@@ -48,7 +48,7 @@ def test_a_standard_input_that_cannot_be_read_is_a_sentence(run, monkeypatch):
 def test_where_it_cannot_be_the_message_says_what_was_typed(run):
     for line, said in (
         ("convert plan.csv -", "'-' is standard input: the output is a file, whose ending chooses the format"),
-        ("simulate -p -", "-p: '-' is no whole number"),
-        ("simulate -f -", "-f: '-' is no number"),
+        ("simulate -p -", "-p: invalid integer '-'"),
+        ("simulate -f -", "-f: invalid number '-'"),
     ):
         assert run(line) == (2, "", f"pipeplan: {said}\n")

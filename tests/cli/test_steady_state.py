@@ -23,5 +23,5 @@ def test_its_json_is_the_record(run):
 def test_it_takes_none_of_the_other_options_of_a_search(run):
     code, _, err = run(f"{LINE} --pareto")
     assert code == 2
-    assert "--steady-state and --pareto are different questions" in err
+    assert "--steady-state and --pareto exclude each other" in err
     assert run(f"{LINE} --jitter 0.1")[::2] == (2, "pipeplan: Unknown option: --jitter.\n")

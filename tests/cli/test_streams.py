@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeplan.cli.process import main
-from pipeplan.cli.streams import Sink, _sensible_width, _text
+from pipeplan.cli.process import Sink, _sensible_width, _text, main
 from tests.cli.processes import ran
 
 REFUSED = re.compile(r"pipeplan: the answer cannot be written: [^\n]+\n")
@@ -146,7 +145,7 @@ class Slow(io.RawIOBase):
 
 
 def test_a_stream_that_takes_little_at_once_gets_all(monkeypatch):
-    monkeypatch.setattr("pipeplan.cli.streams.select.select", lambda *_: None)
+    monkeypatch.setattr("pipeplan.cli.process.select.select", lambda *_: None)
     slow = Slow()
     stream = io.BufferedWriter(Sink(slow))
     stream.write(b"the whole answer")

@@ -18,7 +18,7 @@ def test_the_sample_finds_nothing(suite, monkeypatch, tmp_path):
 
 
 def test_what_no_command_may_do_is_found():
-    last = "pipeplan: an error that should not have happened: KeyError: 3"
+    last = "pipeplan: internal error: KeyError: 3"
     for ended, fault in {
         (2, "", last): "last resort",
         (2, "", "Traceback (most recent call last)"): "traceback",

@@ -1,26 +1,30 @@
-"""From an answer to what the user sees: files, JSON or a table, messages, and the exit code."""
+"""Output of answers: files, JSON or text, and messages on stderr."""
 
 from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from re import sub
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeplan.errors import PipeplanError
 from pipeplan.files import Written
 
+if TYPE_CHECKING:
+    from pipeplan.drawing import Look
+
 
 @contextmanager
 def written(outputs: Mapping[Path, Callable[[Path], Written]]) -> Iterator[tuple[str, ...]]:
-    """Write every output, and say so on stderr, of the files too that it names; then the block shows the answer.
+    """Write every output, name the files on stderr, and then run the block, which prints the answer.
 
-    The block gets the warnings of the files, which are on stderr already, each once.
+    Yields the warnings of the files, which are on stderr already, each once.
 
-    An output that fails raises at the end: what took hours to find costs neither the other files nor what is shown.
+    The error of an output is raised at the end: an answer that took hours is printed, and its other files are written.
     """
     errors: list[Exception] = []
     warnings: dict[str, None] = {}
@@ -41,6 +45,53 @@ def written(outputs: Mapping[Path, Callable[[Path], Written]]) -> Iterator[tuple
         raise errors[0]
 
 
+class Answer(Protocol):
+    """Answer of a command."""
+
+    @property
+    def save(self) -> Callable[..., Written]:
+        """Write the answer to a file."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON."""
+
+    def print(self) -> None:
+        """Print the answer as text."""
+
+
+def deliver(
+    answer: Answer,
+    outputs: Iterable[Path] | Mapping[Path, Callable[[Path], Written]],
+    *,
+    json: bool,
+    look: Look | None = None,
+    messages: Iterable[str] = (),
+) -> None:
+    """Write an answer to files, and print it as JSON with messages on stderr, or as text.
+
+    Parameters
+    ----------
+    outputs
+        Files that the answer's ``save`` writes, or files with their writers.
+    look
+        Theme and size of pictures.
+    messages
+        Messages beside the JSON; the text holds them already.
+    """
+    save = partial(answer.save, **(look or {}))
+    writers = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, save)
+    with written(writers) as changes:
+        if not json:
+            answer.print()
+            return
+        document = answer.to_dict()
+        if "warnings" in document:
+            document["warnings"] += changes
+        print_json(document)
+        for message in messages:
+            tell(message)
+
+
 def tell_written(files: Written) -> None:
     """Name the files that were written."""
     tell(f"wrote {files[0]}")
@@ -49,56 +100,56 @@ def tell_written(files: Written) -> None:
 
 
 def tell(message: str) -> None:
-    """A message beside the answer, in which a name does nothing."""
+    """Print a message on stderr, with control characters escaped."""
     if not message.replace("\n", "").isprintable():
-        from pipeplan.model import one_line  # the model takes a while, and most messages need nothing of it
+        from pipeplan.model import one_line  # slow to load, and most messages do not need it
 
         message = "\n".join(map(one_line, message.split("\n")))
     print(message, file=sys.stderr)
 
 
 def sentence(error: Exception, options: Collection[str] | None = None) -> str:
-    """What an error says to the user, with the options that the command takes; None: any.
+    """Return the message of an error, with a long one cut in the middle.
 
-    A message that repeats what somebody pasted by mistake is cut in its middle.
+    Parameters
+    ----------
+    options
+        Options of the command; None allows any name.
     """
-    said = _said(error, options)
+    message = _message(error, options)
     half = _LONGEST // 2
-    return said if len(said) <= _LONGEST else f"{said[:half]}…{said[-half:]}"
+    return message if len(message) <= _LONGEST else f"{message[:half]}…{message[-half:]}"
 
 
 _LONGEST = 2_000
-"""Letters of a message."""
+"""Maximum length of a message, which may repeat what the user pasted."""
 
 
-def _said(error: Exception, options: Collection[str] | None) -> str:
+def _message(error: Exception, options: Collection[str] | None) -> str:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return "pipeplan: out of memory; choose a smaller shape"
     if isinstance(error, PipeplanError):
         return f"pipeplan: {_with_option(error, options)}"
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
-        where = error.filename or "for the files that are needed meanwhile (TMPDIR)"
-        return f"pipeplan: there is no space left: {where}"
+        where = error.filename or "for temporary files (TMPDIR)"
+        return f"pipeplan: no space left: {where}"
     from cyclopts import CycloptsError
 
     if isinstance(error, CycloptsError):
         return f"pipeplan: {' '.join(str(error).split())}"
-    return (
-        f"pipeplan: an error that should not have happened: {type(error).__name__}: {error}; "
-        "please report it with what --debug shows"
-    )
+    return f"pipeplan: internal error: {type(error).__name__}: {error}; please report it with the output of --debug"
 
 
 def _with_option(error: PipeplanError, options: Collection[str] | None) -> str:
-    """An error's message, in which settings that it names in Python's way have the names of their options, if they have one.
+    """Return the message of an error, with the names of settings as options.
 
-    Only where it is about one that has: others are about keys of files.
+    Only an error about an option is changed: others are about keys of files.
     """
     message = str(error)
-    known = [_option(error.field)] if options is None else options
-    if "_" not in error.field or "config" in message or _option(error.field) not in known:
+    names = [_option(error.field)] if options is None else options
+    if "_" not in error.field or "config" in message or _option(error.field) not in names:
         return message
-    return sub(r"\w+_\w+", lambda word: _option(word[0]) if _option(word[0]) in known else word[0], message)
+    return sub(r"\w+_\w+", lambda word: _option(word[0]) if _option(word[0]) in names else word[0], message)
 
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -109,7 +160,7 @@ def _option(name: str) -> str:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object on stdout."""
     from pipeplan.documents import json_text
 
     print(json_text(document))

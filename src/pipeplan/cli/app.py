@@ -1,4 +1,4 @@
-"""The command line as a whole: which commands there are, and how an error reaches the user."""
+"""The command line as a whole: its commands, and the messages of errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMANDS = {
         "zbv -p 4 -m 8 --p2p-time 0.1",
     ),
     "compare": ("compare", "Compare schedules, the fastest first.", "-p 4 -m 8 -o all.html"),
-    "explain": ("explain", "Explain why each rank idles, and what would help.", "1f1b -p 4 -m 8"),
+    "explain": ("compare", "Explain why each rank idles, and what would help.", "1f1b -p 4 -m 8"),
     "search": (
         "search",
         "Search for a better schedule under a memory limit.",
@@ -49,14 +49,18 @@ _COMMANDS = {
         "Choose the configuration to train with, for a model, a cluster and a batch.",
         "--model llama3-70b --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192",
     ),
-    "estimate": ("estimate", "Estimate step time and memory of given configurations.", "best.yaml"),
+    "estimate": ("plan", "Estimate step time and memory of given configurations.", "best.yaml"),
     "catalogue": ("schedules", "List the built-in models, GPUs and machines.", "gpus"),
     "check": (
-        "check",
+        "schedule_files",
         "Check that a schedule is valid, and that a trainer can run it.",
         "schedule.csv --for megatron",
     ),
-    "export": ("export", "Write a schedule in another tool's format.", "zbv -p 4 -m 8 --to torch-csv -o zbv.csv"),
+    "export": (
+        "schedule_files",
+        "Write a schedule in another tool's format.",
+        "zbv -p 4 -m 8 --to torch-csv -o zbv.csv",
+    ),
     "profile": (
         "run",
         "Measure the costs of a model's stages, as a config file.",
@@ -74,7 +78,7 @@ _COMMANDS = {
     ),
     "diff": ("diff", "Compare a planned with a measured timeline, op by op.", "1f1b run.json -c costs.yaml"),
     "convert": (
-        "convert",
+        "schedule_files",
         "Convert a file with a schedule, a timeline or costs to another format.",
         "schedule.csv schedule.svg",
     ),
@@ -93,7 +97,7 @@ OTHER_SPELLINGS = {
     ("plan", "--clusters"): ("catalogue", "gpus"),
     ("profile", "--calibrate"): ("calibrate",),
 }
-"""Switches of a command that are other commands; what follows the switch stays in its place."""
+"""Switches of a command that stand for another command; the other arguments stay."""
 
 
 def command_line(extent: Extent = "usual") -> App:
@@ -128,42 +132,43 @@ def command_line(extent: Extent = "usual") -> App:
 
 
 def _from_words(held: Any, tokens: Sequence[Token]) -> Any:
-    """See :func:`pipeplan.cli.options.from_words`, which comes with the command that is called."""
+    """Call :func:`pipeplan.cli.options.from_words`, which is loaded with the command."""
     from pipeplan.cli.options import from_words
 
     return from_words(held, tokens)
 
 
-def _options_of(app: App, given: Sequence[str]) -> frozenset[str] | None:
-    """What the command that was given takes; None where none was."""
-    command = next((each for each in given if each in _COMMANDS), None)
+def _options_of(app: App, arguments: Sequence[str]) -> frozenset[str] | None:
+    """Return the options of the command, or None without a command."""
+    command = next((word for word in arguments if word in _COMMANDS), None)
     if command is None:
         return None
     return frozenset(name for argument in app[command].assemble_argument_collection() for name in argument.names)
 
 
-def _require_command(app: App, given: Sequence[str]) -> None:
-    """Raise UnknownNameError for a command that there is not: cyclopts would load every command before it says so."""
-    if given and given[0] not in app:
-        raise UnknownNameError("command", given[0], [name for name in app if not name.startswith("-")])
+def _require_command(app: App, arguments: Sequence[str]) -> None:
+    """Raise UnknownNameError for an unknown command: cyclopts would load every command before it does."""
+    if arguments and arguments[0] not in app:
+        raise UnknownNameError("command", arguments[0], [name for name in app if not name.startswith("-")])
 
 
-def _spelled(given: Sequence[str]) -> list[str]:
-    """What was given, with the command that a switch of another command stands for."""
-    words = [part for each in given for part in (each.split("=", 1) if each.startswith("--calibrate=") else [each])]
-    switches = [each for each in words if (words[0], each) in OTHER_SPELLINGS]
-    meant = list(dict.fromkeys(part for each in switches for part in OTHER_SPELLINGS[words[0], each]))
-    if len({OTHER_SPELLINGS[words[0], each][0] for each in switches}) > 1:
-        raise InputError(f"{' and '.join(switches)} are different questions: choose one of them")
-    return [*meant, *(each for each in words[1:] if each not in switches)] if meant else words
+def _respelled(arguments: Sequence[str]) -> list[str]:
+    """Replace a switch that stands for another command by that command."""
+    prefix = "--calibrate="
+    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith(prefix) else [word])]
+    switches = [word for word in words if (words[0], word) in OTHER_SPELLINGS]
+    command = list(dict.fromkeys(part for switch in switches for part in OTHER_SPELLINGS[words[0], switch]))
+    if len({OTHER_SPELLINGS[words[0], switch][0] for switch in switches}) > 1:
+        raise InputError(f"{' and '.join(switches)} exclude each other: choose one of them")
+    return [*command, *(word for word in words[1:] if word not in switches)] if command else words
 
 
-def _named(given: Sequence[str]) -> list[str]:
-    """What was given, with a name for standard input: ``-`` alone would be an option without its letter."""
-    before = ("", *given)
+def _with_standard_input(arguments: Sequence[str]) -> list[str]:
+    """Replace ``-`` by the path of standard input: cyclopts would take it for an option without a letter."""
+    previous = ("", *arguments)
     return [
-        "/dev/stdin" if each == "-" and last not in _OUTPUTS else each
-        for last, each in zip(before, given, strict=False)
+        "/dev/stdin" if word == "-" and before not in _OUTPUTS else word
+        for before, word in zip(previous, arguments, strict=False)
     ]
 
 
@@ -176,25 +181,25 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
     Parameters
     ----------
     arguments
-        What stands behind ``pipeplan`` on the command line.
+        Arguments of ``pipeplan``.
     before_errors
-        Called before an error is told; may raise what it came of.
+        Called before an error is reported; may raise the cause of the error.
     """
-    given = list(arguments)
-    app = command_line("all" if "--help-all" in given else "usual")
+    words = list(arguments)
+    app = command_line("all" if "--help-all" in words else "usual")
     try:
-        given = _named(_spelled(given))
-        _require_command(app, given)
-        if given and given[0] in _COMMANDS and not {*given}.isdisjoint(_HELP_FLAGS):
-            describe(app, given[0])
-        code = app(given, exit_on_error=False, print_error=False)
+        words = _with_standard_input(_respelled(words))
+        _require_command(app, words)
+        if words and words[0] in _COMMANDS and not {*words}.isdisjoint(_HELP_FLAGS):
+            describe(app, words[0])
+        code = app(words, exit_on_error=False, print_error=False)
     except Exception as error:
-        # The last resort: every error becomes a sentence and an exit code.
+        # Every error, also an unexpected one, becomes a sentence and an exit code.
         before_errors()
-        if "--debug" in given:
+        if "--debug" in words:
             tell(traceback.format_exc().rstrip())
         else:
-            options = _options_of(app, given) if isinstance(error, PipeplanError) else None
+            options = _options_of(app, words) if isinstance(error, PipeplanError) else None
             tell(sentence(error, options))
         return error.exit_code if isinstance(error, PipeplanError) else 2
     return code if isinstance(code, int) else 0

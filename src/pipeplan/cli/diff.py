@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeplan.api import DiffOptions, differences, require_outputs
-from pipeplan.cli.answers import print_json, written
+from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, command
 from pipeplan.cli.request import request
 from pipeplan.files import require_apart, require_writable
@@ -36,20 +36,16 @@ def diff(
         Timeline of a run (`pipeplan run -o FILE.json`), or a folder of traces: of PyTorch's profiler (also compressed),
         torchtitan, or an Nsight Systems export. Of several steps and replicas, the timeline of median length is taken.
     """
-    asked = request((planned,), settings, output, reads=[measured])
-    require_outputs(asked.outputs, ("record", "report", "pictures"), what="a diff")
+    query = request((planned,), settings, output, reads=[measured])
+    require_outputs(query.outputs, ("record", "report", "pictures"), what="a diff")
     calibration = None if options.calibration is None else Path(options.calibration)
     if calibration is not None and options.configuration is not None:
         require_calibration_file(calibration)
         require_writable(calibration)
-        require_apart([calibration, *asked.outputs], [Path(options.configuration), measured])
-    difference = differences(planned, measured, options, asked.settings)
-    writers = dict.fromkeys(asked.outputs, difference.save)
+        require_apart([calibration, *query.outputs], [Path(options.configuration), measured])
+    difference = differences(planned, measured, options, query.settings)
+    writers = dict.fromkeys(query.outputs, difference.save)
     if calibration is not None and difference.calibration is not None:
         writers[calibration] = difference.calibration.save
-    with written(writers):
-        if json:
-            print_json(difference.to_dict())
-        else:
-            difference.print()
+    deliver(difference, writers, json=json)
     return 0

@@ -1,4 +1,4 @@
-"""From records of options to the command line: how the words of each kind of option are read, and what commands take."""
+"""Command line from records of options: parsers of each kind of option, and the ``command`` decorator."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ OUTPUT = _GROUPS["output"]
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:
-    """The words of an option: apart by blanks or commas, or both in quotes (``"1, 2"``); ``-f=1`` is ``-f 1``."""
+    """Return the words of an option, separated by spaces or commas, or both in quotes (``"1, 2"``); ``-f=1`` is ``-f 1``."""
     texts = (token.value.removeprefix("=") for token in tokens)
     words = (word.strip() if "," in text else word for text in texts for word in text.split(","))
     return [word for word in words if word]
 
 
+# inf and nan parse as numbers, so that the range of the setting refuses them and says why.
 _NUMBER = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|nan)")
-"""What is no number that can be is refused by the range of its setting, which says why."""
 
 
 def _number(token: Token, word: str) -> float:
     if not _NUMBER.fullmatch(word):
-        raise CostError(f"{token.keyword}: '{_short(word)}' is no number")
+        raise CostError(f"{token.keyword}: invalid number '{_short(word)}'")
     return float(word)
 
 
@@ -93,13 +93,13 @@ def _count(token: Token, word: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,4000}", word):
         digits = re.fullmatch(r"[+-]?[0-9]+", word)
         if digits:
-            raise InputError(f"{token.keyword}: a whole number of {len(word):,} digits is too large")
-        raise InputError(f"{token.keyword}: '{_short(word)}' is no whole number")
+            raise InputError(f"{token.keyword}: an integer of {len(word):,} digits is too large")
+        raise InputError(f"{token.keyword}: invalid integer '{_short(word)}'")
     return int(word)
 
 
 def _short(word: str) -> str:
-    """A word in a message; ``-`` alone has been given the name of a file by now."""
+    """Return a word for a message; ``-`` is replaced by the name of a file at this point."""
     return "-" if word == STANDARD_INPUT else shortened(word, 60)
 
 
@@ -108,7 +108,7 @@ def _to_count(_: Any, tokens: Sequence[Token]) -> int:
 
 
 def to_counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """Whole numbers, apart by blanks or commas. Raises InputError for anything else."""
+    """Return integers separated by spaces or commas. Raises InputError for anything else."""
     return tuple(_count(tokens[0], word) for word in _to_words(_, tokens))
 
 
@@ -154,8 +154,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "file": (Path, _to_path, False),
     "files": (tuple[Path, ...], _to_paths, False),
 }
-"""What the options of each kind of setting hold, how words become that, and whether there may be several words."""
-
+"""Type of each kind of option, the parser of its words, and whether it takes several words."""
 
 _BY_TYPE: dict[Any, Callable[..., Any]] = {
     int: _to_count,
@@ -168,9 +167,9 @@ _BY_TYPE: dict[Any, Callable[..., Any]] = {
 
 
 def from_words(held: Any, tokens: Sequence[Token]) -> Any:
-    """What the words of any option or argument stand for that has no rule of its own: numbers and paths as everywhere.
+    """Parse the words of an option or argument that is not declared as a :class:`Setting`.
 
-    Left to themselves, ``1.5`` would be the whole number 2, ``1_0`` 10, and ``x.csv/`` the file ``x.csv``.
+    By default cyclopts would read ``1.5`` as the integer 2, ``1_0`` as 10, and ``x.csv/`` as the file ``x.csv``.
     """
     plain = [each for each in get_args(held) if each is not NoneType] if isinstance(held, UnionType) else [held]
     convert = _BY_TYPE.get(plain[0]) if len(plain) == 1 else None
@@ -178,13 +177,13 @@ def from_words(held: Any, tokens: Sequence[Token]) -> Any:
 
 
 def _annotation(setting: Setting) -> Any:
-    """The annotation of a setting's option, which is None where the command line does not say."""
+    """Return the annotation of a setting's option, which is None if the command line does not have it."""
     held = Literal[setting.choices] if setting.kind == "choice" else _TYPES[setting.kind][0]
     return Annotated[held | None, parameter_of(setting)]
 
 
 def parameter_of(setting: Setting) -> Parameter:
-    """The option of a setting in the shell; a value that it cannot have is refused before anything is done."""
+    """Return the option of a setting in the shell; it refuses invalid values before any work."""
     _, convert, many = (None, None, False) if setting.kind == "choice" else _TYPES[setting.kind]
     if setting.in_bytes:
         convert = _to_sizes if many else _to_size
@@ -213,25 +212,25 @@ def _checked(setting: Setting, convert: Callable[..., Any]) -> Callable[..., Any
 
 
 def _number_for_all(setting: Setting, value: Any) -> Any:
-    """Return a list of one as a number for all; it is a list until here, since cyclopts holds values to their types."""
+    """Return a list of one number as the number; cyclopts, which checks types, needs a list until here."""
     single = setting.kind in ("per_stage", "limit") and isinstance(value, tuple) and len(value) == 1
     return value[0] if single else value
 
 
 @dataclass(frozen=True)
 class LineSettings:
-    """The settings that the command line gives, the config file that they override, and the files that are read for them."""
+    """Settings of the command line, the config file that they override, and the files that they are read from."""
 
     values: Mapping[str, Any]
     config: Path | None
     files: tuple[Path, ...]
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> LineSettings:
-        """What was said. Raises InputError for a file of layers that cannot be read or understood."""
-        files = tuple(said[name] for name in ("config", "layers") if name in said)
+    def of(cls, options: Mapping[str, Any]) -> LineSettings:
+        """Return the settings of these options. Raises InputError for an unreadable or invalid file of layers."""
+        files = tuple(options[name] for name in ("config", "layers") if name in options)
         values: dict[str, Any] = {
-            name: load_layers(value) if name == "layers" else value for name, value in said.items()
+            name: load_layers(value) if name == "layers" else value for name, value in options.items()
         }
         config: Path | None = values.pop("config", None)
         return cls(values, config, files)
@@ -239,7 +238,7 @@ class LineSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureOptions(LookOptions):
-    """How pictures look, and whether there are any."""
+    """Theme and size of pictures, and whether to draw any."""
 
     no_visualization: bool = option(
         False, kind="flag", title="No pictures", group="output",
@@ -249,7 +248,7 @@ class PictureOptions(LookOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(PictureOptions):
-    """Where the answer goes."""
+    """Files that the answer is written to."""
 
     output: tuple[Path, ...] = option(
         (), kind="files", title="Output", group="output", flags=("-o",),
@@ -259,50 +258,51 @@ class OutputOptions(PictureOptions):
 
 
 def command(function: Callable[..., int]) -> Callable[..., int]:
-    """Make a command of a function: each keyword that is a record of options becomes an option for each field.
+    """Make a function a command: a keyword that is a record of options becomes one option for each field.
 
-    ``LineSettings`` become the options of all settings. Every command takes ``--debug``; one with ``json``, ``--json``.
+    ``LineSettings`` become the options of all settings. Every command takes ``--debug``, and one with ``json`` takes
+    ``--json``.
     """
     hints = get_type_hints(function, include_extras=True)
     records: dict[str, type[Options]] = {}
     taken: list[inspect.Parameter] = []
-    for each in inspect.signature(function).parameters.values():
-        hint = hints[each.name]
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
         if hint is LineSettings:
-            records[each.name] = ConfiguredSettings
+            records[parameter.name] = ConfiguredSettings
         elif isinstance(hint, type) and issubclass(hint, Options):
-            records[each.name] = hint
+            records[parameter.name] = hint
         else:
-            taken.append(each.replace(annotation=_JSON if each.name == "json" else hint))
+            taken.append(parameter.replace(annotation=_JSON if parameter.name == "json" else hint))
     expanded = {name: table_of(record) for name, record in records.items()}
     options = {setting.name: setting for table in expanded.values() for setting in table.values()}
     taken += [_keyword(name, _annotation(setting)) for name, setting in options.items()]
     taken.append(_keyword("debug", _DEBUG, default=False))
 
-    def run(*words: Any, debug: bool = False, **given: Any) -> int:
-        said = {
-            name: _number_for_all(setting, given.pop(name))
+    def run(*words: Any, debug: bool = False, **keywords: Any) -> int:
+        values = {
+            name: _number_for_all(setting, keywords.pop(name))
             for name, setting in options.items()
-            if given.get(name) is not None
+            if keywords.get(name) is not None
         }
-        given = {name: value for name, value in given.items() if name not in options}
+        keywords = {name: value for name, value in keywords.items() if name not in options}
         for name, record in records.items():
-            of_record = {each: said[each] for each in expanded[name] if each in said}
+            of_record = {option: values[option] for option in expanded[name] if option in values}
             if hints[name] is LineSettings:
-                given[name] = LineSettings.of(of_record)
+                keywords[name] = LineSettings.of(of_record)
                 continue
             if missing := missing_in(record, of_record):
-                needed = ", ".join(f"--{each.replace('_', '-')}" for each in missing)
+                needed = ", ".join(f"--{option.replace('_', '-')}" for option in missing)
                 raise InputError(
                     f"a {function.__name__} needs {needed}: 'pipeplan help {function.__name__}' ends with an example",
                     field=missing[0],
                 )
-            given[name] = options_of(record, of_record)
-        return function(*words, **given)
+            keywords[name] = options_of(record, of_record)
+        return function(*words, **keywords)
 
     run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
-    run.__signature__ = inspect.Signature(sorted(taken, key=lambda each: each.kind))  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in taken}
+    run.__signature__ = inspect.Signature(sorted(taken, key=lambda parameter: parameter.kind))  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
     return run
 
 

@@ -1,4 +1,4 @@
-"""``pipeplan plan``."""
+"""``pipeplan plan`` and ``estimate``."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from pathlib import Path
 from pipeplan.api import require_outputs
 from pipeplan.api.planning.planned import (
     PLAN_ENDINGS,
+    EstimateOptions,
     FixLike,
     Plan,
     PlanOptions,
     PlanProgress,
+    estimated,
     planned,
 )
-from pipeplan.cli.answers import print_json, tell, written
+from pipeplan.cli.answers import deliver, print_json, tell, written
 from pipeplan.cli.options import command
 from pipeplan.cli.progress import ProgressBar, progress_bar
-from pipeplan.costs import option
+from pipeplan.costs import Options, option
 from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import Written, require_apart, require_writable
@@ -30,7 +32,7 @@ from pipeplan.trainers import TRAINERS, require_release
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOutputOptions(LookOptions):
-    """What is printed and written."""
+    """Output of a plan: flags and files."""
 
     flags: str | None = option(
         kind="text", title="Flags", group="output",
@@ -69,37 +71,37 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     files = map(Path, filter(None, (options.model, options.cluster, options.calibration)))  # type: ignore[arg-type]
     _require(output, [path for path in files if os.path.isfile(path)])
     with progress_bar("planning", quiet=json or flags is not None or not sys.stderr.isatty()) as bar:
-        found = planned(options, progress=partial(_show, bar))
-    if found.best is None:
-        return _nothing_fits(found, json=json)
+        result = planned(options, progress=partial(_show, bar))
+    if result.best is None:
+        return _nothing_fits(result, json=json)
     if flags is not None and trainer_version is not None:
-        found = found.for_releases({flags: trainer_version})
-    writers = {path: partial(_write, found, flags, beside) for path in output}
+        result = result.for_releases({flags: trainer_version})
+    writers = {path: partial(_write, result, flags, beside) for path in output}
     with written(writers) as known:
         if flags is not None:
-            print(found.flags_for(flags).text)
-            tell(found.summary)
-            for note in filter(None, (found.unfinished, *found.chosen.assumed)):
+            print(result.flags_for(flags).text)
+            tell(result.summary)
+            for note in filter(None, (result.unfinished, *result.chosen.assumed)):
                 tell(f"note: {note}")
-            for warning in [each for each in found.flags_for(flags).warnings if each not in known]:
+            for warning in [each for each in result.flags_for(flags).warnings if each not in known]:
                 tell(f"warning: {warning}")
-            for name in [] if any(path.suffix.lower() == ".sh" for path in output) else found.flags_for(flags).files:
+            for name in [] if any(path.suffix.lower() == ".sh" for path in output) else result.flags_for(flags).files:
                 tell(f"warning: the flags name {name}, which is not written: add -o NAME.sh to write both")
         elif json:
-            print_json(found.to_dict())
+            print_json(result.to_dict())
         else:
-            found.print()
+            result.print()
     return 0
 
 
 def _show(bar: ProgressBar, progress: PlanProgress) -> None:
-    """Show how far a plan is, with the best so far."""
+    """Show the progress of a plan, with its best step time so far."""
     best = "" if progress.best is None else f"  best {time_text(progress.best.step_time, 's')}"
     bar.show(progress.share, f"{progress.phase}: {progress.estimated:,} estimated{best}")
 
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
-    """What is fixed where the flags of one trainer are wanted. Raises UnknownNameError for another name."""
+    """Return the fixed settings with the trainer added. Raises UnknownNameError for an unknown trainer."""
     if flags not in TRAINERS:
         raise UnknownNameError("trainer", flags, TRAINERS, field="flags")
     pairs = tuple(fix or ())
@@ -107,7 +109,7 @@ def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
 
 
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
-    """Check, before any work is done, that outputs can be written and are no inputs. Raises InputError."""
+    """Raise InputError for outputs that cannot be written or are inputs, before any work."""
     for path in outputs:
         if path.name.lower().endswith(PLAN_ENDINGS):
             require_writable(path)
@@ -118,15 +120,45 @@ def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
     require_apart(outputs, inputs)
 
 
-def _write(found: Plan, flags: str | None, look: LookOptions, path: Path) -> Written:
+def _write(result: Plan, flags: str | None, look: LookOptions, path: Path) -> Written:
     ending = f".{flags}.sh" if flags is not None and path.suffix.lower() == ".sh" else None
-    return found.save(path, ending=ending, **look.look)
+    return result.save(path, ending=ending, **look.look)
 
 
-def _nothing_fits(found: Plan, *, json: bool) -> int:
+def _nothing_fits(result: Plan, *, json: bool) -> int:
     if json:
-        print_json(found.to_dict())
-        tell(f"pipeplan: {found.miss}")
+        print_json(result.to_dict())
+        tell(f"pipeplan: {result.miss}")
     else:
-        found.print()
+        result.print()
     return 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(Options):
+    """Where estimates go."""
+
+    output: tuple[Path, ...] = option(
+        (), kind="files", title="Output", group="output", flags=("-o",), help="JSON file to write the estimates to."
+    )
+
+
+@command
+def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, json: bool = False) -> int:
+    """Estimate step time and memory of given configurations.
+
+    Shows measured values next to the estimates if the file has them. Exits with 1 if no configuration can be estimated.
+
+    Parameters
+    ----------
+    file
+        YAML, TOML or JSON file: one configuration, as `pipeplan plan -o best.yaml` writes it, or a list `rows` of
+        configurations or published runs.
+    """
+    output = beside.output
+    require_outputs(output, ("record",), what="a table of estimates")
+    require_apart(output, [file])
+    with progress_bar("estimating", quiet=json or not sys.stderr.isatty()) as bar:
+        estimates = estimated(file, options, progress=lambda share: bar.show(share, "estimating"))
+    deliver(estimates, output, json=json)
+    return 0 if any(row.refused is None for row in estimates) else 1

@@ -1,27 +1,36 @@
-"""The command line as a process: its streams, its signals and its exit code."""
+"""The command line as a process: its streams, its signals and its exit code.
+
+Standard streams may be closed, full, read-only, without a reader, or unable to encode a character. Writing never fails:
+a lost message changes nothing, a lost answer makes the command fail at its end, and a reader that stops early is no failure.
+"""
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
 import os
+import select
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, TextIO
 
 from pipeplan.cli.answers import tell
-from pipeplan.cli.signals import Terminated, ended_by_signals
-from pipeplan.cli.streams import standard_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong, or no answer can be given.
+    """Run a command and return its exit code: 0 success; 1 a negative answer; 2 invalid input, or no answer.
 
-    A signal that ends it gives 128 and its number, as shells do.
+    A signal that ends the command gives 128 plus its number, as in shells.
 
     Parameters
     ----------
     arguments
-        What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
+        Arguments of ``pipeplan`` (default: those of ``sys.argv``).
     """
     if arguments is not None:
         return _run(list(arguments))
@@ -31,9 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_kernels(code: int) -> None:
-    """End this process at once where a kernel is still being compiled, for which nobody waits and which nothing can end.
+    """Exit at once if a kernel is still being compiled, which nothing can interrupt.
 
-    An interpreter that ends in its own way would take LLVM apart while a thread is in it, and be aborted.
+    A regular exit of the interpreter would tear down LLVM while a thread is in it, and abort.
     """
     kernels = sys.modules.get("pipeplan.kernels")
     if kernels is not None and kernels.are_being_compiled():
@@ -43,12 +52,12 @@ def _leave_kernels(code: int) -> None:
         os._exit(code)
 
 
-def _run(given: Sequence[str]) -> int:
+def _run(arguments: Sequence[str]) -> int:
     try:
         with ended_by_signals() as signals, standard_streams() as answer:
-            from pipeplan.cli.app import answered  # takes a while to load: a signal then ends the command as later
+            from pipeplan.cli.app import answered  # slow to load, so signals are handled already
 
-            code = answered(given, signals.require_none)
+            code = answered(arguments, signals.require_none)
             signals.require_none()
             sys.stdout.flush()
             if answer is None or answer.failure is None:
@@ -63,5 +72,249 @@ def _run(given: Sequence[str]) -> int:
 
 def _reason(failure: OSError) -> str:
     if failure.errno == errno.EBADF:
-        return "standard output is closed, or only to be read"
+        return "standard output is closed or read-only"
     return (failure.strerror or str(failure)).lower()
+
+
+# Signals end a command as an error does, so that it leaves neither files nor processes behind.
+
+_NAMES = ("SIGTERM", "SIGHUP")
+
+_AGAIN = 0.05
+"""Seconds until a signal's exception is raised again that was lost where exceptions are ignored."""
+
+
+class Terminated(BaseException):
+    """A signal ended the command. It is no Exception, so that no handler of errors catches it.
+
+    Attributes
+    ----------
+    code
+        Exit code of the signal in shells.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+
+
+class Signals:
+    """Handlers of the signals that end a command."""
+
+    def __init__(self) -> None:
+        self._lost: BaseException | None = None
+
+    def end(self, number: int, _: FrameType | None) -> None:
+        """End the command, and ignore further signals while it cleans up."""
+        for handled in _handled():
+            if signal.getsignal(handled) == self.end:
+                signal.signal(handled, signal.SIG_IGN)
+        raise Terminated(number)
+
+    def require_none(self, *_: object) -> None:
+        """Raise the exception of a signal that was lost, as in a callback of a C library.
+
+        An error of the command in the meantime is a consequence of the signal.
+        """
+        if self._lost is not None:
+            lost, self._lost = self._lost, None
+            raise lost
+
+    def unraisable(self, unraised: Any, previous: Callable[[Any], object]) -> None:
+        """Keep the lost exception of a signal, and pass others to the ``previous`` hook."""
+        if not isinstance(unraised.exc_value, Terminated | KeyboardInterrupt):
+            previous(unraised)
+            return
+        self._lost = unraised.exc_value
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self.require_none)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[Signals]:
+    """Raise :class:`Terminated` in the block when a signal arrives.
+
+    Handlers that are set already stay: ``nohup`` ignores SIGHUP. Outside the main thread nothing changes.
+    """
+    signals = Signals()
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    hook = sys.unraisablehook
+    ours = [each for each in _handled() if signal.getsignal(each) is signal.SIG_DFL]
+    for each in ours:
+        signal.signal(each, signals.end)
+    sys.unraisablehook = lambda unraised: signals.unraisable(unraised, hook)
+    try:
+        yield signals
+    finally:
+        sys.unraisablehook = hook
+        for each in ours:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _handled() -> list[signal.Signals]:
+    return [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+
+
+NARROWEST = 30
+"""Minimum number of columns of help and tables; they show all of their text in it."""
+
+WIDEST = 1_000
+"""Maximum number of columns: padding lines to an absurd width would take memory and time."""
+
+
+class Sink(io.RawIOBase):
+    """Raw stream that never fails: it keeps its first failure, and drops all later writes.
+
+    Attributes
+    ----------
+    failure
+        Error of the first failed write; None without one, and if the reader has closed the stream.
+    """
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        super().__init__()
+        self._raw = raw
+        self._drops = False
+        self.failure: OSError | None = None
+
+    def drop(self) -> None:
+        """Drop all further writes: a command that ends does not wait for a reader."""
+        self._drops = True
+
+    def writable(self) -> bool:
+        """Return True: the stream is always writable."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the file descriptor."""
+        return self._raw.fileno()
+
+    def isatty(self) -> bool:
+        """Return whether the stream is a terminal."""
+        return self._raw.isatty()
+
+    def write(self, data: object) -> int:
+        """Write or drop bytes; return their number."""
+        left: memoryview = memoryview(data)  # type: ignore[arg-type]  # the base class promises any buffer
+        if not self._drops:
+            try:
+                while (written := self._raw.write(left)) is None:
+                    select.select((), (self._raw,), ())  # a non-blocking descriptor is full
+                return written
+            except BrokenPipeError:
+                self._drops = True
+            except OSError as error:
+                self._drops, self.failure = True, error
+        return left.nbytes
+
+
+@contextmanager
+def standard_streams() -> Iterator[Sink | None]:
+    """Replace the standard streams by ones that never fail, and yield the sink of standard output.
+
+    A standard output that is replaced already, as in tests and notebooks, stays; then the sink is None.
+    """
+    _occupy()
+    before = sys.stdout, sys.stderr
+    answer = _sink(sys.stdout, sys.__stdout__, 1)
+    messages = _sink(sys.stderr, sys.__stderr__, 2)
+    try:
+        if answer is not None:
+            sys.stdout = _text(answer, before[0], by_line=answer.isatty())
+        if messages is not None:
+            sys.stderr = _text(messages, before[1], by_line=True)
+        with _sensible_width():
+            yield answer
+        sys.stdout.flush()
+    except BaseException:
+        for sink in filter(None, (answer, messages)):
+            sink.drop()
+        raise
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _occupy() -> None:
+    """Occupy closed standard descriptors, so that no file gets their numbers; reading and writing them fails."""
+    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.set_inheritable(os.open(os.devnull, mode), True)
+
+
+def _sink(stream: TextIO | None, own: TextIO | None, descriptor: int) -> Sink | None:
+    """Return the sink below one of the process's own streams; None if the stream is replaced."""
+    if stream is not own:
+        return None
+    if stream is None:
+        return Sink(io.FileIO(descriptor, "w", closefd=False))
+    with suppress(OSError):
+        stream.flush()
+    buffer = getattr(stream, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
+    return Sink(raw) if isinstance(raw, io.RawIOBase) else None
+
+
+def _text(sink: Sink, like: TextIO | None, *, by_line: bool) -> TextIO:
+    """Return a text stream that spells out characters that its encoding lacks."""
+    return io.TextIOWrapper(
+        io.BufferedWriter(sink),
+        encoding="utf-8" if like is None else like.encoding,
+        errors="pipeplan",
+        line_buffering=by_line,
+    )
+
+
+_SPELT = {"…": "...", "•": "*"}
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    """Spell characters that an encoding lacks in ASCII, so that nothing is lost and nothing raises."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    spelt = (_SPELT.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in lacking)
+    return "".join(spelt), error.end
+
+
+codecs.register_error("pipeplan", _spell)
+
+
+@contextmanager
+def _sensible_width() -> Iterator[None]:
+    """Limit ``COLUMNS`` and ``LINES`` to usable values; anything but a number counts as unset."""
+    variables = {name: os.environ.get(name) for name in ("COLUMNS", "LINES")}
+    for name, text in variables.items():
+        if number := _number(text):
+            os.environ[name] = str(min(number, WIDEST) if name == "LINES" else _between(number))
+        else:
+            os.environ.pop(name, None)
+    if "COLUMNS" not in os.environ and (columns := _columns_of_terminal()) != _between(columns):
+        os.environ["COLUMNS"] = str(_between(columns))
+    try:
+        yield
+    finally:
+        for name, text in variables.items():
+            os.environ.pop(name, None) if text is None else os.environ.__setitem__(name, text)
+
+
+def _number(text: str | None) -> int:
+    """Return a variable as a number, 0 for anything else; nine digits exceed every limit."""
+    return int(text[:9]) if text is not None and text.isdecimal() else 0
+
+
+def _between(columns: int) -> int:
+    return min(max(columns, NARROWEST), WIDEST)
+
+
+def _columns_of_terminal() -> int:
+    """Return the width of the terminal, or 80 if there is none or it does not tell."""
+    for descriptor in (1, 2, 0):
+        with suppress(OSError):
+            return os.get_terminal_size(descriptor).columns or 80
+    return 80

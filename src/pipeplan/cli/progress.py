@@ -1,4 +1,4 @@
-"""How far a command is, on stderr: a bar where that is a terminal, elsewhere a line now and then."""
+"""Progress of a command on stderr: a bar in a terminal, otherwise an occasional line."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from rich.table import Column
 from pipeplan.cli.answers import tell
 
 EVERY = 5.0
-"""Seconds between two lines where stderr is no terminal, at least: none is told twice. What ends sooner says nothing."""
+"""Minimum number of seconds between two lines if stderr is no terminal; a shorter command prints none."""
 
 _WIDE = 110
-"""Letters of a line from which a long bar has room."""
+"""Minimum number of columns for a long bar."""
 
 
 class ProgressBar:
-    """A share that never goes back, and what is being done.
+    """Progress bar with a description; its share never decreases.
 
     Parameters
     ----------
     task
-        What it says until it is told.
+        Description until the first call of :meth:`show`.
     quiet
-        Whether nothing is shown.
+        Show nothing.
     every
-        Seconds between two lines where stderr is no terminal.
+        Seconds between two lines if stderr is no terminal.
     refreshes
-        Of the bar, a second.
+        Refreshes of the bar per second.
     clock
-        Gives the time in seconds.
+        Returns the time in seconds.
     """
 
     def __init__(
@@ -66,23 +66,23 @@ class ProgressBar:
         self._task = self._bar.add_task(task, total=1.0)
         self._bar.start()
 
-    def show(self, share: float, said: str) -> None:
-        """Show how far it is, from 0 to 1, and what is being done."""
+    def show(self, share: float, description: str) -> None:
+        """Show the share that is done, from 0 to 1, and a description."""
         self._share = max(self._share, min(share, 1.0))
-        self._bar.update(self._task, completed=self._share, description=said)
-        line = f"{said} ({self._share:.0%})"
+        self._bar.update(self._task, completed=self._share, description=description)
+        line = f"{description} ({self._share:.0%})"
         if self._lines and self._clock() - self._told >= self._every and line != self._line:
             self._told, self._line = self._clock(), line
             tell(line)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.stop()
 
 
 @contextmanager
 def progress_bar(task: str, *, quiet: bool, refreshes: float = 10.0) -> Iterator[ProgressBar]:
-    """A bar for as long as the block runs."""
+    """Show a bar while the block runs."""
     bar = ProgressBar(task, quiet=quiet, refreshes=refreshes)
     try:
         yield bar

@@ -1,4 +1,4 @@
-"""What the command line and a config file ask for together."""
+"""Request of a command line and its config file together."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question with everything said.
+    """Validated request of a command.
 
     Attributes
     ----------
     names
-        The schedules that are meant.
+        Schedules, by name or file.
     settings
         Shape and costs.
     outputs
-        Files to write; known to be writable, to be files apart, and none of them an input.
+        Files to write: writable, distinct, and none of them an input.
     look
-        How pictures look.
+        Theme and size of pictures.
     pictures
-        Whether there may be pictures, in the terminal too.
+        Whether pictures are drawn, in the terminal and in files that the config file names.
     """
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class Request:
 
     @property
     def name(self) -> str:
-        """The schedule that is meant by a command that takes one."""
+        """The schedule of a command that takes one."""
         return self.names[0] if self.names else "1f1b"
 
 
@@ -55,44 +55,44 @@ def request(
     reads: Iterable[Path] = (),
     writes: Iterable[Path] = (),
 ) -> Request:
-    """Read the config file, lay the options over it, and look at all inputs and outputs before any work is done.
+    """Read the config file, apply the options, and check all inputs and outputs before any work.
 
     Parameters
     ----------
     names
         Schedules by name or file.
     line, output
-        What the command line says; without ``output`` the command has no outputs whose ending chooses what they hold.
+        Options of the command line; ``output`` is None for a command without ``--output``.
     draws
-        Whether a picture is drawn where neither command line nor config file names an output.
+        Draw a picture if neither the command line nor the config file names an output.
     reads, writes
-        Files that the command reads beside schedules and config file, and that it writes beside ``output``.
+        Further files that the command reads and writes.
 
     Raises
     ------
     InputError
-        For a config file that is not right; an output that cannot be written, is an input or is another output.
+        For an invalid config file, and an output that cannot be written, is an input or is another output.
     """
     config = Config() if line.config is None else api.load_config(line.config)
     names = names or (() if config.schedule is None else (config.schedule,))
-    asked = Request(names, merged(config.settings, line.values))
+    result = Request(names, merged(config.settings, line.values))
     if output is not None:
         pictures = not (output.no_visualization or config.no_visualization)
-        outputs = _outputs(output, config, asked.name if draws else None, pictures=pictures)
-        asked = replace(asked, outputs=outputs, look=output.look, pictures=pictures)
+        outputs = _outputs(output, config, result.name if draws else None, pictures=pictures)
+        result = replace(result, outputs=outputs, look=output.look, pictures=pictures)
     writes = list(writes)
     for path in writes:
         require_writable(path)
     files = [path for path in map(api.file_of, names) if path is not None]
-    named = [path for output in asked.outputs for path in api.named_beside(output)]
-    require_apart([*asked.outputs, *named, *writes], [*reads, *files, *line.files])
-    return asked
+    named = [path for output in result.outputs for path in api.named_beside(output)]
+    require_apart([*result.outputs, *named, *writes], [*reads, *files, *line.files])
+    return result
 
 
 def _outputs(options: OutputOptions, config: Config, drawn: str | None, *, pictures: bool) -> tuple[Path, ...]:
-    """The files to write; a picture of ``drawn`` where no file is named.
+    """Return the files to write, or a picture of the schedule ``drawn`` if there are none.
 
-    Without pictures there are none but those that the command line itself names.
+    Without pictures, the pictures that only the config file names are left out.
     """
     outputs = options.output or tuple(path_of(name, "the output", field="output") for name in config.output)
     api.require_outputs(outputs)

@@ -1,4 +1,4 @@
-"""``pipeplan run``, ``profile`` and ``calibrate``: what needs PyTorch, or the traces of a run."""
+"""``pipeplan run``, ``profile`` and ``calibrate``, which need PyTorch or the traces of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipeplan import api
 from pipeplan.api import TrainingReport, calibrated, costs_of_run, model_files, profiled, trained
-from pipeplan.cli.answers import print_json, tell, written
+from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
 from pipeplan.cli.progress import progress_bar
 from pipeplan.cli.request import request
@@ -28,12 +28,12 @@ from pipeplan.files import require_apart, require_writable
 from pipeplan.planner import require_calibration_file
 
 REFRESHES = 2.0
-"""Of the bar, a second: the cores are what is measured."""
+"""Refreshes of the bar per second; few, since the cores are being measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions(Options):
-    """Where a run's trace goes."""
+    """File of a run's trace."""
 
     trace: Path | None = option(
         kind="file",
@@ -45,7 +45,7 @@ class TraceOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions(Options):
-    """Traces in place of a measurement, and where the answer goes."""
+    """Traces to read instead of measuring, and the file to write."""
 
     source: Path | None = option(
         kind="file", title="Traces", group="training", flags=("--from",),
@@ -57,13 +57,13 @@ class SourceOptions(Options):
 
     @property
     def outputs(self) -> tuple[Path, ...]:
-        """The file to write, if there is one."""
+        """The file to write, if any."""
         return () if self.output is None else (self.output,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorOptions(SourceOptions):
-    """What factors are of, beside a model."""
+    """GPU and existing factors of a calibration."""
 
     gpu: str | None = option(
         kind="text", title="GPU", group="calibration", longest=4096,
@@ -98,18 +98,14 @@ def run(
     """
     traces = () if trace.trace is None else (trace.trace,)
     names = () if name is None else (name,)
-    asked = request(names, settings, output, reads=model_files(_model(options)), writes=traces)
+    query = request(names, settings, output, reads=model_files(_model(options)), writes=traces)
     first = os.environ.get("RANK", "0") == "0"
     with _bar(quiet=json or not first) as progress:
-        training = trained(asked.name, asked.settings, options, progress=progress)
+        training = trained(query.name, query.settings, options, progress=progress)
     if first:
-        files = dict.fromkeys(asked.outputs, training.measured.save)
+        files = dict.fromkeys(query.outputs, training.measured.save)
         files |= dict.fromkeys(traces, partial(training.measured.save, ending=".trace.json"))
-        with written(files):
-            if json:
-                print_json(training.to_dict())
-            else:
-                training.print()
+        deliver(training, files, json=json)
     training.run.require_equal_gradients()
     return 0
 
@@ -138,12 +134,12 @@ def profile(
     for path in beside.outputs:
         require_costs_file(path)
     reads = model_files(_model(options)) if source is None else (source,)
-    asked = request(() if name is None else (name,), settings, reads=reads, writes=beside.outputs)
+    query = request(() if name is None else (name,), settings, reads=reads, writes=beside.outputs)
     with _bar(quiet=json or source is not None) as progress:
         measured = (
-            profiled(asked.name, asked.settings, options, progress=progress)
+            profiled(query.name, query.settings, options, progress=progress)
             if source is None
-            else costs_of_run(source, name, asked.settings, options)
+            else costs_of_run(source, name, query.settings, options)
         )
     return _shown(measured, beside.outputs, json=json, notes=measured.checks() if json else ())
 
@@ -185,7 +181,7 @@ def _model(options: ModelOptions) -> str:
 @contextmanager
 def _bar(*, quiet: bool) -> Iterator[TrainingReport]:
     with progress_bar("starting up", quiet=quiet, refreshes=REFRESHES) as bar:
-        yield lambda said, share: bar.show(share, said)
+        yield lambda description, share: bar.show(share, description)
 
 
 def _shown(
@@ -195,11 +191,5 @@ def _shown(
     json: bool,
     notes: Sequence[str] = (),
 ) -> int:
-    with written(dict.fromkeys(outputs, measured.save)):
-        if json:
-            print_json(measured.to_dict())
-            for line in notes:
-                tell(line)
-        else:
-            measured.print()
+    deliver(measured, outputs, json=json, messages=notes)
     return 0

@@ -29,13 +29,13 @@ def schedules(
     name
         Name of a schedule. Default: all.
     """
-    found = api.schedules(name)
+    entries = api.schedules(name)
     if json:
-        print_json(found.to_dict())
+        print_json(entries.to_dict())
         return 0
     if name is not None and not looks.no_visualization:
         show_above(api.simulate(name).view(), looks.look)
-    found.print()
+    entries.print()
     return 0
 
 
@@ -55,10 +55,10 @@ def catalogue(*names: Literal["models", "gpus", "machines"], json: bool = False)
         "gpus": api.gpus,
         "machines": partial(api.schedules, machines=True),
     }
-    found = [lists[name]() for name in names or lists]
+    catalogues = [lists[name]() for name in names or lists]
     if json:
-        print_json({name: value for each in found for name, value in each.to_dict().items()})
+        print_json({name: value for entries in catalogues for name, value in entries.to_dict().items()})
     else:
-        for each in found:
-            each.print()
+        for entries in catalogues:
+            entries.print()
     return 0

@@ -13,7 +13,7 @@ from pipeplan.web.server import serve as serve_app
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(Options):
-    """Where the web app listens."""
+    """Address of the web app."""
 
     host: str = option(
         "127.0.0.1", kind="text", title="Host", group="output", longest=400,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pipeplan import api
-from pipeplan.cli.answers import print_json, tell, written
+from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
 from pipeplan.cli.request import request
 
@@ -30,17 +28,12 @@ def simulate(
         Name of a schedule (see `pipeplan schedules`), a CSV, JSON or text file with one, or `-` for standard input.
         Default: 1f1b.
     """
-    asked = request(() if name is None else (name,), settings, output, draws=not json)
-    result = api.simulated(asked.name, asked.settings)
-    with written(dict.fromkeys(asked.outputs, partial(result.save, **asked.look))) as changes:
-        if json:
-            print_json(result.to_dict() | {"warnings": [*result.warnings, *changes]})
-            for warning in result.warnings:
-                tell(f"warning: {warning}")
-        else:
-            if asked.pictures:
-                from pipeplan.cli.terminal_picture import show_above
+    query = request(() if name is None else (name,), settings, output, draws=not json)
+    result = api.simulated(query.name, query.settings)
+    if query.pictures and not json:
+        from pipeplan.cli.terminal_picture import show_above
 
-                show_above(result.view(), asked.look)
-            result.print()
+        show_above(result.view(), query.look)
+    warnings = [f"warning: {warning}" for warning in result.warnings]
+    deliver(result, query.outputs, json=json, look=query.look, messages=warnings)
     return 0 if result.fits else 1

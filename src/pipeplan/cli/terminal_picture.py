@@ -1,4 +1,4 @@
-"""The picture in the terminal: above the table of one schedule, below that of several."""
+"""Pictures in the terminal: above the table of one schedule, below the table of several."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pipeplan.drawing import Look, View, text_of
 
 NARROWEST = 40
-"""Columns of a terminal below which a picture shows nothing."""
+"""Minimum number of columns for a picture."""
 
 MOST_LANES = 16
-"""Ranks of one picture; of more, the first and the last ones are shown."""
+"""Maximum number of ranks in a picture; of more, the first and the last are shown."""
 
 
 def show_above(view: View, look: Look) -> None:
-    """Draw a view on stdout, with a blank line below: in a terminal in its colours, in a file or a pipe in plain letters."""
+    """Draw a view on stdout, followed by a blank line; coloured in a terminal, plain in a file or a pipe."""
     from rich.console import Console
     from rich.text import Text
 
@@ -31,7 +31,7 @@ def show_above(view: View, look: Look) -> None:
 
 
 def show_below(views: Iterable[View], look: Look) -> None:
-    """Draw views on stdout if it is a terminal: the first, and as many more as fit on the screen with it."""
+    """Draw views on stdout if it is a terminal: the first one, and further ones while they fit on the screen."""
     from rich.console import Console
     from rich.text import Text
 

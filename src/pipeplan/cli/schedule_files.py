@@ -1,0 +1,148 @@
+"""``pipeplan check``, ``convert`` and ``export``: files of schedules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from pipeplan.api import (
+    CheckOptions,
+    ConvertOptions,
+    Export,
+    ExportOptions,
+    checked,
+    converted,
+    export_formats,
+    exported_to,
+    file_of,
+    output_endings,
+)
+from pipeplan.cli.answers import print_json, tell, tell_written
+from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command
+from pipeplan.cli.request import request
+from pipeplan.errors import InputError
+from pipeplan.files import require_apart, write_text
+from pipeplan.formats import STANDARD_INPUT
+
+
+@command
+def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: bool = False) -> int:
+    """Check that a schedule is valid, and that a trainer can run it.
+
+    Checks structure, order, deadlocks and channels, and with `--memory-limit` the memory of every rank. Notes name
+    requirements that not every runtime meets, such as sends that do not block. Exits with 1 if the schedule is invalid.
+
+    Parameters
+    ----------
+    file
+        A CSV, JSON or text file with a schedule or a timeline, whose order and simulated times are checked, `-` for standard
+        input, or a schedule's name.
+    """
+    query = request((file,), settings)
+    verdict = checked(file, options, query.settings)
+    if json:
+        print_json(verdict.to_dict())
+    else:
+        verdict.print()
+    return 0 if verdict.valid else 1
+
+
+_TARGET = Parameter(help=f"File to write; its extension selects the format: {' '.join(output_endings())}.")
+
+
+@command
+def convert(source: Path, target: Annotated[Path, _TARGET], /, *, options: ConvertOptions) -> int:
+    """Convert a file with a schedule, a timeline or costs to another format.
+
+    Nothing is simulated.
+
+    Parameters
+    ----------
+    source
+        File with a schedule, a timeline or costs (.csv, .json).
+    """
+    if target == Path(STANDARD_INPUT):
+        raise InputError("'-' is standard input: the output is a file, whose ending chooses the format")
+    files = converted(source, target, options)
+    tell_written(files)
+    for warning in files.warnings:
+        tell(f"warning: {warning}")
+    return 0
+
+
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName: Any = Annotated[Literal[tuple(export_formats())] | str, Parameter(show_choices=False)]
+
+_FORMATS = "\n".join(f"- {format.name}: {format.help}" for format in export_formats().values())
+_TO = Parameter(group=OUTPUT, help=f"Format to write; without it, list the formats.\n\n{_FORMATS}")
+_FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="File to write (default: stdout).")
+
+
+@command
+def export(
+    name: ScheduleName | None = None,
+    /,
+    *,
+    to: Annotated[FormatName | None, _TO] = None,
+    output: Annotated[Path | None, _FILE] = None,
+    options: ExportOptions,
+    settings: LineSettings,
+) -> int:
+    """Write a schedule in another tool's format.
+
+    Settings of a trainer refer to a CSV file with the order of ops, which is written too. Without `--to`, lists the formats;
+    the exit code is then 2 if a schedule or an output file is given.
+
+    Parameters
+    ----------
+    name
+        Name of a schedule, or a CSV or JSON file with one. Default: 1f1b.
+    """
+    if to is None:
+        return _listed(asking=name is None and output is None)
+    query = request(() if name is None else (name,), settings, writes=() if output is None else (output,))
+    text = exported_to(to, query.name, query.settings, options)
+    read = [path for path in (file_of(query.name), *settings.files) if path is not None]
+    if output is None:
+        sys.stdout.write(text.text)
+        _write_named(text, read)
+    else:
+        named = [Path(path) for path in text.written_to(output).files]
+        require_apart([output, *named], read)
+        text.save(output)
+        tell(f"wrote {output}")
+        for path in named:
+            tell(f"wrote {path}, which {output} refers to; --csv sets its path")
+    for warning in text.warnings:
+        tell(f"warning: {warning}")
+    return 0
+
+
+def _listed(*, asking: bool) -> int:
+    """List the formats. Return 2 if a schedule or a file was given, which needs one of them."""
+    from pipeplan.api.parts import facts, show  # brings rich, which an export does without
+
+    show(facts((format.name, f"{format.help} ({format.ending})") for format in export_formats().values()))
+    if asking:
+        return 0
+    tell("pipeplan: --to is missing: choose one of these formats")
+    return 2
+
+
+def _write_named(text: Export, read: Sequence[Path]) -> None:
+    """Write the files that settings on stdout name, except inputs, which are never overwritten."""
+    for name, content in text.files.items():
+        path = Path(name)
+        if any(path.exists() and path.samefile(other) for other in read if other.exists()):
+            tell(
+                f"{path}, which these settings refer to, is an input and is not overwritten: choose another file with --csv"
+            )
+        else:
+            write_text(path, content)
+            tell(f"wrote {path}, which these settings refer to; --csv sets its path")
