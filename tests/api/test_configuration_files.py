@@ -68,7 +68,7 @@ def test_models_and_clusters_of_ones_own_are_written_whole():
         ({"model": None}, InputError, "a configuration needs model"),
         ({"model": "llama3-8x"}, UnknownNameError, "did you mean 'llama3-8b'"),
         ({"cluster": "h101-sxm:8x2"}, UnknownNameError, "did you mean 'h100-sxm'"),
-        ({"cluster": "h100-sxm:0x2"}, PipeplanError, "at least 1 GPU"),
+        ({"cluster": "h100-sxm:0x2"}, PipeplanError, "expected at least 1"),
         ({"global_batch": 0}, InputError, "invalid global_batch 0: expected an integer"),
         ({"global_batch": True}, InputError, "invalid global_batch True"),
         ({"tensr": 2}, UnknownNameError, "did you mean 'tensor'"),

@@ -104,7 +104,7 @@ def test_where_nothing_fits_the_nearest_is_told(client):
         ({"model": "/etc/hostname"}, "model", "unknown model"),
         ({"model": None}, "model", "is missing"),
         ({"cluster": "h101-sxm:8x1"}, "cluster", "did you mean 'h100-sxm'"),
-        ({"cluster": "h100-sxm:0x1"}, "cluster", "at least 1 GPU"),
+        ({"cluster": "h100-sxm:0x1"}, "cluster", "expected at least 1"),
         ({"cluster": "/etc/cluster.yaml"}, "cluster", "is a file"),
         ({"cluster": "h100-sxm:8x8192"}, "cluster", "at most 32,768 GPUs here"),
         ({"global_batch": 0}, "global_batch", "must be at least 1, not 0"),

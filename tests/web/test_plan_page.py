@@ -146,7 +146,7 @@ def test_a_config_json_is_dropped_in_place_of_a_name(watched):
     ("field", "typed", "words"),
     [
         ("model", "llama3-8x", "did you mean 'llama3-8b'"),
-        ("cluster", "h100-sxm:0x2", "at least 1 GPU"),
+        ("cluster", "h100-sxm:0x2", "expected at least 1"),
         ("global_batch", "0", "must be at least 1, not 0"),
         ("global_batch", "", "is missing"),
         ("sequence", "many", "must be a whole number"),

@@ -282,12 +282,24 @@ def test_eight_bit_products():
 @pytest.mark.parametrize(
     ("name", "chosen", "message"),
     [
-        ("llama3-8b", {"tensor": 3}, "the tensor degree 3 does not divide 32 heads of llama3-8b; 2 does"),
-        ("qwen2.5-0.5b", {"tensor": 4}, "the tensor degree 4 does not divide 14 heads of qwen2.5-0.5b; 2 does"),
-        ("mixtral-8x7b", {"expert": 16}, "the expert degree 16 does not divide 8 experts of mixtral-8x7b; 8 does"),
+        (
+            "llama3-8b",
+            {"tensor": 3},
+            "the tensor degree 3 does not divide 32 heads of llama3-8b; nearest valid degree: 2",
+        ),
+        (
+            "qwen2.5-0.5b",
+            {"tensor": 4},
+            "the tensor degree 4 does not divide 14 heads of qwen2.5-0.5b; nearest valid degree: 2",
+        ),
+        (
+            "mixtral-8x7b",
+            {"expert": 16},
+            "the expert degree 16 does not divide 8 experts of mixtral-8x7b; nearest valid degree: 8",
+        ),
         ("llama3-8b", {"expert": 2}, "the expert degree 2 does not divide 1 expert"),
         ("llama3-8b", {"context": 3}, "the context degree 3 does not divide 4,096 tokens of a sequence"),
-        ("llama3-8b", {"tensor": 0}, "the tensor degree must be at least 1, not 0"),
+        ("llama3-8b", {"tensor": 0}, "the tensor degree must be at least 1, got 0"),
     ],
 )
 def test_degrees_that_do_not_divide(name: str, chosen: dict[str, int], message: str):

@@ -48,14 +48,14 @@ def test_no_gate_alone_is_a_model_of_nemotrons_kind():
     ("document", "field", "words"),
     [
         ({"name": "GPT 98.5B", "seq": 1024}, "layers", "lacks layers, hidden, heads, vocab"),
-        ({**DENSE, "layers": "four"}, "layers", "whole number"),
+        ({**DENSE, "layers": "four"}, "layers", "expected an integer"),
         ({**DENSE, "gated": "yes"}, "gated", "true or false"),
-        ({**DENSE, "name": 3}, "name", "a text"),
+        ({**DENSE, "name": 3}, "name", "expected text"),
         ({**DENSE, "mla": 4}, "mla", "mapping"),
         ({**DENSE, "mla": {"q_lora": 4}}, "kv_lora", "lacks kv_lora"),
         ({**DENSE, "experts": 8}, "topk", "lacks topk, moe_ffn"),
         ({**DENSE, "shared_ffn": 8}, "shared_ffn", "has none"),
-        ({**DENSE, **EXPERTS, "topk": 9}, "top_k", "at most all experts"),
+        ({**DENSE, **EXPERTS, "topk": 9}, "top_k", "invalid top_k 9"),
         ({**DENSE, "ffn": None}, "ffn", "dense"),
     ],
 )

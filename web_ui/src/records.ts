@@ -425,7 +425,7 @@ export type ErrorBarRecord = {
   readonly coverage: number;
 };
 
-/** A mixture of experts. */
+/** Mixture of experts. */
 export type Experts = {
   readonly count: number;
   readonly top_k: number;
@@ -629,7 +629,7 @@ export type LeastBound = {
   readonly recomputing: boolean;
 };
 
-/** The link by which GPUs reach each other. */
+/** Link between GPUs. */
 export type Link = {
   readonly bandwidth: number;
   readonly latency: number;
@@ -668,7 +668,7 @@ export type MissRecord = {
   readonly change: string;
 };
 
-/** The shape of a decoder-only transformer. */
+/** Shape of a decoder-only transformer. */
 export type ModelShape = {
   readonly name: string;
   readonly layers: number;

@@ -1,4 +1,4 @@
-"""What hardware makes of work: how long a product, a memory pass, a collective takes. It knows nothing of models."""
+"""Hardware model: time of matrix products, memory passes and collectives. It knows nothing about models."""
 
 from pipeplan.hardware.clusters import cluster, cluster_from
 from pipeplan.hardware.collectives import OPERATIONS, collective_time, p2p_time

@@ -1,4 +1,4 @@
-"""Sizes with units, as data sheets print them."""
+"""Clusters from a text such as ``h100-sxm:8x16`` or from a file, with sizes in the units of data sheets."""
 
 from __future__ import annotations
 
@@ -19,32 +19,35 @@ from pipeplan.hardware.sheets import Cluster, Gpu, Link
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+# A decimal number, then anything as its unit.
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*")
 _EXAMPLES = {"B": "80 GiB", "B/s": "450 GB/s or 400 Gb/s", "FLOP/s": "989 TFLOP/s", "s": "5 us", "": "2.5"}
 
 
 def quantity(name: str, value: Any, unit: str) -> float:
-    """Return a number in its unit from a number, or a text of number and unit.
+    """Convert a number, or a text of number and unit, to a number in a base unit.
 
     Parameters
     ----------
     name
-        What it is, for messages.
+        Name of the quantity, for messages.
     unit
-        ``B``, ``B/s``, ``FLOP/s``, ``s``, or empty for a plain number; a number without a unit is in it. Bits (``b``) are
-        eighths of bytes.
+        ``B``, ``B/s``, ``FLOP/s``, ``s``, or empty for a plain number; a number without a unit is taken in it. Bits (``b``)
+        are eighths of bytes.
 
     Raises
     ------
     CostError
-        For another type or unit, and what is not finite, negative, or 0 where others are divided by it.
+        If the type or the unit is wrong, or the number is not finite, negative, or 0 where 0 is not allowed.
     """
     number = _number(value, unit)
     if number is None:
-        raise CostError(f"{name} is {value!r}: write a number, or such as {_EXAMPLES[unit]}", field="cluster")
-    least = "at least 0" if unit in ("s", "") else "more than 0"
-    if not math.isfinite(number) or number < 0 or (number == 0 and least != "at least 0"):
-        raise CostError(f"{name} is {value!r}: it is {least} and finite", field="cluster")
+        raise CostError(
+            f"invalid {name} {value!r}: expected a number or a text such as {_EXAMPLES[unit]}", field="cluster"
+        )
+    least = ">= 0" if unit in ("s", "") else "above 0"
+    if not math.isfinite(number) or number < 0 or (number == 0 and least == "above 0"):
+        raise CostError(f"invalid {name} {value!r}: expected a finite number {least}", field="cluster")
     return number
 
 
@@ -77,11 +80,11 @@ def _scale(text: str, unit: str) -> float | None:
 
 _FIELD = "cluster"
 _LARGEST = 1 << 20
-"""GPUs of a cluster: more is a slip."""
+"""Maximum number of GPUs of a cluster; a larger one is a typing error."""
 
 _NEW = Link(bandwidth=1.0, latency=0.0)
-_OWN = Gpu(name="", peak=MappingProxyType({}), memory_bytes=0.0, memory_bandwidth=0.0, source="a file of one's own")
-"""What a GPU is made from that is based on no preset: whatever stays 0 is missing."""
+_OWN = Gpu(name="", peak=MappingProxyType({}), memory_bytes=0.0, memory_bandwidth=0.0, source="user's file")
+"""Template of a GPU without a base preset: fields that stay 0 are missing."""
 
 _UNITS = {
     "memory_bytes": "B",
@@ -96,34 +99,36 @@ _UNITS = {
 
 
 def cluster(text: str | Path) -> Cluster:
-    """The cluster that a text names, or a file describes.
+    """Return the cluster that a text names, or that a file describes.
 
     Parameters
     ----------
     text
-        ``GPU:PER_NODExNODES``; ``GPU:COUNT`` in nodes as the GPU usually stands in; or a YAML, TOML or JSON file with
-        ``gpu`` (a name, or keys of :class:`~pipeplan.hardware.Gpu` and ``base``, the preset that they change),
-        ``per_node``, ``nodes``, and, where they are not the preset's, ``inside``, ``between`` (keys of
-        :class:`~pipeplan.hardware.Link`) and ``domain``. Sizes are numbers in bytes, bytes/s, FLOP/s and seconds, or
-        text with a unit: ``80 GiB``, ``450 GB/s``, ``400 Gb/s``, ``989 TFLOP/s``, ``5 us``.
+        ``GPU:PER_NODExNODES``; ``GPU:COUNT`` in the GPU's usual nodes; or a YAML, TOML or JSON file with ``gpu`` (a name, or
+        fields of :class:`~pipeplan.hardware.Gpu` and ``base``, the preset that they change), ``per_node``, ``nodes``, and
+        optionally ``inside``, ``between`` (fields of :class:`~pipeplan.hardware.Link`) and ``domain``. Sizes are numbers in
+        bytes, bytes/s, FLOP/s and seconds, or text with a unit: ``80 GiB``, ``450 GB/s``, ``400 Gb/s``, ``989 TFLOP/s``, ``5
+        us``.
 
     Raises
     ------
     UnknownNameError
-        For an unknown GPU or key, naming the nearest.
+        If a GPU or key is unknown; names the nearest one.
     CostError
-        For no GPUs, too many, and numbers that cannot be.
+        If there are no GPUs or too many, or a number is out of range.
     FormatError
-        For a text or a file that is not a cluster.
+        If the text or the file does not describe a cluster.
     InputError
-        For a file that cannot be read.
+        If the file cannot be read.
     """
     if isinstance(text, Path) or Path(text).suffix.lower() in ENDINGS:
         return _from_file(Path(text))
     name, colon, size = text.rpartition(":")
     if not colon:
         preset(text)
-        raise FormatError(f"the cluster '{text}' has no size: write {text}:8x16 for 16 nodes of 8 GPUs", field=_FIELD)
+        raise FormatError(
+            f"cluster '{text}' has no size: expected GPU:PER_NODExNODES, such as {text}:8x16", field=_FIELD
+        )
     usual = preset(name)
     return _joined(usual, usual.gpu, *_size(text, size, usual))
 
@@ -132,7 +137,7 @@ def _size(text: str, size: str, usual: Preset) -> tuple[int, int]:
     match = re.fullmatch(r"\s*(-?\d+)\s*(?:[xX*]\s*(-?\d+))?\s*", size)
     if match is None:
         raise FormatError(
-            f"the cluster '{text}' has the size '{size}': write GPU:PER_NODExNODES, such as {usual.gpu.name}:8x16",
+            f"invalid size '{size}' of cluster '{text}': expected GPU:PER_NODExNODES, such as {usual.gpu.name}:8x16",
             field=_FIELD,
         )
     first, second = int(match[1]), match[2]
@@ -141,7 +146,7 @@ def _size(text: str, size: str, usual: Preset) -> tuple[int, int]:
     per_node = min(usual.node.per_node, first)
     if per_node > 0 and first % per_node:
         raise FormatError(
-            f"the cluster '{text}' has {first} GPUs, which do not fill nodes of {per_node}: write GPU:PER_NODExNODES",
+            f"the {first} GPUs of cluster '{text}' do not fill nodes of {per_node}: write GPU:PER_NODExNODES",
             field=_FIELD,
         )
     return per_node, first // max(1, per_node)
@@ -161,24 +166,24 @@ def _joined(usual: Preset, gpu: Gpu, per_node: int, nodes: int) -> Cluster:
 
 
 def _check_size(per_node: int, nodes: int) -> None:
-    for name, value in (("GPUs of a node", per_node), ("nodes", nodes)):
+    for name, value in (("GPUs per node", per_node), ("nodes", nodes)):
         if value < 1:
-            raise CostError(f"a cluster has at least 1 GPU: {name} are {value}", field=_FIELD)
+            raise CostError(f"invalid cluster with {value} {name}: expected at least 1", field=_FIELD)
     if per_node * nodes > _LARGEST:
-        raise CostError(f"a cluster of {per_node * nodes} GPUs is too large: at most {_LARGEST}", field=_FIELD)
+        raise CostError(f"cluster of {per_node * nodes} GPUs is too large: expected at most {_LARGEST}", field=_FIELD)
 
 
 def _from_file(path: Path) -> Cluster:
-    return cluster_from(read_document(path, "cluster file"), f"the cluster file {path}")
+    return cluster_from(read_document(path, "cluster file"), f"cluster file {path}")
 
 
 def cluster_from(content: Any, where: str) -> Cluster:
-    """The cluster that keys describe; ``where`` they stand is for messages. Raises what :func:`cluster` does."""
+    """Return the cluster that keys describe; ``where`` names their source in messages. Raises what :func:`cluster` does."""
     if not isinstance(content, dict):
-        raise FormatError(f"{where} holds no keys: write 'gpu: h100-sxm' and so on", field=_FIELD)
+        raise FormatError(f"{where} is not a mapping: expected keys such as 'gpu: h100-sxm'", field=_FIELD)
     _known(where, content, ("gpu", "per_node", "nodes", "inside", "between", "domain"))
     if "gpu" not in content:
-        raise FormatError(f"{where} does not say which 'gpu' it has", field=_FIELD)
+        raise FormatError(f"{where} has no 'gpu'", field=_FIELD)
     usual, gpu = _gpu(where, content["gpu"])
     per_node = _count(where, content, "per_node", usual.node.per_node if usual else None)
     nodes = _count(where, content, "nodes", 1)
@@ -189,7 +194,9 @@ def cluster_from(content: Any, where: str) -> Cluster:
     }
     domain = _count(where, content, "domain", usual.node.domain if usual else 0)
     if content.get("domain") and domain < per_node:
-        raise CostError(f"{where}: domain is {domain}: it joins at least the {per_node} GPUs of a node", field=_FIELD)
+        raise CostError(
+            f"{where}: invalid domain {domain}: expected at least the {per_node} GPUs of a node", field=_FIELD
+        )
     return Cluster(
         gpu=gpu, per_node=per_node, nodes=nodes, domain=max(per_node, min(domain, per_node * nodes)), **links
     )
@@ -200,7 +207,7 @@ def _gpu(where: str, content: Any) -> tuple[Preset | None, Gpu]:
         usual = preset(content)
         return usual, usual.gpu
     if not isinstance(content, dict):
-        raise FormatError(f"{where}: gpu is a name, or keys and values of one", field=_FIELD)
+        raise FormatError(f"{where}: invalid gpu: expected a name, or a mapping of its fields", field=_FIELD)
     names = [field.name for field in fields(Gpu)]
     _known(where, content, ("base", *names), "gpu.")
     base = preset(str(content["base"])) if "base" in content else None
@@ -210,7 +217,7 @@ def _gpu(where: str, content: Any) -> tuple[Preset | None, Gpu]:
     missing = [key for key in ("name", "peak", "memory_bytes", "memory_bandwidth") if not getattr(gpu, key)]
     if missing:
         raise FormatError(
-            f"{where}: the GPU has no {' and no '.join(missing)}: give them, or 'base', the preset to start from",
+            f"{where}: the GPU lacks {', '.join(missing)}: give them, or a preset as 'base'",
             field=_FIELD,
         )
     return base, gpu
@@ -220,7 +227,9 @@ def _gpu_value(where: str, key: str, value: Any, base: Gpu) -> Any:
     place = f"{where}: gpu.{key}"
     if key == "peak":
         if not isinstance(value, dict) or not value:
-            raise FormatError(f"{place} holds a number for each format: write 'bf16: 989 TFLOP/s'", field=_FIELD)
+            raise FormatError(
+                f"invalid {place}: expected a number for each format, such as 'bf16: 989 TFLOP/s'", field=_FIELD
+            )
         _known(where, value, ("bf16", "fp8", "fp4"), "gpu.peak.")
         peak = dict(base.peak) | {name: quantity(f"{place}.{name}", number, "FLOP/s") for name, number in value.items()}
         if "bf16" not in peak:
@@ -240,10 +249,10 @@ def _gpu_value(where: str, key: str, value: Any, base: Gpu) -> Any:
 def _link(where: str, name: str, content: Any, base: Link | None) -> Link:
     if content is None:
         if base is None:
-            raise FormatError(f"{where} does not say what '{name}' is: GPUs of one's own need both links", field=_FIELD)
+            raise FormatError(f"{where} has no '{name}': a custom GPU needs both links", field=_FIELD)
         return base
     if not isinstance(content, dict):
-        raise FormatError(f"{where}: {name} holds keys and values: bandwidth, latency", field=_FIELD)
+        raise FormatError(f"{where}: invalid {name}: expected a mapping with bandwidth and latency", field=_FIELD)
     _known(where, content, [field.name for field in fields(Link)], f"{name}.")
     if base is None and "bandwidth" not in content:
         raise FormatError(f"{where}: {name} has no bandwidth", field=_FIELD)
@@ -266,7 +275,7 @@ def _known(where: str, content: Mapping[Any, Any], names: Any, prefix: str = "")
 def _count(where: str, content: Mapping[str, Any], key: str, default: int | None) -> int:
     value = content.get(key, default)
     if value is None:
-        raise FormatError(f"{where} does not say '{key}'", field=_FIELD)
+        raise FormatError(f"{where} has no '{key}'", field=_FIELD)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise CostError(f"{where}: {key} is a whole number, not {value!r}", field=_FIELD)
+        raise CostError(f"{where}: invalid {key} {value!r}: expected an integer >= 0", field=_FIELD)
     return value

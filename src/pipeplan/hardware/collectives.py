@@ -1,7 +1,7 @@
-"""How long a collective takes: by algorithm, size, and which of its ranks stand in one node.
+"""Time of collectives: by algorithm, size, and how many of the ranks share a node.
 
-A rank's group is ``ranks`` GPUs, each ``stride`` numbers after the last one; numbers run through a node before the next.
-Rings and trees are pipelined through nodes, as NCCL's are: the slower kind of link decides, and latencies add up.
+The group of a rank is ``ranks`` GPUs with a distance of ``stride``; numbers run through a node before the next one. Rings
+and trees are pipelined through nodes, as in NCCL: the slower kind of link decides the bandwidth, and latencies add up.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ def collective_time(
     Parameters
     ----------
     operation
-        ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all`` or ``ring`` (each passes ``size`` bytes to the
-        next one, ``steps`` times).
+        ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all`` or ``ring`` (each rank passes ``size`` bytes to
+        the next one, ``steps`` times).
     size
-        Bytes of the whole buffer on a rank: what an all-reduce reduces, an all-gather ends with, a reduce-scatter begins
-        with, what a rank hands to an all-to-all, its own share with it.
+        Bytes of the whole buffer on a rank: input of an all-reduce or reduce-scatter, output of an all-gather, input of an
+        all-to-all including the rank's own share.
     nodes_a_token, copies
-        Of an all-to-all: to how many nodes each token goes at most, where it goes to ``copies`` ranks: over the network it
-        goes once a node. None: once a rank.
+        For an all-to-all with node-limited routing: maximum number of nodes per token, and number of ranks per token; a
+        token crosses the network once per node. None: once per rank.
 
     Raises
     ------
     UnknownNameError
-        For another operation.
+        If the operation is unknown.
     """
     if operation not in OPERATIONS:
         raise UnknownNameError("collective", operation, OPERATIONS)
@@ -59,26 +59,27 @@ def collective_time(
         return steps * (size / (_pair(link) * reach) + link.latency)
     if operation == "all_to_all":
         return LINKS.launch + _all_to_all(cluster, size, ranks, together, nodes_a_token=nodes_a_token, copies=copies)
+    # A ring all-reduce is a reduce-scatter and an all-gather; each moves (n - 1) / n of the buffer.
     rounds = 2 if operation == "all_reduce" else 1
     moved = rounds * (ranks - 1) / ranks * size
     transfer = moved / _ring_bandwidth(cluster, operation, ranks, together, nodes)
     latency = _ring_latency(cluster, rounds, ranks, nodes)
     if operation == "all_reduce":
-        slower = 2.0 * size / moved  # a tree moves every byte up and down
+        slower = 2.0 * size / moved  # a tree moves every byte up and down, a ring only (n - 1) / n of them
         tree = transfer * slower + _tree_latency(cluster, together, nodes)
         return LINKS.launch + min(transfer + latency, tree)
     return LINKS.launch + transfer + latency
 
 
 def p2p_time(cluster: Cluster, size: float, apart: int, *, ranks: int = 2) -> float:
-    """Seconds of a message of ``size`` bytes between neighbours of a pipeline.
+    """Return the seconds of a message of ``size`` bytes between neighbors of a pipeline.
 
     Parameters
     ----------
     apart
-        GPUs that lie between two neighbours' numbers.
+        Distance between two neighbors in GPUs.
     ranks
-        Of the pipeline: where it leaves the node, the boundary that does so decides.
+        Number of pipeline ranks: if the pipeline leaves the node, the boundary that does so decides.
     """
     if size <= 0 or apart <= 0:
         return 0.0
@@ -88,19 +89,19 @@ def p2p_time(cluster: Cluster, size: float, apart: int, *, ranks: int = 2) -> fl
 
 
 def _pair(link: Link) -> float:
-    """What one GPU reaches one other with; bytes/s."""
+    """Return the bandwidth between two GPUs in bytes/s."""
     return link.peer_bandwidth or link.bandwidth
 
 
 def _together(cluster: Cluster, ranks: int, stride: int) -> int:
-    """How many ranks of a group stand in one node (or domain): all of them where the last one does."""
+    """Return the number of ranks of a group that share a node or NVLink domain; all of them if the last one does."""
     if stride * (ranks - 1) < cluster.joined:
         return ranks
     return max(1, min(ranks, cluster.joined // max(1, stride)))
 
 
 def _inside_bandwidth(link: Link, together: int) -> float:
-    """What each of ``together`` GPUs sends the others of them with; bytes/s. In a mesh, by a link to each."""
+    """Return the bandwidth of each of ``together`` GPUs to the others in bytes/s; in a mesh, the sum of its links."""
     if link.peer_bandwidth is None:
         return link.bandwidth
     return min(link.bandwidth, link.peer_bandwidth * (together - 1))
@@ -111,7 +112,7 @@ def _reach(operation: str, ranks: int) -> float:
 
 
 def _ring_bandwidth(cluster: Cluster, operation: str, ranks: int, together: int, nodes: int) -> float:
-    """Bytes/s of a ring; over nodes, all GPUs of a node that take part share the load of its ports."""
+    """Return the bandwidth of a ring in bytes/s; across nodes, all participating GPUs of a node share its ports."""
     network = together * cluster.between.bandwidth * LINKS.network
     if together == 1:
         return network
@@ -120,7 +121,7 @@ def _ring_bandwidth(cluster: Cluster, operation: str, ranks: int, together: int,
 
 
 def _ring_latency(cluster: Cluster, rounds: int, ranks: int, nodes: int) -> float:
-    """Every step of every round waits for one message; ``nodes`` of a round's steps cross the network."""
+    """Return the latency of a ring: every step waits for one message, and ``nodes`` steps per round cross the network."""
     crossing = nodes if nodes > 1 else 0
     if crossing >= ranks:
         return rounds * (ranks - 1) * cluster.between.latency
@@ -128,20 +129,20 @@ def _ring_latency(cluster: Cluster, rounds: int, ranks: int, nodes: int) -> floa
 
 
 def _tree_latency(cluster: Cluster, together: int, nodes: int) -> float:
-    """Up and down a chain in the node and a binary tree over nodes."""
+    """Return the latency of a tree: up and down a chain within the node and a binary tree across nodes."""
     return 2.0 * ((together - 1) * cluster.inside.latency + ceil(log2(nodes)) * cluster.between.latency)
 
 
 def _all_to_all(
     cluster: Cluster, size: float, ranks: int, together: int, *, nodes_a_token: int | None, copies: int
 ) -> float:
-    """Messages inside nodes and over the network, which go on at the same time."""
+    """Return the seconds of an all-to-all; messages within nodes and across the network overlap."""
     nodes = ceil(ranks / together)
     over_network = size * (ranks - together) / ranks
     inside = size * (together - 1) / ranks
     if nodes_a_token is not None and nodes > 1:
         over_network = size / copies * min(nodes_a_token, copies, nodes) * (nodes - 1) / nodes
-        inside = size * (together - 1) / together  # what came over the network is passed on
+        inside = size * (together - 1) / together  # received tokens are forwarded within the node
     seconds = 0.0
     if together > 1:
         rate = _inside_bandwidth(cluster.inside, together) * _reach("all_to_all", ranks)

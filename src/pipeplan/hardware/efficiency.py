@@ -1,6 +1,6 @@
-"""What kernels and collectives reach of a data sheet: every constant of the roofline, each with where it is from.
+"""Efficiency of kernels and collectives relative to data sheets: every constant of the roofline, with its source.
 
-A constant is of a generation of GPUs and its libraries, never of one machine, model or paper.
+A constant belongs to a generation of GPUs and its libraries, never to one machine, model or paper.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ class Attention:
     Attributes
     ----------
     reach
-        Fraction of the 16-bit peak with long rows of keys and all multiprocessors busy.
+        Fraction of the 16-bit peak for many keys and with all multiprocessors busy.
     half_keys
-        Keys with which it reaches half of that.
+        Number of keys at which half of that is reached.
     block
-        Queries whose last rows, which see all keys, one multiprocessor is left with at the end: the causal tail.
+        Queries per block. The last block of a causal mask sees all keys and leaves one multiprocessor busy at the end
+        (causal tail).
     """
 
     reach: float
@@ -38,24 +39,23 @@ class Generation:
     Attributes
     ----------
     gemm
-        Fraction of the peak that full waves of tiles of a long product reach, by format of the numbers.
+        Fraction of the peak that full waves of tiles of a long product reach, by number format.
     accumulating
-        Factor on it where the result is added to one in 32 bits.
+        Factor on it if the result is added to a 32-bit one.
     grouped
-        Factor on it of a grouped product.
+        Factor on it for grouped products.
     fill
-        Steps of the inner dimension that filling and draining a tile's pipeline take the time of.
+        Cost of filling and draining a tile's pipeline, in steps of the inner dimension.
     tiles
-        Rows and columns of tiles that the library has, the best first, and the fraction of the best one's rate that each
-        reaches.
+        Rows and columns of the library's tiles, the best first, with their rates relative to the best one.
     quantised
-        How much of a partial last wave is lost: 1 all of it (a full wave's time), 0 nothing (persistent kernels).
+        Fraction of a partial last wave that is lost: 1 for a full wave's time, 0 for persistent kernels.
     forward, backward
-        Fused attention.
+        Fused attention, forward and backward.
     memory
-        Fraction of the memory's bandwidth that long elementwise passes reach.
+        Fraction of the memory bandwidth that long elementwise passes reach.
     kernel
-        What a kernel takes besides, seconds: its launch on a busy stream, ramp and tail.
+        Additional seconds per kernel: launch on a busy stream, ramp and tail.
     """
 
     gemm: Mapping[str, float] = field(hash=False)
@@ -102,10 +102,10 @@ _BLACKWELL = Generation(
     memory=0.7,
     kernel=2.5e-6,
 )
-"""Of a GPU of 1400 W; those of less power sustain less (``Gpu.sustained``). gemm: the .48 that is the median of 514 shapes
-on a B200 of 1000 W (SimuMax) over 1000/1400; .78 for the best shape, for a moment (survey); fp4: fitted on the dense NVFP4
-rows of Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that
-file's default."""
+"""For a GPU of 1400 W; those with less power sustain less (``Gpu.sustained``). gemm: .48, the median of 514 shapes on a B200
+of 1000 W (SimuMax), over 1000/1400; the best shape reaches .78 for a moment (survey). fp4: fitted on the dense NVFP4 rows of
+Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that file's
+default."""
 
 _CDNA = Generation(
     gemm=MappingProxyType({"bf16": 0.43, "fp8": 0.38, "fp4": 0.34}),
@@ -138,34 +138,34 @@ GENERATIONS: Mapping[str, Generation] = MappingProxyType(
         "cdna4": _CDNA,
     }
 )
-"""By the name that :class:`~pipeplan.hardware.Gpu` has."""
+"""Efficiency by generation (``Gpu.generation``)."""
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 )
-"""Which peak a precision has."""
+"""Format whose peak applies, by precision."""
 
 BYTES: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625})
-"""Of a number; with the scales of 16 of them in 4 bits."""
+"""Bytes per number by format; 4-bit numbers include one scale per 16 of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEfficiency:
-    """Shares of a link's bandwidth that collectives reach.
+    """Fractions of a link's bandwidth that collectives reach.
 
     Attributes
     ----------
     reach
-        Fraction of a joined group's bandwidth, by operation, with many ranks.
+        Fraction of a joined group's bandwidth with many ranks, by operation.
     lost
-        A group of n reaches 1 - lost/n of it.
+        A group of n ranks reaches 1 - lost/n of that fraction.
     network
-        Fraction of the network's bandwidth; all-to-alls, whose messages are small, ``network_all_to_all``; those that send a
-        token once a node, whose kernels gather what goes there, ``network_by_node``.
+        Fraction of the network bandwidth; ``network_all_to_all`` for all-to-alls, whose messages are small;
+        ``network_by_node`` if a token is sent once per node, because these kernels combine messages.
     launch
-        Of a collective's kernels; seconds.
+        Seconds to launch a collective's kernels.
     message
-        Fraction of the bandwidth that one pair reaches.
+        Fraction of the bandwidth that one pair of GPUs reaches.
     """
 
     reach: Mapping[str, float] = field(hash=False)
@@ -195,12 +195,12 @@ message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50
 
 
 def generation(name: str) -> Generation:
-    """Return the kernels of a generation of GPUs.
+    """Return the efficiency of a generation of GPUs.
 
     Raises
     ------
     UnknownNameError
-        Naming the nearest one.
+        If the generation is unknown; names the nearest one.
     """
     kernels = GENERATIONS.get(name)
     if kernels is None:

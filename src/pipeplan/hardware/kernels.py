@@ -1,7 +1,7 @@
-"""How long a kernel takes on a GPU: a roofline whose efficiency depends on the size of the work.
+"""Time of a kernel on a GPU: a roofline whose efficiency depends on the size of the work.
 
-A product is cut into tiles that the multiprocessors take in waves: the last wave may be partly empty, and each tile's
-pipeline is filled and drained once. So small products, short inner dimensions and few rows lose what they lose on real GPUs,
+A product is divided into tiles that the multiprocessors process in waves. The last wave may be partly empty, and each tile's
+pipeline is filled and drained once. Small products, short inner dimensions and few rows therefore lose time as on real GPUs,
 without a table of shapes. Constants: :mod:`pipeplan.hardware.efficiency`.
 """
 
@@ -16,7 +16,7 @@ from pipeplan.hardware.sheets import Gpu
 _KEPT = 1 << 16
 
 _SPLIT = 1024
-"""Steps of the inner dimension that a multiprocessor has at least where a product of few tiles is split along it."""
+"""Minimum steps of the inner dimension per multiprocessor if a product of few tiles is split along it."""
 
 
 @lru_cache(_KEPT)
@@ -30,14 +30,14 @@ def gemm_time(
     copies: int = 1,
     accumulates: bool = False,
 ) -> float:
-    """Seconds of ``copies`` equal products of (rows, inner) with (inner, columns) in one kernel.
+    """Return the seconds of ``copies`` equal products of (rows, inner) with (inner, columns) in one kernel.
 
     Parameters
     ----------
     precision
-        bf16, fp16, fp8, mxfp8 or nvfp4; the result has 16 bits.
+        ``bf16``, ``fp16``, ``fp8``, ``mxfp8`` or ``nvfp4``; the result has 16 bits.
     accumulates
-        Whether the result is added to one in 32 bits.
+        Whether the result is added to a 32-bit one.
     """
     if rows * columns * inner * copies <= 0:
         return 0.0
@@ -62,10 +62,10 @@ def grouped_gemm_time(
     accumulates: bool = False,
     weight_gradient: bool = False,
 ) -> float:
-    """Seconds of the products of ``groups`` experts, which share ``rows`` tokens evenly, in one kernel.
+    """Return the seconds of the products of ``groups`` experts, which share ``rows`` tokens evenly, in one kernel.
 
-    Of a weight gradient (``weight_gradient``) each expert's product has the size of its weights, and its share of the tokens
-    is the inner dimension.
+    For a weight gradient (``weight_gradient``), each expert's product has the size of its weights, and its share of the
+    tokens is the inner dimension.
     """
     if groups * rows * columns * inner <= 0:
         return 0.0
@@ -95,19 +95,19 @@ def attention_time(
     fused: bool = True,
     backward: bool = False,
 ) -> float:
-    """Seconds of scores and values of all heads.
+    """Return the seconds of scores and values of all heads.
 
     Parameters
     ----------
     queries
-        Tokens that ask, of all sequences together.
+        Number of query tokens over all sequences.
     keys
-        That each sees in the mean.
+        Mean number of keys that each query sees.
     score_dim, value_dim
-        Of a head.
+        Dimensions per head.
     fused
-        One kernel, whose scores never reach memory; else two batched products (four backward), whose scores do. Softmax and
-        dropout are passes of their own then.
+        Whether one kernel does everything, so that scores never reach memory; otherwise there are two batched products (four
+        backward), and softmax and dropout are separate passes.
     """
     if queries * keys * heads <= 0:
         return 0.0
@@ -132,7 +132,7 @@ def attention_time(
 
 
 def memory_time(gpu: Gpu, size: float, kernels: int = 1) -> float:
-    """Seconds of elementwise work that reads and writes ``size`` bytes in ``kernels`` kernels."""
+    """Return the seconds of elementwise work that reads and writes ``size`` bytes in ``kernels`` kernels."""
     if size <= 0:
         return 0.0
     have = generation(gpu.generation)
@@ -140,26 +140,26 @@ def memory_time(gpu: Gpu, size: float, kernels: int = 1) -> float:
 
 
 def optimizer_time(gpu: Gpu, parameters: float, *, bytes_each: float = 30.0) -> float:
-    """Seconds of an optimizer step on a rank's share of the parameters.
+    """Return the seconds of an optimizer step on a rank's share of the parameters.
 
     Parameters
     ----------
     parameters
-        Whose state this GPU holds.
+        Number of parameters whose state this GPU holds.
     bytes_each
-        Read and written for each: Adam in 32 bits reads gradient, weight and two moments, writes the latter three and the
-        weight in 16 bits: 4 + 4 + 8 + 4 + 8 + 2.
+        Bytes read and written per parameter: 32-bit Adam reads gradient, weight and two moments, and writes the last three
+        and a 16-bit weight: 4 + 4 + 8 + 4 + 8 + 2.
     """
     return memory_time(gpu, parameters * bytes_each)
 
 
 def host_time(gpu: Gpu, size: float) -> float:
-    """Seconds of a copy of ``size`` bytes to the host, or back."""
+    """Return the seconds of a copy of ``size`` bytes to the host, or back."""
     return size / gpu.host_bandwidth
 
 
 def _format(gpu: Gpu, kernels: Generation, precision: str) -> str:
-    """The widest format that the GPU multiplies this precision in: what it has no units for runs in more bits."""
+    """Return the widest supported format for a precision: a GPU without units for it uses more bits."""
     for form in ("fp4", "fp8")[("fp4", "fp8").index(FORMATS[precision]) :] if FORMATS[precision] != "bf16" else ():
         if form in gpu.peak and form in kernels.gemm:
             return form
@@ -167,13 +167,14 @@ def _format(gpu: Gpu, kernels: Generation, precision: str) -> str:
 
 
 def _tiled(gpu: Gpu, shape: tuple[float, float, float], copies: float) -> float:
-    """FLOPs that the product costs as if all multiprocessors were busy throughout, by the best tile and split."""
+    """Return the FLOPs of a product with the best tile and split, as if all multiprocessors were busy throughout."""
     rows, columns, inner = shape
     kernels = generation(gpu.generation)
     best = float("inf")
     units = gpu.multiprocessors
     for height, width, reach in kernels.tiles:
         tiles = ceil(rows / height) * ceil(columns / width) * copies
+        # Split the inner dimension ``depth`` ways if there are fewer tiles than multiprocessors.
         depth = max(1.0, min(units / tiles, inner / _SPLIT))
         waves = tiles * depth / units
         whole = ceil(waves)

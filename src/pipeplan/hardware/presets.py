@@ -1,4 +1,4 @@
-"""GPUs that people train on, and the nodes that they stand in: data sheets with their sources."""
+"""Presets of GPUs for training and of their usual nodes: data sheets with their sources."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pipeplan.hardware.sheets import Gpu, Link
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """The node that a GPU usually stands in.
+    """Usual node of a GPU.
 
     Attributes
     ----------
     per_node
-        GPUs of a node.
+        GPUs per node.
     inside, between
-        Links of its GPUs, and to those of other nodes.
+        Links within the node, and to other nodes.
     domain
-        GPUs that ``inside`` joins at most, where that is more than a node (NVL72); 0: the node's.
+        Maximum number of GPUs that ``inside`` joins if it spans several nodes (NVL72); 0: the node's.
     """
 
     per_node: int
@@ -33,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A GPU and its usual node."""
+    """GPU with its usual node."""
 
     gpu: Gpu
     node: Node
@@ -44,6 +44,8 @@ _SURVEY = "vendor sheets as collected in stas00/ml-engineering compute/accelerat
 _T, _G = 1e12, 1e9
 
 _NVLINK3 = Link(bandwidth=300 * _G, latency=5.5e-6)
+"""Latencies: the fixed part of an all-reduce of 8 GPUs is 2 (8 - 1) of them and a launch: 85 us in vTrain's A100 tables, 22
+us in SimuMax's B200 file; Hopper's lies between."""
 _NVLINK4 = Link(bandwidth=450 * _G, latency=2e-6)
 _NVLINK5 = Link(bandwidth=900 * _G, latency=1e-6)
 """Latencies: the fixed part of an all-reduce of 8 GPUs is 2 (8 - 1) of them and a launch: 85 us in vTrain's A100 tables, 22
@@ -51,12 +53,15 @@ us in SimuMax's B200 file; Hopper's stands between."""
 
 
 def _network(gigabits: float) -> Link:
-    """One port a GPU. Latency: the 119 us that 1 MiB takes over four nodes (stas00/ml-engineering, network benchmarks)."""
+    """Return a network link with one port per GPU.
+
+    Latency: 1 MiB takes 119 us over four nodes (stas00/ml-engineering, network benchmarks).
+    """
     return Link(bandwidth=gigabits / 8 * _G, latency=8e-6)
 
 
 def _mesh(peer: float) -> Link:
-    """Seven links, one to each other GPU of a node."""
+    """Return seven links, one to each other GPU of a node."""
     return Link(bandwidth=7 * peer * _G, latency=3e-6, peer_bandwidth=peer * _G)
 
 
@@ -76,7 +81,7 @@ def _gpu(
     sustained: float = 1.0,
     source: str = _SURVEY,
 ) -> Gpu:
-    """A GPU from TFLOP/s in 16, 8 and 4 bits, bytes of memory, TB/s of it, and GB/s to the host each way."""
+    """Return a GPU from TFLOP/s in 16, 8 and 4 bits, bytes of memory, TB/s of memory, and GB/s to the host each way."""
     return Gpu(
         name=name,
         peak=MappingProxyType({kind: rate * _T for kind, rate in zip(("bf16", "fp8", "fp4"), tflops, strict=False)}),
@@ -91,10 +96,11 @@ def _gpu(
 
 
 _MIB, _GIB = 1 << 20, 1 << 30
-"""Memory is what the driver reports; sheets print GB of either kind."""
+"""Memory is as the driver reports it; data sheets use either kind of GB."""
 
 _1000_W, _1100_W, _1200_W = 1000 / 1400, 1100 / 1400, 1200 / 1400
-"""Blackwell's products run at what power allows: DGX B200, DGX B300 and GB200 have so much of GB300's 1400 W a GPU."""
+"""Blackwell's products run at a rate that the power allows: DGX B200, DGX B300 and GB200 have this fraction of GB300's 1400
+W."""
 
 _A100 = Node(per_node=8, inside=_NVLINK3, between=_network(200))
 _H100 = Node(per_node=8, inside=_NVLINK4, between=_network(400))
@@ -294,19 +300,19 @@ _TABLE = (
     ),
 )
 
-PRESETS: Mapping[str, Preset] = MappingProxyType({each.gpu.name: each for each in _TABLE})
-"""Every GPU by its name."""
+PRESETS: Mapping[str, Preset] = MappingProxyType({row.gpu.name: row for row in _TABLE})
+"""Every preset by the name of its GPU."""
 
-_ALIASES = {alias: each for each in _TABLE for alias in (*each.aliases, each.gpu.name)}
+_ALIASES = {alias: row for row in _TABLE for alias in (*row.aliases, row.gpu.name)}
 
 
 def preset(name: str) -> Preset:
-    """The GPU of this name, or of another that it goes by, and its usual node.
+    """Return the preset of a GPU by its name or an alias.
 
     Raises
     ------
     UnknownNameError
-        Naming the nearest one.
+        If the name is unknown; names the nearest one.
     """
     named = _ALIASES.get(" ".join(name.lower().replace("_", "-").split()))
     if named is None:
@@ -316,11 +322,11 @@ def preset(name: str) -> Preset:
 
 
 def gpu(name: str) -> Gpu:
-    """Return the GPU of this name.
+    """Return a GPU by its name or an alias.
 
     Raises
     ------
     UnknownNameError
-        Naming the nearest one.
+        If the name is unknown; names the nearest one.
     """
     return preset(name).gpu

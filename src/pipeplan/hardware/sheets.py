@@ -1,4 +1,4 @@
-"""GPUs, links and clusters: data sheets, not behaviour."""
+"""Data sheets of GPUs, links and clusters."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """The data sheet of a GPU.
+    """Data sheet of a GPU.
 
     Attributes
     ----------
     name
-        Such as ``h100-sxm``.
+        Name such as ``h100-sxm``.
     peak
         Dense FLOP/s by format: ``bf16`` (and fp16), ``fp8``, ``fp4``.
     memory_bytes, memory_bandwidth
-        Of its own memory; bytes, bytes/s.
+        Memory in bytes, and its bandwidth in bytes/s.
     host_bandwidth
-        To and from the host, each way; bytes/s.
+        Bandwidth to and from the host, bytes/s each way.
     price
-        Of an hour of it, in any currency; None where nobody said.
+        Price per hour in any currency; None: unknown.
     source
-        Where the numbers are from.
+        Source of the numbers.
     generation
-        Whose kernels it runs: a name of :data:`pipeplan.hardware.efficiency.GENERATIONS`.
+        Generation of its kernels: a name of :data:`pipeplan.hardware.efficiency.GENERATIONS`.
     multiprocessors
-        That share a kernel's tiles (SMs, or compute units).
+        Number of multiprocessors (SMs or compute units) that share a kernel's tiles.
     sustained
-        What its power lets products sustain of what the GPU of its generation with the most power does; 1: as much.
+        Rate of products that its power sustains, relative to the generation's GPU with the most power.
     """
 
     name: str
@@ -46,16 +46,16 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """The link by which GPUs reach each other.
+    """Link between GPUs.
 
     Attributes
     ----------
     bandwidth
-        Of one GPU, one way; bytes/s by its data sheet.
+        Bandwidth of one GPU, one way; bytes/s by its data sheet.
     latency
-        Of one message; seconds.
+        Latency of one message in seconds.
     peer_bandwidth
-        What one GPU reaches one other with, where that is less (a mesh); None: the same.
+        Bandwidth between two GPUs if it is lower (a mesh); None: the same.
     """
 
     bandwidth: float
@@ -65,16 +65,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Equal GPUs in nodes.
+    """Cluster of equal GPUs in nodes.
 
     Attributes
     ----------
     per_node, nodes
-        GPUs of a node, and nodes.
+        GPUs per node, and number of nodes.
     inside, between
-        The links of a node's GPUs (NVLink), and from a GPU of one node to a GPU of another.
+        Links within a node (NVLink), and from a GPU of one node to a GPU of another.
     domain
-        GPUs that ``inside`` joins: the node's, or more (NVL72).
+        Number of GPUs that ``inside`` joins: the node's, or more (NVL72).
     """
 
     gpu: Gpu
@@ -86,10 +86,10 @@ class Cluster:
 
     @property
     def gpus(self) -> int:
-        """The number of all GPUs."""
+        """Total number of GPUs."""
         return self.per_node * self.nodes
 
     @property
     def joined(self) -> int:
-        """The number of GPUs that ``inside`` joins."""
+        """Number of GPUs that ``inside`` joins."""
         return self.domain or self.per_node

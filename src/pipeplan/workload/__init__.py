@@ -1,4 +1,4 @@
-"""What training a model asks of a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no duration anywhere."""
+"""Workload of training a model on a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no durations."""
 
 from pipeplan.workload.config_json import architecture_names, read_config, read_model
 from pipeplan.workload.layers import layers_of, rank_vocabulary

@@ -1,7 +1,7 @@
-"""Which architectures' config.json can be read, and how each says its shape: one row for each.
+"""Table of architectures whose config.json can be read, one row each.
 
-Defaults are those of the hub's library (Hugging Face Transformers 4.57, ``configuration_*.py``) where published files leave
-fields out; a size that every published file says has none, and is asked for.
+Defaults are those of Hugging Face Transformers 4.57 (``configuration_*.py``) for fields that published files leave out. A
+size that every published file contains has no default and is required.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ USUAL_FIELDS: Mapping[str, str] = MappingProxyType(
         "tied": "tie_word_embeddings",
     }
 )
-"""By key of the short form, the field in which most architectures say it."""
+"""Field of most architectures by key of the short form."""
 
 _GPT2_FIELDS = {"layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "ffn": "n_inner"}
 _TIED = {"tie_word_embeddings": True}
@@ -54,25 +54,25 @@ _LOCAL_EXPERTS = uniform_experts("num_local_experts", "num_experts_per_tok", "in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """How one architecture's config.json says its shape.
+    """How the config.json of one architecture describes its shape.
 
     Attributes
     ----------
     name
         Its ``model_type``.
     also
-        Other ``model_type`` that say the same in the same way.
+        Other ``model_type`` values with the same fields.
     fields
-        By key of the short form, the field that says it where it is not the usual one.
+        Fields that differ from the usual ones, by key of the short form.
     defaults
-        What fields are that a file leaves out.
+        Values of fields that a file leaves out.
     always
-        Keys of the short form that hold of all its models; the usual ones are RMSNorm, a gated FFN, no biases and no learned
+        Keys of the short form that hold for all its models; the default is RMSNorm, a gated FFN, no biases and no learned
         positions.
     rules
-        What takes more than renaming a field; each may overrule what stands before it.
+        Rules that need more than a renamed field; each may override the earlier ones.
     ffn_from_hidden
-        How many times as wide as the hidden size the FFN is where its field is null or left out; 0: it must be there.
+        FFN width as a multiple of the hidden size if its field is null or missing; 0: the field is required.
     """
 
     name: str
@@ -287,4 +287,4 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         rules=(all_biases("enable_bias"), learned_positions("max_position_embeddings", extra=2)),
     ),
 )
-"""The rows, in no order that matters."""
+"""The rows; their order does not matter."""

@@ -1,4 +1,4 @@
-"""A model's shape from its hub's config.json, as it is."""
+"""Model shape from an unmodified config.json of a model hub."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_forms import from_dict, known_model, shape_from, unknown_model
 
 _SIZE_LIMIT = 8 * MEBIBYTE
-"""The longest published files list a format for each of their layers' weights."""
+"""Maximum file size: the longest published files list a format for the weights of each layer."""
 
 _DEEPEST = 30
-"""Levels of nesting; published files have up to five."""
+"""Maximum levels of nesting; published files have up to five."""
 
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
-"""Where a multimodal model's config.json says its language model."""
+"""Keys under which a multimodal model's config.json contains its language model."""
 
 _SAME_WEIGHTS = frozenset({"fp8", "mxfp4", "compressed-tensors"})
-"""Formats of weights in which makers publish their models themselves: the shape is the trained one."""
+"""Weight formats in which makers publish their models themselves: the shape is the trained one."""
 
 _OTHER_LAYERS = {
     "mamba": "state-space layers",
@@ -45,18 +45,18 @@ _OTHER_LAYERS = {
     "deepseek_v32": "an indexer that picks the keys",
     "glm_moe_dsa": "an indexer that picks the keys",
 }
-"""By the start of an architecture's name, what it has that is no layer of a decoder-only transformer."""
+"""Layers that are not part of a decoder-only transformer, by the start of an architecture's name."""
 
 _BY_NAME = {name: row for row in ARCHITECTURES for name in (row.name, *row.also)}
 
 _HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "hidden_size", "n_layer", "n_embd", *_TEXT_PARTS)
-"""Fields of which each hub's config.json has one, and no short form."""
+"""Fields of which every hub's config.json has one, and no short form has any."""
 
 _SHORT_FORM = "layers, hidden, heads, kv_heads, ffn, vocab"
 
 
 def architecture_names() -> tuple[str, ...]:
-    """Each ``model_type`` whose config.json can be read, sorted."""
+    """Return every ``model_type`` whose config.json can be read, sorted."""
     return tuple(sorted(_BY_NAME))
 
 
@@ -66,15 +66,15 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
     Parameters
     ----------
     source
-        The name of a published model (:func:`pipeplan.workload.model`); a file, which is a hub's config.json or a model's
-        short form as YAML, JSON or TOML; a folder with a config.json; what such a file holds.
+        Name of a published model (:func:`pipeplan.workload.model`); a file, which is a hub's config.json or a model's short
+        form as YAML, JSON or TOML; a folder with a config.json; or the content of such a file.
 
     Raises
     ------
     InputError
-        As :func:`read_config` does.
+        As for :func:`read_config`.
     UnknownNameError
-        If it is neither a known model nor a file.
+        If the source is neither a known model nor a file.
     """
     if isinstance(source, str):
         preset = known_model(source)
@@ -92,23 +92,22 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
 
 
 def read_config(source: str | Path | Mapping[str, Any]) -> ModelShape:
-    """A model's shape from a hub's config.json, or from its short form.
+    """Return a model's shape from a hub's config.json, or from its short form.
 
     Parameters
     ----------
     source
-        The file, a folder that holds it, or what it holds. A multimodal model's language model is read; its other parts are
-        not counted.
+        File, folder that contains it, or its content. Of a multimodal model only the language model is read.
 
     Raises
     ------
     InputError
-        If the file cannot be read; for fields that are missing, of the wrong type or contradict each other; for models that
-        are no decoder-only transformers; ``field`` names the field.
+        If the file cannot be read, fields are missing, of the wrong type or contradictory, or the model is not a
+        decoder-only transformer; ``field`` names the field.
     FormatError
-        If the file is empty or no JSON (YAML, TOML).
+        If the file is empty or not JSON, YAML or TOML.
     UnknownNameError
-        For an unknown key of a short form.
+        If a key of a short form is unknown.
     """
     if isinstance(source, Mapping):
         return _shape(source, name="")
@@ -116,9 +115,7 @@ def read_config(source: str | Path | Mapping[str, Any]) -> ModelShape:
     file = path / "config.json" if path.is_dir() else path
     document = read_document(file, "model's config.json", limit=_SIZE_LIMIT)
     if not isinstance(document, Mapping):
-        raise FormatError(
-            f"the model's config.json {file} holds fields with values, {{...}}; it holds {_kind(document)}"
-        )
+        raise FormatError(f"invalid config.json {file}: expected fields with values {{...}}, not {_kind(document)}")
     return _shape(document, name=file.parent.resolve().name if file.stem == "config" else file.stem)
 
 
@@ -127,7 +124,7 @@ def _kind(document: object) -> str:
 
 
 def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
-    """What a file's content says; ``name`` is of the file, and may be empty."""
+    """Return the shape in a file's content; ``name`` is the file's name and may be empty."""
     _require_writable_numbers(document)
     if not any(mark in document for mark in _HUB_MARKS):
         return from_dict(document if "name" in document or not name else {"name": name, **document})
@@ -143,17 +140,15 @@ def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
     except InputError as error:
         if error.field in config or "config.json" in str(error):
             raise
-        raise InputError(f"this config.json of {row.name} contradicts itself: {error}", field=error.field) from None
+        raise InputError(f"contradictory config.json of {row.name}: {error}", field=error.field) from None
 
 
 def _require_writable_numbers(value: Any, field: str = "", depth: int = 0) -> None:
-    """Refuse numbers that Python does not write, and what would exhaust its stack: messages show values."""
+    """Raise InputError for numbers too long for Python to print and for nesting that would exhaust its stack."""
     if depth > _DEEPEST:
         raise InputError("this config.json is nested too deeply", field=field)
     if isinstance(value, int) and value.bit_length() > 64:
-        raise InputError(
-            f"{field} of a model has some digits; it is about 10^{value.bit_length() * 3 // 10}", field=field
-        )
+        raise InputError(f"invalid {field}: about 10^{value.bit_length() * 3 // 10} is too large", field=field)
     if isinstance(value, Mapping):
         for key, part in value.items():
             _require_writable_numbers(part, str(key), depth + 1)
@@ -167,28 +162,28 @@ def _inherited(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Refuse what is no decoder-only transformer as it was trained."""
+    """Raise InputError unless the model is a decoder-only transformer as it was trained."""
     kind = str(config.get("model_type", ""))
     if document.get("is_encoder_decoder") is True or config.get("is_encoder_decoder") is True:
         raise InputError(
-            f"{kind or 'this model'} is an encoder with a decoder; plans are made for decoder-only transformers",
+            f"{kind or 'this model'} is an encoder-decoder; only decoder-only transformers are supported",
             field="is_encoder_decoder",
         )
     other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
     if other is not None and kind not in _BY_NAME:
         raise InputError(
-            f"{kind} has {other}, whose cost is not known; plans are made for transformers with attention and FFNs",
+            f"{kind} has {other}, which is unsupported: expected a transformer with attention and FFNs",
             field="model_type",
         )
     if kind not in _BY_NAME and ("patch_size" in config or "image_size" in config):
         raise InputError(
-            f"{kind or 'this model'} is a model of images; plans are made for language models", field="model_type"
+            f"{kind or 'this model'} is an image model; only language models are supported", field="model_type"
         )
     packed = document.get("quantization_config") or config.get("quantization_config")
     method = packed.get("quant_method") if isinstance(packed, Mapping) else None
     if method is not None and str(method) not in _SAME_WEIGHTS:
         raise InputError(
-            f"this is a copy packed for inference ({method}); give the config.json of the model that it was made of",
+            f"this model is quantized for inference ({method}): use the config.json of the original model",
             field="quantization_config",
         )
 
@@ -197,17 +192,17 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     kind = config.get("model_type")
     if not isinstance(kind, str) or not kind:
         raise InputError(
-            f"a config.json says its architecture in model_type; known: {', '.join(architecture_names())}",
+            f"config.json has no model_type: expected one of {', '.join(architecture_names())}",
             field="model_type",
         )
     row = _BY_NAME.get(kind) or _BY_NAME.get(kind.lower())
     if row is not None:
         return row
     close = get_close_matches(kind.lower(), _BY_NAME, n=1, cutoff=0.6)
-    nearest = f"the nearest known one is '{close[0]}'" if close else f"known: {', '.join(architecture_names())}"
+    nearest = f"did you mean '{close[0]}'?" if close else f"supported: {', '.join(architecture_names())}."
     raise InputError(
-        f"the architecture '{kind}' is not known; {nearest}. Set model_type to a known one whose layers are the same, or "
-        f"write the model's shape with the keys {_SHORT_FORM}",
+        f"unsupported architecture '{kind}'; {nearest} Set model_type to a supported one with the same layers, or write the "
+        f"model's shape with the keys {_SHORT_FORM}",
         field="model_type",
     )
 

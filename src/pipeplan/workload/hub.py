@@ -1,4 +1,7 @@
-"""Fields of a model hub's config.json, and the rules that read what single architectures say in their own way."""
+"""Fields of a hub's config.json, and rules for fields that single architectures use in their own way.
+
+A rule takes the fields and returns keys of the short form (:mod:`pipeplan.workload.short_forms`).
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ from pipeplan.workload.short_forms import as_number
 
 @dataclass(frozen=True, slots=True)
 class HubFields:
-    """A config.json's fields with what its architecture takes for those that it leaves out.
+    """Fields of a config.json, with the architecture's defaults.
 
     Attributes
     ----------
     architecture
-        For messages.
+        Name of the architecture, for messages.
     given
-        As the file has them.
+        Fields in the file.
     defaults
-        Of the architecture, by field.
+        Defaults of the architecture, by field.
     """
 
     architecture: str
@@ -29,9 +32,9 @@ class HubFields:
     defaults: Mapping[str, Any]
 
     def value(self, field: str) -> Any:
-        """A field, a part of one (``attn_config.kv_n_heads``), or its default; None where neither is there.
+        """Return a field, a nested one (``attn_config.kv_n_heads``), or its default; None if there is neither.
 
-        A field that is null is null: only one that is left out has its default.
+        A null field stays null: only a missing field gets its default.
         """
         value: Any = self.given
         for part in field.split("."):
@@ -41,27 +44,27 @@ class HubFields:
         return value
 
     def whole(self, field: str) -> int | None:
-        """Return a whole number from 0 on, or None.
+        """Return an integer >= 0, or None.
 
         Raises
         ------
         InputError
-            For anything else.
+            If the value is anything else.
         """
         value = self.value(field)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.wrong(field, "a whole number from 0 on")
+            raise self.wrong(field, "an integer >= 0")
         return value
 
     def needed(self, field: str) -> int:
-        """Return a whole number that must be there.
+        """Return an integer that is required.
 
         Raises
         ------
         InputError
-            If it is not, or is none.
+            If the field is missing or not an integer.
         """
         value = self.whole(field)
         if value is None:
@@ -69,12 +72,12 @@ class HubFields:
         return value
 
     def switch(self, field: str) -> bool:
-        """Whether a field is true; one that is not there is false.
+        """Return a boolean; a missing field is False.
 
         Raises
         ------
         InputError
-            If it is neither true nor false.
+            If the value is not a boolean.
         """
         value = self.value(field)
         if value is None:
@@ -84,12 +87,12 @@ class HubFields:
         return value
 
     def items(self, field: str) -> list[Any]:
-        """Return a list; one that is not there is empty.
+        """Return a list; a missing field is empty.
 
         Raises
         ------
         InputError
-            If it is none.
+            If the value is not a list.
         """
         value = self.value(field)
         if value is None:
@@ -99,14 +102,16 @@ class HubFields:
         return value
 
     def wrong(self, field: str, wanted: str) -> InputError:
-        """The error for a field that is not as it must be."""
+        """Return the error for a field with a wrong value."""
         shown = repr(self.value(field))
         shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-        return InputError(f"{field} of a {self.architecture} config.json is {wanted}; it is {shown}", field=field)
+        return InputError(
+            f"invalid {field} {shown} of a {self.architecture} config.json: expected {wanted}", field=field
+        )
 
     def missing(self, fields: list[str]) -> InputError:
-        """Return the error for fields that are not there."""
-        return InputError(f"this config.json of {self.architecture} lacks {', '.join(fields)}", field=fields[0])
+        """Return the error for missing fields."""
+        return InputError(f"config.json of {self.architecture} lacks {', '.join(fields)}", field=fields[0])
 
 
 Rule = Callable[[HubFields], dict[str, Any]]
@@ -116,12 +121,12 @@ _KNOWN_TYPES = _WINDOWED | {"full_attention"}
 
 
 def attention_biases(fields: HubFields) -> dict[str, Any]:
-    """``attention_bias``: of all four projections; ``mlp_bias``: of the FFN, too.
+    """Read ``attention_bias`` (biases of all four projections) and ``mlp_bias`` (also of the FFN).
 
     Raises
     ------
     InputError
-        For biases of the FFN alone.
+        If only the FFN has biases.
     """
     attention, ffn = fields.switch("attention_bias"), fields.switch("mlp_bias")
     if ffn and not attention:
@@ -137,21 +142,21 @@ _BASES = (
     "rope_theta",
     "rotary_emb_base",
 )
-"""In this order: beside DBRX's own, Transformers saves the default of its other models."""
+"""In the order of preference: next to DBRX's own field, Transformers saves the default of its other models."""
 
 
 def norms_and_positions(fields: HubFields) -> dict[str, Any]:
-    """Return the epsilon of norms and the base of rotary positions; they cost nothing, so others are left out."""
+    """Return the epsilon of norms and the base of rotary positions; both cost nothing, so invalid values are ignored."""
     epsilons = [as_number(fields.value(field)) for field in _EPSILONS]
     bases = [as_number(fields.value(field)) for field in _BASES]
     return {
-        "norm_epsilon": next((each for each in epsilons if each is not None and 0 < each < 1), None),
-        "rope_theta": next((each for each in bases if each is not None and each >= 1), None),
+        "norm_epsilon": next((number for number in epsilons if number is not None and 0 < number < 1), None),
+        "rope_theta": next((number for number in bases if number is not None and number >= 1), None),
     }
 
 
 def query_biases(field: str) -> Rule:
-    """A switch that gives queries, keys and values biases, and nothing else."""
+    """Return a rule for a switch that gives queries, keys and values biases."""
 
     def rule(fields: HubFields) -> dict[str, Any]:
         return {"bias_qkv": True} if fields.switch(field) else {}
@@ -160,7 +165,7 @@ def query_biases(field: str) -> Rule:
 
 
 def all_biases(field: str) -> Rule:
-    """A switch that gives every linear layer its bias."""
+    """Return a rule for a switch that gives every linear layer a bias."""
 
     def rule(fields: HubFields) -> dict[str, Any]:
         on = fields.switch(field)
@@ -170,7 +175,10 @@ def all_biases(field: str) -> Rule:
 
 
 def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None = None) -> Rule:
-    """Windows of ``size`` tokens in all layers but each ``every``-th, unless ``layer_types`` or ``pattern`` say else."""
+    """Return a rule for windows of ``size`` tokens in all but every ``every``-th layer.
+
+    ``layer_types`` or ``pattern`` in the file override ``every``.
+    """
 
     def rule(fields: HubFields) -> dict[str, Any]:
         window = fields.whole(size)
@@ -185,12 +193,12 @@ def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None
 
 
 def optional_windows(fields: HubFields) -> dict[str, Any]:
-    """Read Qwen's windows: where ``use_sliding_window`` is true, layers from ``max_window_layers`` on are windowed.
+    """Read Qwen's windows: with ``use_sliding_window``, layers from ``max_window_layers`` on are windowed.
 
     Raises
     ------
     InputError
-        Where some layers are, and others not.
+        If only some layers are windowed.
     """
     if not fields.switch("use_sliding_window"):
         return {}
@@ -207,12 +215,11 @@ def optional_windows(fields: HubFields) -> dict[str, Any]:
 def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> dict[str, Any]:
     layers = fields.needed("num_hidden_layers")
     if len(types) != layers:
-        raise fields.wrong("layer_types", f"a list of {layers} types, as num_hidden_layers says, not of {len(types)}")
+        raise fields.wrong("layer_types", f"{layers} types, one for each of num_hidden_layers, not {len(types)}")
     strange = [layer_type for layer_type in types if not isinstance(layer_type, str) or layer_type not in _KNOWN_TYPES]
     if strange:
         raise InputError(
-            f"a layer of {fields.architecture} is of the type {str(strange[0])[:40]!r}; layers with full or sliding "
-            "attention are known",
+            f"unsupported layer type {str(strange[0])[:40]!r} of {fields.architecture}: expected full or sliding attention",
             field="layer_types",
         )
     windowed = [layer_type in _WINDOWED for layer_type in types]
@@ -227,12 +234,12 @@ def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> d
 
 
 def biases_throughout(fields: HubFields) -> dict[str, Any]:
-    """Read GPT-NeoX's biases: every linear layer has one, and ``attention_bias`` must not take some away.
+    """Read GPT-NeoX's biases: every linear layer has one; ``attention_bias`` must not be false.
 
     Raises
     ------
     InputError
-        If it does.
+        If it is.
     """
     if not fields.switch("attention_bias"):
         raise fields.wrong("attention_bias", "true, as all published models have it")
@@ -240,7 +247,7 @@ def biases_throughout(fields: HubFields) -> dict[str, Any]:
 
 
 def learned_positions(field: str, extra: int = 0) -> Rule:
-    """Position embeddings that are learned, ``extra`` more than the longest sequence has tokens."""
+    """Return a rule for learned position embeddings, ``extra`` more than the longest sequence has tokens."""
 
     def rule(fields: HubFields) -> dict[str, Any]:
         positions = fields.needed(field)
@@ -250,7 +257,7 @@ def learned_positions(field: str, extra: int = 0) -> Rule:
 
 
 def uniform_experts(count: str, top_k: str, width: str) -> Rule:
-    """All layers have experts, whose number, top-k and width stand in these fields."""
+    """Return a rule for experts in all layers, whose number, top-k and width are in these fields."""
 
     def rule(fields: HubFields) -> dict[str, Any]:
         return {"experts": fields.needed(count), "topk": fields.needed(top_k), "moe_ffn": fields.needed(width)}
@@ -259,7 +266,7 @@ def uniform_experts(count: str, top_k: str, width: str) -> Rule:
 
 
 def qwen_experts(fields: HubFields) -> dict[str, Any]:
-    """Each ``decoder_sparse_step``-th layer has experts, those in ``mlp_only_layers`` have none.
+    """Read Qwen's experts: every ``decoder_sparse_step``-th layer has experts, except those in ``mlp_only_layers``.
 
     Raises
     ------
@@ -272,7 +279,7 @@ def qwen_experts(fields: HubFields) -> dict[str, Any]:
         raise fields.wrong("mlp_only_layers", "the first layers only, or none")
     shared = fields.whole("shared_expert_intermediate_size") or 0
     return {
-        # Newer releases of the library save it under Mixtral's name.
+        # Newer releases of Transformers save it under Mixtral's name.
         "experts": fields.whole("num_local_experts") or fields.needed("num_experts"),
         "topk": fields.needed("num_experts_per_tok"),
         "moe_ffn": fields.needed("moe_intermediate_size"),
@@ -284,9 +291,9 @@ def qwen_experts(fields: HubFields) -> dict[str, Any]:
 
 
 def deepseek_experts(fields: HubFields) -> dict[str, Any]:
-    """Layers from ``first_k_dense_replace`` on have routed experts, and shared ones of the same width.
+    """Read DeepSeek's experts: layers from ``first_k_dense_replace`` on have routed and equally wide shared experts.
 
-    ``topk_group`` of ``n_group`` groups of experts are asked: each group stands on a node (arXiv 2412.19437 section 2.1.2).
+    A token uses ``topk_group`` of ``n_group`` groups of experts; each group is on one node (arXiv 2412.19437 section 2.1.2).
 
     Raises
     ------
@@ -294,7 +301,7 @@ def deepseek_experts(fields: HubFields) -> dict[str, Any]:
         If ``moe_layer_freq`` leaves out layers.
     """
     if fields.value("moe_layer_freq") not in (None, 1):
-        raise fields.wrong("moe_layer_freq", "1: every layer behind the dense ones has experts")
+        raise fields.wrong("moe_layer_freq", "1: every layer after the dense ones has experts")
     width = fields.needed("moe_intermediate_size")
     groups, chosen_groups = fields.whole("n_group") or 1, fields.whole("topk_group") or 1
     limited = chosen_groups < groups and fields.value("topk_method") != "greedy"
@@ -310,12 +317,12 @@ def deepseek_experts(fields: HubFields) -> dict[str, Any]:
 
 
 def ernie_experts(fields: HubFields) -> dict[str, Any]:
-    """Layers from ``moe_layer_start_index`` on have experts, and shared ones of the same width.
+    """Read ERNIE's experts: layers from ``moe_layer_start_index`` on have routed and equally wide shared experts.
 
     Raises
     ------
     InputError
-        If dense layers stand behind those with experts or between them, or anything has a bias.
+        If dense layers stand after or between those with experts, or anything has a bias.
     """
     if fields.switch("use_bias"):
         raise fields.wrong("use_bias", "false, as the published models have it")
@@ -323,7 +330,7 @@ def ernie_experts(fields: HubFields) -> dict[str, Any]:
     if last is not None and last != layers - 1:
         raise fields.wrong("moe_layer_end_index", f"the last layer, {layers - 1}")
     if fields.whole("moe_layer_interval") not in (None, 1):
-        raise fields.wrong("moe_layer_interval", "1: every layer behind the dense ones has experts")
+        raise fields.wrong("moe_layer_interval", "1: every layer after the dense ones has experts")
     width = fields.needed("moe_intermediate_size")
     return {
         "experts": fields.needed("moe_num_experts"),
@@ -335,14 +342,14 @@ def ernie_experts(fields: HubFields) -> dict[str, Any]:
 
 
 def separate_biases(fields: HubFields) -> dict[str, Any]:
-    """Read Seed-OSS's biases: ``attention_bias`` of q, k and v, ``attention_out_bias`` of the output, no ``mlp_bias``."""
+    """Read Seed-OSS's biases: ``attention_bias`` for q, k and v, ``attention_out_bias`` for the output, no ``mlp_bias``."""
     if fields.switch("mlp_bias"):
         raise fields.wrong("mlp_bias", "false, as the published models have it")
     return {"bias_qkv": fields.switch("attention_bias"), "bias_out": fields.switch("attention_out_bias")}
 
 
 def llama4_experts(fields: HubFields) -> dict[str, Any]:
-    """Each ``interleave_moe_layer_step``-th layer has experts, and one shared of the same width."""
+    """Read Llama 4's experts: every ``interleave_moe_layer_step``-th layer has routed experts and a shared one."""
     width = fields.needed("intermediate_size")
     return {
         "experts": fields.needed("num_local_experts"),
@@ -355,7 +362,7 @@ def llama4_experts(fields: HubFields) -> dict[str, Any]:
 
 
 def latent_attention(fields: HubFields) -> dict[str, Any]:
-    """Multi-head latent attention; ``q_lora_rank`` null: queries are not compressed."""
+    """Read multi-head latent attention; a null ``q_lora_rank`` means that queries are not compressed."""
     if fields.switch("attention_bias"):
         raise fields.wrong("attention_bias", "false, as all published models with latent attention have it")
     return {
@@ -372,7 +379,7 @@ def latent_attention(fields: HubFields) -> dict[str, Any]:
 
 
 def head_norms(field: str, *, whole: bool = False) -> Rule:
-    """A switch that normalises queries and keys: per head, or with weights for all heads."""
+    """Return a rule for a switch that normalizes queries and keys: per head, or with weights for all heads."""
 
     def rule(fields: HubFields) -> dict[str, Any]:
         return {"qk_norm_whole" if whole else "qk_norm": True} if fields.switch(field) else {}
@@ -381,7 +388,7 @@ def head_norms(field: str, *, whole: bool = False) -> Rule:
 
 
 def falcon(fields: HubFields) -> dict[str, Any]:
-    """Falcon's two architectures: one norm and one key-value head (7B), or two norms and groups (40B, 180B)."""
+    """Read Falcon's two architectures: one norm and one key-value head (7B), or two norms and groups (40B, 180B)."""
     new = fields.switch("new_decoder_architecture")
     heads = fields.needed("num_attention_heads")
     two = fields.whole("num_ln_in_parallel_attn") in (None, 2) if new else not fields.switch("parallel_attn")

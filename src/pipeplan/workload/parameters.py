@@ -1,4 +1,4 @@
-"""Parameters and FLOPs of a model: per part of a layer, per layer, and in total."""
+"""Parameters and FLOPs of a model: per part of a layer, per layer, in total, and per token."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from pipeplan.errors import InputError
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
 
 Split = Literal["tensor", "replicated", "expert"]
-"""What splits a part: the tensor group, nothing (its ranks all hold it), or the expert and expert-tensor groups."""
+"""Ranks that split a part: the tensor group, none (every rank holds it), or the expert and expert-tensor groups."""
 
 ROUTER = "router"
-"""The name of the part that says which experts a token goes to."""
+"""Name of the part that routes a token to experts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterPart:
-    """Parameters of a layer that stand and are split together.
+    """Parameters of a layer that are split in the same way.
 
     Attributes
     ----------
     name
-        Such as ``query, key, value``.
+        Name such as ``query, key, value``.
     count
-        How many, over all ranks.
+        Number of parameters over all ranks.
     split
-        Over which ranks (Megatron-LM: matrices and the biases of column-parallel ones over the tensor group; norms, router,
-        latent attention's down-projections and biases of row-parallel matrices stand on each of its ranks).
+        Ranks that split them. In Megatron-LM the tensor group splits matrices and the biases of column-parallel ones; norms,
+        router, latent attention's down-projections and biases of row-parallel matrices are replicated.
     active
-        How many of them a token meets: fewer than ``count`` of routed experts.
+        Number of parameters that a token uses: fewer than ``count`` for routed experts.
     matrix
-        Whether a token is multiplied by them: no biases, norms and sinks.
+        Whether a token is multiplied with them: false for biases, norms and sinks.
     """
 
     name: str
@@ -47,23 +47,23 @@ class ParameterPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterCounts:
-    """Numbers of a model's parameters.
+    """Parameter counts of a model.
 
     Attributes
     ----------
     embedding, positions, head
-        V h; learned positions; V h again, or 0 where the head is tied to the embedding.
+        V h; learned positions; V h again, or 0 if the head is tied to the embedding.
     final_norm
-        Before the head.
+        Norm before the head.
     attention
-        Of one layer: projections, their biases, norms of queries and keys, sinks.
+        Attention of one layer: projections, biases, norms of queries and keys, sinks.
     dense_layer, moe_layer, moe_layer_active
-        Of one layer of either kind, None where there is none; the last with the experts only that a token meets.
+        One layer of either kind, None if there is none; ``moe_layer_active`` counts only the experts that a token uses.
     mtp_layer
-        Of one layer that predicts a further token: a layer, the projection of 2h to h, three norms (arXiv 2412.19437 section
-        2.2); its embedding and head are the model's. None where there is none.
+        One MTP layer: a layer, the projection of 2h to h, three norms (arXiv 2412.19437 section 2.2); it shares embedding
+        and head with the model. None if there is none.
     dense_layers, moe_layers, mtp_layers
-        How many of each.
+        Number of layers of each kind.
     """
 
     embedding: int
@@ -91,17 +91,17 @@ class ParameterCounts:
 
     @property
     def active(self) -> int:
-        """Parameters that a token meets: top-k and shared experts, input embedding and head; without MTP layers."""
+        """Parameters that a token uses: top-k and shared experts, embedding and head; without MTP layers."""
         return self.ends + self.dense_layers * (self.dense_layer or 0) + self.moe_layers * (self.moe_layer_active or 0)
 
     @property
     def total_with_mtp(self) -> int:
-        """With the MTP layers, which share embedding and head with the model."""
+        """Parameters including the MTP layers, which share embedding and head with the model."""
         return self.total + self.mtp_layers * (self.mtp_layer or 0)
 
 
 def parameter_counts(shape: ModelShape) -> ParameterCounts:
-    """Count all parameters of a model exactly."""
+    """Return the exact parameter counts of a model."""
     dense, moe = (layer_parts(shape, experts=experts) if wanted else None for experts, wanted in _kinds(shape))
     embedding = shape.vocabulary * shape.hidden
     last = moe or dense or ()
@@ -123,7 +123,7 @@ def parameter_counts(shape: ModelShape) -> ParameterCounts:
 
 
 def _kinds(shape: ModelShape) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Layers without and with experts, and whether the model has such ones."""
+    """Return for layers without and with experts whether the model has such layers."""
     return (False, shape.dense_layers > 0), (
         True,
         shape.experts is not None and (shape.moe_layers or shape.mtp_layers) > 0,
@@ -140,7 +140,7 @@ def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[ParameterPart, ...
     Parameters
     ----------
     experts
-        Of a layer with experts; else of a dense one.
+        Whether the layer has experts.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[ParameterPart, ...
     norms = ParameterPart("norms", shape.norms_a_layer * norm_size(shape, shape.hidden), "replicated", matrix=False)
     if not experts:
         if shape.ffn is None:
-            raise InputError(f"{shape.name} has no dense layers: it has no ffn", field="ffn")
+            raise InputError(f"{shape.name} has no dense layers: ffn is not set", field="ffn")
         return (*attention_parts(shape), *_ffn_parts(shape, shape.ffn, "FFN", bias=shape.bias_all), norms)
     if shape.experts is None:
         raise InputError(f"{shape.name} has no layers with experts", field="experts")
@@ -158,7 +158,7 @@ def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[ParameterPart, ...
 
 
 def attention_parts(shape: ModelShape) -> tuple[ParameterPart, ...]:
-    """Return the parameters of one layer's attention: projections, their biases, norms of queries and keys, sinks."""
+    """Return the parameters of one layer's attention: projections, biases, norms of queries and keys, sinks."""
     if shape.latent is not None:
         return _latent_parts(shape, shape.latent)
     into, out = shape.query_width + 2 * shape.key_width, shape.value_width
@@ -179,7 +179,7 @@ def attention_parts(shape: ModelShape) -> tuple[ParameterPart, ...]:
 
 
 def _latent_parts(shape: ModelShape, latent: LatentAttention) -> tuple[ParameterPart, ...]:
-    """Of multi-head latent attention (arXiv 2405.04434 section 2.1); its compressions are normalised."""
+    """Return the parameters of multi-head latent attention with normed compressions (arXiv 2405.04434 section 2.1)."""
     hidden, queries = shape.hidden, shape.query_width
     up = latent.key_value_rank * shape.heads * (latent.nope_dim + latent.value_dim)
     query = [ParameterPart("query", hidden * queries)]
@@ -224,12 +224,12 @@ def _expert_parts(shape: ModelShape, experts: Experts) -> tuple[ParameterPart, .
 
 
 def norm_size(shape: ModelShape, width: int) -> int:
-    """Parameters of a norm: weights, and biases of a LayerNorm that has them."""
+    """Return the number of parameters of a norm: weights, and the biases of LayerNorm."""
     return 2 * width if shape.norm == "layer" else width
 
 
 def padded_vocabulary(vocabulary: int, tensor: int = 1, *, multiple: int = 128) -> int:
-    """The rows of embedding and head as Megatron-LM allocates them: a multiple of 128 on each rank of the tensor group.
+    """Return the rows of embedding and head in Megatron-LM: a multiple of 128 on each rank of the tensor group.
 
     Source: Megatron-LM, ``--make-vocab-size-divisible-by``.
     """
@@ -239,7 +239,7 @@ def padded_vocabulary(vocabulary: int, tensor: int = 1, *, multiple: int = 128) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFlops:
-    """FLOPs of one token's forward through the whole model, 2 a multiply-add; the tensor group and all experts together.
+    """Forward FLOPs of one token through the whole model, 2 per multiply-add; the tensor group and all experts together.
 
     Attributes
     ----------
@@ -248,13 +248,14 @@ class TokenFlops:
     core
         Scores and values.
     ffn
-        Dense FFNs, the top-k and shared experts.
+        Dense FFNs, top-k and shared experts.
     head
-        The model's, and that of each MTP layer.
+        Head of the model and of each MTP layer.
     mtp
-        What MTP layers add beside their heads.
+        MTP layers without their heads.
     router
-        Of all layers. It is in none of the sums, as Megatron-LM does not count it; 0.2 to 0.5 % of published models.
+        Routers of all layers. No sum includes them, because Megatron-LM does not count them; 0.2 to 0.5 % of published
+        models.
     """
 
     attention: float
@@ -266,35 +267,35 @@ class TokenFlops:
 
     @property
     def forward(self) -> float:
-        """The sum of all parts but the router."""
+        """Sum of all parts except the router."""
         return self.attention + self.core + self.ffn + self.head + self.mtp
 
     @property
     def training(self) -> float:
-        """Forward and backward: three forwards. What is computed again is no work of the model's."""
+        """FLOPs of forward and backward: three forwards. Recomputation is not counted."""
         return 3.0 * self.forward
 
 
 def token_flops(shape: ModelShape, sequence: int, *, causal: bool = True, mtp: bool = True) -> TokenFlops:
     """Return the FLOPs of one token.
 
-    A matrix of M x N costs 2 M N a token, scores and values of a layer 2 x keys x heads x (score and value dimension). An
-    embedding is a gather and costs nothing; norms, activations and the loss are not counted.
+    An M x N matrix costs 2 M N per token; scores and values of a layer cost 2 x keys x heads x (score + value dimension). An
+    embedding is a gather and costs nothing; norms, activation functions and the loss are not counted.
 
     Parameters
     ----------
     sequence
-        s, tokens.
+        Sequence length s in tokens.
     causal
-        Whether keys that the causal mask or a sliding window hides are left out: s/2 keys a query without a window
-        (kappa = 1/2), as Megatron-Bridge counts. False counts s keys in every layer (kappa = 1), as arXiv 2104.04473
-        equation 3, arXiv 2205.05198 appendix A and most papers do.
+        Whether keys hidden by the causal mask or a sliding window are left out: s/2 keys per query without a window (kappa =
+        1/2), as Megatron-Bridge counts. False counts s keys in every layer (kappa = 1), as arXiv 2104.04473 equation 3,
+        arXiv 2205.05198 appendix A and most papers do.
     mtp
         Whether MTP layers are trained.
 
     Notes
     -----
-    A model of GPT's kind takes 72 L h^2 (1 + s / (6 h) + V / (12 h L)) with ``causal`` False (arXiv 2205.05198 equation 7,
+    A GPT model takes 72 L h^2 (1 + s / (6 h) + V / (12 h L)) with ``causal`` False (arXiv 2205.05198 equation 7,
     divided by the tokens). Latent attention: arXiv 2405.04434 section 2.1. MTP: arXiv 2412.19437 section 2.2.
     """
     windowed = shape.windowed_layers
@@ -324,10 +325,10 @@ def token_flops(shape: ModelShape, sequence: int, *, causal: bool = True, mtp: b
 
 
 def core_flops(shape: ModelShape, keys: float) -> float:
-    """One token's scores with ``keys`` keys, and the mean of their values, in the forward of one layer."""
+    """Return the FLOPs of one token's scores with ``keys`` keys and their weighted values, in the forward of one layer."""
     return 2.0 * keys * shape.heads * (shape.score_dim + shape.value_dim)
 
 
 def _products(parts: tuple[ParameterPart, ...]) -> float:
-    """A token's products with the matrices among some parts, the router's apart."""
+    """Return the FLOPs of a token's products with the matrices of these parts, without the router."""
     return sum(2.0 * part.active for part in parts if part.matrix and part.name != ROUTER)

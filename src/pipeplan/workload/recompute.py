@@ -1,4 +1,4 @@
-"""What can be computed again in the backward instead of kept: modules by the names that trainers give them."""
+"""Modules that can be recomputed in the backward instead of kept, by the names that trainers give them."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from pipeplan.workload.work import (
 )
 
 RECOMPUTE: dict[str, str] = {
-    "core_attn": "the attention core; with a fused kernel nearly nothing is saved",
-    "mlp": "the dense FFN with its norm",
-    "layernorm": "the norms before attention and FFN: their outputs are dropped",
-    "moe_act": "the activation of experts: its output is dropped",
-    "mla_up_proj": "the up-projections of latent attention: queries, keys and values are dropped",
-    "moe": "all of the MoE FFN behind its norm, its exchanges with it",
-    "shared_experts": "the shared experts",
-    "full": "the whole layer: its input is kept",
-    "selective-op": "per op: of the matrix products every second is kept, and attention; all else is computed again",
+    "core_attn": "attention core; with a fused kernel this saves almost nothing",
+    "mlp": "dense FFN with its norm",
+    "layernorm": "norms before attention and FFN: drops their outputs",
+    "moe_act": "activation function of experts: drops its output",
+    "mla_up_proj": "up-projections of latent attention: drops queries, keys and values",
+    "moe": "MoE FFN after its norm, including its exchanges",
+    "shared_experts": "shared experts",
+    "full": "whole layer: keeps only its input",
+    "selective-op": "per op: keeps every second matrix product and attention, recomputes everything else",
 }
-"""Name to title. All but the last are Megatron's (--recompute-modules, --recompute-granularity full); the last is
-torchtitan's selective activation checkpointing."""
+"""Description of each module by name. All but the last are Megatron's (--recompute-modules, --recompute-granularity full);
+the last is torchtitan's selective activation checkpointing."""
 
 
 def recomputed(layer: LayerWork, modules: Iterable[str]) -> LayerWork:
-    """The layer with these modules computed again before I: their work is in I, what they drop is not kept.
+    """Return the layer with these modules recomputed before I: their work moves into I, and what they drop is not kept.
 
-    A module that the layer does not have changes nothing; one whose tensors another drops already is part of that one.
-    What a dropped tensor would have kept until W is there again from I to W, and what a layer computes again is there at
-    once: ``transient_bytes`` holds it.
+    A module that the layer does not have changes nothing, and neither does one whose tensors another module already drops. A
+    dropped tensor that W needs is held again from I to W. Everything that a layer recomputes is held at the same time:
+    ``transient_bytes`` includes it.
 
     Raises
     ------
     UnknownNameError
-        For a name that is not in :data:`RECOMPUTE`.
+        If a name is not in :data:`RECOMPUTE`.
     """
     chosen = []
     for name in modules:
@@ -73,13 +73,13 @@ def recomputed(layer: LayerWork, modules: Iterable[str]) -> LayerWork:
 
 
 def _back_for_weight(tensor: Kept) -> Kept:
-    """A tensor that F does not keep: where W needs it, it is there from I on."""
+    """Return a tensor that F does not keep; if W needs it, it is held from I on."""
     again = tensor.bytes if tensor.until == "W" else 0.0
     return replace(tensor, bytes=0.0, gradient_bytes=tensor.gradient_bytes + again)
 
 
 def offloaded(layer: LayerWork, share: float) -> LayerWork:
-    """The layer with a share of its kept bytes on the host between F and I; for the backward they are back."""
+    """Return the layer with a fraction of its kept bytes on the host between F and I; they return for the backward."""
     if not share:
         return layer
     kept = tuple(
@@ -94,7 +94,7 @@ def offloaded(layer: LayerWork, share: float) -> LayerWork:
 
 
 def full(forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: frozenset[str]) -> Recompute:
-    """The whole layer from its input, which is among what it keeps anyway."""
+    """Return the recomputation of the whole layer from its input, which is kept in any case."""
     return Recompute(work=forward, drops=frozenset(tensor.name for tensor in kept) - entering)
 
 
@@ -105,16 +105,16 @@ def selective_op(
     entering: frozenset[str],
     ranks: Mapping[Group, int],
 ) -> Recompute:
-    """Torchtitan's per-op selective checkpointing: outputs of every second matrix product and of attention are kept.
+    """Return torchtitan's selective checkpointing per op, which keeps every second matrix product and attention.
 
-    Its rule (torchtitan, ``_op_sac_save_list`` of its models): in the order of F, products are counted from 1 and those with
-    an even number are computed again; outputs of attention, reduce-scatters and all-to-alls are kept; everything else is
-    computed again, grouped products of experts with it. Products are those of separate linear modules.
+    Source: torchtitan, ``_op_sac_save_list`` of its models. Products of separate linear modules are counted from 1 in the
+    order of F; those with an even number are recomputed. Outputs of attention, reduce-scatters and all-to-alls are kept.
+    Everything else is recomputed, including grouped products of experts.
 
     Parameters
     ----------
     ranks
-        Of the groups over which something is scattered.
+        Sizes of the groups of reduce-scatters.
     """
     outputs = [2.0 * product.rows * product.columns for product in products[::2]]
     again: list[Work] = list(products[1::2])

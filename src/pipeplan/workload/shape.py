@@ -1,4 +1,4 @@
-"""What a model is: the numbers of its config that decide what training it costs."""
+"""Shape of a model: the numbers of its config that decide what training it costs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Norm = Literal["rms", "layer", "layer-no-bias"]
 NORMS: tuple[Norm, ...] = ("rms", "layer", "layer-no-bias")
 
 _MOST = 1 << 32
-"""Of any number of a shape; the largest published ones are vocabularies of some 10^5 and contexts of 10^7."""
+"""Maximum of any number of a shape; the largest published ones are vocabularies of some 10^5 and contexts of 10^7."""
 
 _MOST_LAYERS = 100_000
-"""They are gone through one by one."""
+"""Maximum number of layers, because they are processed one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +26,11 @@ class LatentAttention:
     Attributes
     ----------
     query_rank
-        Of the queries' low-rank projection; None: queries are projected directly.
+        Rank of the queries' low-rank projection; None: queries are projected directly.
     key_value_rank
-        Of the joint compression of keys and values.
+        Rank of the joint compression of keys and values.
     nope_dim, rope_dim, value_dim
-        Per head: of queries and keys without and with rotary positions, and of values.
+        Dimensions per head: queries and keys without and with rotary positions, and values.
     """
 
     query_rank: int | None
@@ -50,32 +50,32 @@ class LatentAttention:
 
     @property
     def score_dim(self) -> int:
-        """Numbers of a query and a key, per head."""
+        """Dimensions of a query and a key per head."""
         return self.nope_dim + self.rope_dim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
-    """A mixture of experts.
+    """Mixture of experts.
 
     Attributes
     ----------
     count, top_k
-        How many routed experts a layer has, and how many a token goes to.
+        Number of routed experts per layer, and of those that a token goes to.
     width
         FFN width of each routed expert.
     shared_width
         FFN width of all shared experts together; 0: none.
     shared_gate
-        Whether a projection of h to 1 weighs what the shared experts say (Qwen2-MoE).
+        Whether a projection of h to 1 weights the output of the shared experts (Qwen2-MoE).
     leading_dense_layers
-        How many layers at the start are dense.
+        Number of dense layers at the start.
     every
-        Which of the layers behind those have experts: each ``every``-th (the second, the fourth, ... for 2).
+        Period of layers with experts after the dense ones: the second, the fourth, ... for 2.
     router_bias, expert_bias
         Whether routers (or their selection, DeepSeek-V3) and experts have biases.
     nodes_a_token
-        To how many nodes a token's experts are limited (node-limited routing); None: to any.
+        Maximum number of nodes of a token's experts (node-limited routing); None: unlimited.
     """
 
     count: int
@@ -97,64 +97,62 @@ class Experts:
         if self.nodes_a_token is not None:
             _check("nodes_a_token", self.nodes_a_token, at_least=1)
         if self.top_k > self.count:
-            raise InputError(
-                f"a token goes to at most all experts; top_k is {self.top_k} of {self.count} experts", field="top_k"
-            )
+            raise InputError(f"invalid top_k {self.top_k}: expected at most the {self.count} experts", field="top_k")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """The shape of a decoder-only transformer.
+    """Shape of a decoder-only transformer.
 
     Attributes
     ----------
     name
-        What people call it.
+        Name of the model.
     layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary
-        L, h, a, k, d, f and V; ``ffn`` is of the dense layers, None where every layer has experts. ``kv_heads`` and
-        ``head_dim`` are all heads and h / a where they are not given, and None where ``latent`` says what heads are.
+        L, h, a, k, d, f and V. ``ffn`` is the width of dense layers, None if every layer has experts. The defaults of
+        ``kv_heads`` and ``head_dim`` are all heads and h / a; both are None with ``latent``.
     gated
         Whether the FFN is gated (SwiGLU: three matrices).
     tied_embeddings
         Whether head and input embedding are one matrix.
     norm
-        ``rms``: a weight each; ``layer``: weight and bias; ``layer-no-bias``: LayerNorm without bias.
+        ``rms``: one weight per number; ``layer``: weight and bias; ``layer-no-bias``: LayerNorm without bias.
     norms_a_layer
-        Norms of width h in a layer: 2; 1 where attention and FFN share one; 4 where sandwich norms stand behind both, too
-        (Gemma 2).
+        Number of norms of width h per layer: 2; 1 if attention and FFN share one; 4 with sandwich norms after both (Gemma
+        2).
     bias_qkv, bias_out, bias_all
-        Biases of the query, key and value projections; of the attention's output projection; of every linear layer.
+        Whether the query, key and value projections, the attention's output projection, or all linear layers have biases.
     qk_norm, qk_norm_whole
-        Whether queries and keys are normalised, per head with the same weights; with weights for all heads (OLMo 2).
+        Whether queries and keys are normalized per head with the same weights, or with weights for all heads (OLMo 2).
     learned_positions
-        How many learned position embeddings there are; None: none.
+        Number of learned position embeddings; None: none.
     norm_epsilon
-        What norms add to the variance; None where it is unknown.
+        Epsilon that norms add to the variance; None: unknown.
     rope_theta
-        Base of rotary positions; None where there are none, or it is unknown.
+        Base of rotary positions; None: unknown, or no rotary positions.
     attention_sinks
         Whether each head has a learned sink (GPT-OSS).
     sliding_window, sliding_every
-        Tokens that a windowed layer's queries see, and which layers are windowed: all but each ``sliding_every``-th, all of
-        them for 1; ``sliding_window`` None: none is.
+        Tokens that queries of a windowed layer see, and period of layers without a window: all but every
+        ``sliding_every``-th layer are windowed, for 1 all of them. ``sliding_window`` None: no windows.
     chunked_windows
-        Whether windows stand side by side (a query sees its own only; Llama 4) in place of sliding.
+        Whether windows are disjoint chunks (a query sees only its own; Llama 4) instead of sliding.
     latent
-        Multi-head latent attention in place of grouped queries.
+        Multi-head latent attention instead of grouped queries.
     experts
-        A mixture of experts in place of the dense FFN.
+        Mixture of experts instead of the dense FFN.
     mtp_layers
-        Layers that predict further tokens (multi-token prediction).
+        Number of multi-token prediction layers.
     trained_sequence
-        Tokens in a sequence that it was trained on; None where nobody said.
+        Tokens per sequence in its training; None: unknown.
     source
-        Where the numbers are from.
+        Source of the numbers.
 
     Raises
     ------
     InputError
-        For numbers that no model has: below one or absurdly large, heads that KV heads do not divide, a hidden size that
-        heads do not divide where nothing says the head's size, more dense layers than layers, no FFN of a dense layer.
+        If a number is below one or absurdly large, KV heads do not divide the heads, heads do not divide the hidden size
+        without a head size, there are more dense layers than layers, or a dense layer has no FFN.
     """
 
     name: str
@@ -194,31 +192,29 @@ class ModelShape:
             if getattr(self, field) is not None:
                 _check(field, getattr(self, field), at_least=1)
         if self.rope_theta is not None and not 1 <= self.rope_theta < inf:
-            raise InputError(f"rope_theta is a number from 1 on; it is {self.rope_theta!r}", field="rope_theta")
+            raise InputError(f"invalid rope_theta {self.rope_theta!r}: expected a number >= 1", field="rope_theta")
         if self.norm_epsilon is not None and not 0 < self.norm_epsilon < 1:
             raise InputError(
-                f"norm_epsilon is a number between 0 and 1; it is {self.norm_epsilon!r}", field="norm_epsilon"
+                f"invalid norm_epsilon {self.norm_epsilon!r}: expected a number between 0 and 1", field="norm_epsilon"
             )
         for field, least in (("sliding_every", 1), ("mtp_layers", 0)):
             _check(field, getattr(self, field), at_least=least)
         if self.layers > _MOST_LAYERS:
-            raise InputError(f"a model has at most {_MOST_LAYERS:,} layers; layers is {self.layers:,}", field="layers")
+            raise InputError(f"invalid layers {self.layers:,}: expected at most {_MOST_LAYERS:,}", field="layers")
         if self.norms_a_layer not in (1, 2, 4):
-            raise InputError(
-                f"a layer has 1, 2 or 4 norms; norms_a_layer is {self.norms_a_layer!r}", field="norms_a_layer"
-            )
+            raise InputError(f"invalid norms_a_layer {self.norms_a_layer!r}: expected 1, 2 or 4", field="norms_a_layer")
         if self.norm not in NORMS:
-            raise InputError(f"norm is one of {', '.join(NORMS)}; it is {self.norm!r}", field="norm")
+            raise InputError(f"invalid norm {self.norm!r}: expected one of {', '.join(NORMS)}", field="norm")
         self._check_heads()
         self._check_widths()
 
     def _check_heads(self) -> None:
-        """What grouped queries need, filled in where it follows; latent attention says its own sizes."""
+        """Check the sizes of heads and fill in their defaults; latent attention has sizes of its own."""
         if self.latent is not None:
             for field in ("bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole", "attention_sinks"):
                 if getattr(self, field):
                     raise InputError(
-                        f"latent attention has neither biases nor norms of heads nor sinks; {field} is true",
+                        f"invalid {field}: latent attention has no biases, head norms or sinks",
                         field=field,
                     )
             object.__setattr__(self, "kv_heads", None)
@@ -226,96 +222,93 @@ class ModelShape:
             return
         if self.heads % self.key_heads:
             raise InputError(
-                f"each key-value head serves as many query heads; kv_heads is {self.kv_heads}, heads is {self.heads}",
+                f"invalid kv_heads {self.kv_heads}: expected a divisor of heads {self.heads}",
                 field="kv_heads",
             )
         if self.head_dim is None and self.hidden % self.heads:
             raise InputError(
-                f"hidden is shared out evenly over the heads where no head_dim is given; hidden is {self.hidden}, heads is "
-                f"{self.heads}",
+                f"head_dim is required, because hidden {self.hidden} is not divisible by heads {self.heads}",
                 field="head_dim",
             )
         object.__setattr__(self, "kv_heads", self.key_heads)
         object.__setattr__(self, "head_dim", self.score_dim)
 
     def _check_widths(self) -> None:
-        """Which layers there are, and that each has its FFN."""
         experts = self.experts
         if experts is not None and experts.leading_dense_layers > self.layers:
             raise InputError(
-                f"there are at most as many dense layers as layers; leading_dense_layers is "
-                f"{experts.leading_dense_layers}, layers is {self.layers}",
+                f"invalid leading_dense_layers {experts.leading_dense_layers}: expected at most layers {self.layers}",
                 field="leading_dense_layers",
             )
         if self.ffn is None and self.dense_layers:
             raise InputError(
-                f"a dense layer has an FFN; {self.dense_layers} of the {self.layers} layers are dense, and ffn is not given",
+                f"ffn is required, because {self.dense_layers} of the {self.layers} layers are dense",
                 field="ffn",
             )
 
     @property
     def key_heads(self) -> int:
-        """k; as many as query heads where ``kv_heads`` is not given, and of latent attention in training."""
+        """Number of key heads k; that of query heads if ``kv_heads`` is not set, and for latent attention in training."""
         return self.heads if self.kv_heads is None or self.latent is not None else self.kv_heads
 
     @property
     def score_dim(self) -> int:
-        """Numbers of a query and a key, per head: d, or both parts of latent attention."""
+        """Dimensions of a query and a key per head: d, or both parts of latent attention."""
         if self.latent is not None:
             return self.latent.score_dim
         return self.hidden // self.heads if self.head_dim is None else self.head_dim
 
     @property
     def value_dim(self) -> int:
-        """Numbers of a value, per head."""
+        """Dimensions of a value per head."""
         return self.score_dim if self.latent is None else self.latent.value_dim
 
     @property
     def query_width(self) -> int:
-        """Numbers of all heads' queries: a d."""
+        """Dimensions of all heads' queries, a d."""
         return self.heads * self.score_dim
 
     @property
     def key_width(self) -> int:
-        """Numbers of all heads' keys: k d."""
+        """Dimensions of all heads' keys, k d."""
         return self.key_heads * self.score_dim
 
     @property
     def value_width(self) -> int:
-        """Numbers of all heads' outputs, which the output projection reads."""
+        """Dimensions of all heads' outputs, which the output projection reads."""
         return self.heads * self.value_dim
 
     @property
     def ffn_matrices(self) -> int:
-        """The number of matrices of an FFN: g."""
+        """Number of matrices of an FFN, g."""
         return 3 if self.gated else 2
 
     @property
     def moe_layers(self) -> int:
-        """How many layers have experts; MTP layers are not among them."""
+        """Number of layers with experts, without MTP layers."""
         return 0 if self.experts is None else (self.layers - self.experts.leading_dense_layers) // self.experts.every
 
     @property
     def dense_layers(self) -> int:
-        """The number of layers with a dense FFN."""
+        """Number of layers with a dense FFN."""
         return self.layers - self.moe_layers
 
     def has_experts(self, layer: int) -> bool:
-        """Whether a layer (0 is the first; MTP layers stand behind the last) has experts in place of a dense FFN."""
+        """Return True if a layer has experts; layers count from 0, and MTP layers follow the last."""
         if self.experts is None:
             return False
         behind = layer - self.experts.leading_dense_layers
         return layer >= self.layers or (behind >= 0 and (behind + 1) % self.experts.every == 0)
 
     def is_windowed(self, layer: int) -> bool:
-        """Whether a layer's queries see ``sliding_window`` tokens only."""
+        """Return True if queries of a layer see only ``sliding_window`` tokens."""
         if self.sliding_window is None:
             return False
         return self.sliding_every == 1 or (layer + 1) % self.sliding_every != 0
 
     @property
     def windowed_layers(self) -> int:
-        """The number of windowed layers."""
+        """Number of windowed layers."""
         if self.sliding_window is None:
             return 0
         return self.layers if self.sliding_every == 1 else self.layers - self.layers // self.sliding_every
@@ -326,11 +319,11 @@ class ModelShape:
         Parameters
         ----------
         sequence
-            s, tokens.
+            Sequence length s in tokens.
         windowed
-            In a layer with a sliding window: w - w^2 / (2 s) of them where the window w is shorter than s.
+            Whether the layer has a sliding window: w - w^2 / (2 s) keys if the window w is shorter than s.
         causal
-            Half of s, of a kernel that skips what is masked; else all of s, window or not.
+            Whether the kernel skips masked keys: s/2; otherwise all of s, with or without a window.
         """
         if not causal:
             return float(sequence)
@@ -344,9 +337,9 @@ class ModelShape:
 
 
 def _check(field: str, value: object, *, at_least: int) -> None:
-    """Refuse what is no whole number, too small, or larger than any model has."""
+    """Raise InputError unless a value is an integer that is neither too small nor larger than any model has."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{field} is a whole number; it is {value!r}", field=field)
+        raise InputError(f"invalid {field} {value!r}: expected an integer", field=field)
     if not at_least <= value <= _MOST:
         shown = f"{value:,}" if abs(value) < 10**20 else f"about 10^{value.bit_length() * 3 // 10}"
-        raise InputError(f"{field} lies between {at_least} and {_MOST:,}; it is {shown}", field=field)
+        raise InputError(f"invalid {field} {shown}: expected {at_least} to {_MOST:,}", field=field)

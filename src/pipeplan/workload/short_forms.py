@@ -1,4 +1,4 @@
-"""Short form"""
+"""Short form of a model's shape, a flat mapping with short keys for YAML files; published models by name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _LATENT = {
     "v": "value_dim",
 }
 _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
-"""What tables of runs say of a model beside its shape: nothing is read from it."""
+"""Keys in tables of runs that are ignored: they describe a model beyond its shape."""
 
 _NUMBERS = frozenset({"norm_epsilon", "rope_theta"})
 _TEXTS = frozenset({"name", "source", "norm"})
@@ -77,24 +77,23 @@ _NEEDED_OF_EXPERTS = ("experts", "topk", "moe_ffn")
 _NEEDED_OF_LATENT = ("kv_lora", "qk_nope", "qk_rope", "v")
 
 KEYS = (*_SHAPE, *_EXPERTS, "mla")
-"""Of the short form, in the order in which it is shown."""
+"""Keys of the short form, in the order of display."""
 
 
 def shape_from(document: Mapping[str, Any]) -> ModelShape:
     """Return a model's shape from its short form.
 
-    The keys are those of :data:`KEYS`; ``mla`` holds ``q_lora``, ``kv_lora``, ``qk_nope``, ``qk_rope`` and ``v``. ``name``,
-    ``layers``, ``hidden``, ``heads`` and ``vocab`` are needed, and what a model has of experts (``experts``, ``topk``,
-    ``moe_ffn``) or latent attention as a whole. An FFN without a gate and tied embeddings make a model of GPT-2's kind: it
-    has LayerNorm, biases and as many learned positions as ``seq`` unless they are given; an FFN without a gate alone has
-    LayerNorm.
+    The keys are those of :data:`KEYS`; ``mla`` holds ``q_lora``, ``kv_lora``, ``qk_nope``, ``qk_rope`` and ``v``. Required
+    are ``name``, ``layers``, ``hidden``, ``heads`` and ``vocab``; experts also need ``experts``, ``topk`` and ``moe_ffn``,
+    latent attention all of its keys. A model with an ungated FFN and tied embeddings is like GPT-2: by default it has
+    LayerNorm, biases and ``seq`` learned positions. With an ungated FFN alone, the default is LayerNorm.
 
     Raises
     ------
     InputError
-        For a key that is missing, of the wrong type, or contradicts another; ``field`` names it.
+        If a key is missing, of the wrong type, or contradicts another; ``field`` names it.
     UnknownNameError
-        For a key that is none of the short form.
+        If a key is not part of the short form.
     """
     name = f"the model {document['name']}" if document.get("name") else "the model"
     entries = {key: value for key, value in document.items() if value is not None and key not in _COUNTED}
@@ -111,7 +110,7 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
 
 
 def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What models of a kind have that nothing is said about."""
+    """Return the defaults of the kind of model."""
     if values.get("gated", True):
         return {}
     if not values.get("tied_embeddings", False):
@@ -131,7 +130,7 @@ def _experts(document: Mapping[str, Any], name: str) -> Experts | None:
         stray = next((key for key in _EXPERTS if document.get(key)), None)
         if stray is not None:
             raise InputError(
-                f"{stray} says how experts are, and {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}",
+                f"{stray} needs experts, and {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}",
                 field=stray,
             )
         return None
@@ -144,7 +143,7 @@ def _latent(document: Mapping[str, Any], name: str) -> LatentAttention | None:
         return None
     parts = document["mla"]
     if not isinstance(parts, Mapping):
-        raise InputError(f"mla is a mapping of {', '.join(_LATENT)}; it is {parts!r}", field="mla")
+        raise InputError(f"invalid mla {parts!r}: expected a mapping with {', '.join(_LATENT)}", field="mla")
     parts = {key: value for key, value in parts.items() if value is not None}
     for key in parts:
         if key not in _LATENT:
@@ -157,40 +156,40 @@ def _require(document: Mapping[str, Any], keys: tuple[str, ...], what: str) -> N
     missing = [key for key in keys if key not in document]
     if missing:
         raise InputError(
-            f"{what} lacks {', '.join(missing)}: give its shape, or a known model's name", field=missing[0]
+            f"{what} lacks {', '.join(missing)}: give its shape or the name of a known model", field=missing[0]
         )
 
 
 def _value(key: str, value: Any) -> Any:
-    """A value of a key's type; whole numbers are checked by the shape itself."""
+    """Return a value of a key's type; the shape checks integers itself."""
     if key in _NUMBERS:
         number = as_number(value)
         if number is None:
-            raise InputError(f"{key} is a number; it is {value!r}", field=key)
+            raise InputError(f"invalid {key} {value!r}: expected a number", field=key)
         return number
     kind, wanted = (
-        (str, "a text") if key in _TEXTS else (bool, "true or false") if key in _SWITCHES else (object, "anything")
+        (str, "text") if key in _TEXTS else (bool, "true or false") if key in _SWITCHES else (object, "anything")
     )
     if not isinstance(value, kind):
-        raise InputError(f"{key} is {wanted}; it is {value!r}", field=key)
+        raise InputError(f"invalid {key} {value!r}: expected {wanted}", field=key)
     return value
 
 
 def short_form(shape: ModelShape) -> dict[str, Any]:
-    """A shape's short form: what stands at its default is left out, and :func:`shape_from` makes the same shape of it."""
-    document = _told(_SHAPE, shape)
+    """Return a shape's short form without defaults; :func:`shape_from` converts it to the same shape."""
+    document = _without_defaults(_SHAPE, shape)
     if not shape.gated:
-        # What a model of GPT-2's kind has by itself is said either way.
+        # The defaults of GPT-2-like models depend on other keys, so these are always written.
         document |= {key: getattr(shape, _SHAPE[key]) for key in ("norm", "bias_qkv", "bias_all", "learned_positions")}
     if shape.experts is not None:
-        document |= _told(_EXPERTS, shape.experts)
+        document |= _without_defaults(_EXPERTS, shape.experts)
     if shape.latent is not None:
         document["mla"] = {key: getattr(shape.latent, field) for key, field in _LATENT.items()}
     return {key: document[key] for key in KEYS if key in document}
 
 
 def as_number(value: Any) -> float | None:
-    """Return a number as it is, whole ones as integers, and one that YAML reads as text (``1e-5``); None for others."""
+    """Return a number as it is, integers as int, and one that YAML reads as text (``1e-5``); None for anything else."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -200,36 +199,35 @@ def as_number(value: Any) -> float | None:
     return int(number) if number.is_integer() else number
 
 
-def _told(keys: Mapping[str, str], part: Any) -> dict[str, Any]:
-    """What of a part does not stand at its default."""
+def _without_defaults(keys: Mapping[str, str], part: Any) -> dict[str, Any]:
     defaults = {field.name: field.default for field in fields(part)}
     return {key: getattr(part, field) for key, field in keys.items() if getattr(part, field) != defaults[field]}
 
 
 _RELEASES = ("basehf", "base", "instruct", "chat", "hf", "pt", "it")
-"""How names of releases end that have the shape of the model before it."""
+"""Suffixes of release names that have the shape of the model before the suffix."""
 
 _WELL_KNOWN = ("llama3-70b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-120b", "gpt3-175b")
-"""Names that say how the others are."""
+"""Names shown as examples."""
 
 
 def model_names() -> tuple[str, ...]:
-    """Return the names of the known models, sorted; :func:`model` also takes other spellings and names of releases."""
+    """Return the names of the known models, sorted; :func:`model` also accepts other spellings and release names."""
     return tuple(sorted(_records()))
 
 
 def model(name: str) -> ModelShape:
-    """Return a published model's shape.
+    """Return the shape of a published model.
 
     Parameters
     ----------
     name
-        Such as ``llama3-70b``; letter case, blanks, underscores, dashes and the publisher before a slash do not matter.
+        Name such as ``llama3-70b``; letter case, blanks, underscores, dashes and the publisher before a slash do not matter.
 
     Raises
     ------
     UnknownNameError
-        If nobody knows it; the message names the nearest one.
+        If the name is unknown; names the nearest one.
     """
     shape = known_model(name)
     if shape is None:
@@ -238,7 +236,7 @@ def model(name: str) -> ModelShape:
 
 
 def unknown_model(name: str) -> UnknownNameError:
-    """The error for a name that nobody knows: the nearest one; where none is near, some, as all would fill a page."""
+    """Return the error for an unknown name, with the nearest name or, if none is near, some examples."""
     error = UnknownNameError("model", name, model_names(), field="model")
     if "did you mean" not in str(error):
         some = ", ".join(_WELL_KNOWN)
@@ -249,23 +247,22 @@ def unknown_model(name: str) -> UnknownNameError:
 
 
 def known_model(name: str) -> ModelShape | None:
-    """A published model's shape, or None where nobody knows its name."""
+    """Return the shape of a published model, or None if its name is unknown."""
     record = _record(name)
     return None if record is None else shape_from(record)
 
 
 def from_dict(document: Mapping[str, Any]) -> ModelShape:
-    """A model's shape from its short form (:func:`shape_from`).
+    """Return a model's shape from its short form (:func:`shape_from`), completed from a published model of its name.
 
-    What it does not say is taken from the published model whose name it has: ``{"name": "llama3-8b", "seq": 32768}`` is
-    that model with longer sequences, and what is called ``grok-1, 2 layers`` is a cut of ``grok-1``. Learned positions are
-    as many as a sequence has tokens. Where ``layers`` is given, so are MTP layers, or there are none: trainers leave them
-    out as they like.
+    ``{"name": "llama3-8b", "seq": 32768}`` is that model with longer sequences, and ``grok-1, 2 layers`` is a shortened
+    ``grok-1``. There are as many learned positions as tokens in a sequence. If ``layers`` is given, there are no MTP layers
+    unless ``mtp`` is given, because many trainers leave them out.
 
     Raises
     ------
     InputError, UnknownNameError
-        As :func:`shape_from` does.
+        As for :func:`shape_from`.
     """
     name = document.get("name")
     record = _record(name.split(",")[0]) if isinstance(name, str) else None
@@ -288,7 +285,7 @@ def _record(name: str) -> dict[str, Any] | None:
 
 
 def _plain(name: str) -> str:
-    """A name without what people spell in different ways."""
+    """Return a name without characters that people spell in different ways."""
     return "".join(letter for letter in name.strip().lower().rsplit("/", 1)[-1] if letter not in " _-")
 
 
@@ -306,7 +303,7 @@ def _records() -> dict[str, dict[str, Any]]:
 
 @cache
 def _spellings() -> dict[str, str]:
-    """The name of a preset by record of its names, plainly spelled."""
+    """Return the name of a preset by each of its plain spellings."""
     return {
         _plain(name): record["name"] for record in _published() for name in (record["name"], *record.get("aliases", ()))
     }

@@ -1,4 +1,8 @@
-"""Work"""
+"""Work of a layer on a rank: matrix products, attention cores, memory passes and collectives, and the tensors it keeps.
+
+Nothing here has a duration; that is the hardware package's task. Sizes are those of one microbatch on one rank, after all
+degrees have split them.
+"""
 
 from __future__ import annotations
 
@@ -7,54 +11,53 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
-"""Of the matrix products; activations between them, norms and attention stay in 16 bits."""
+"""Number format of the matrix products; activations between them, norms and attention stay in 16 bits."""
 
 AttentionKernel = Literal["flash", "unfused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The settings that decide, beside the model's shape, what one microbatch costs on one rank.
+    """Settings that, together with the model's shape, decide the cost of one microbatch on one rank.
 
     Attributes
     ----------
     microbatch_size, sequence
-        Sequences in a microbatch (b), and tokens in a sequence (s).
+        Sequences per microbatch (b), and tokens per sequence (s).
     tensor, context, expert, expert_tensor
-        The degrees t, c, e and etp.
+        Parallel degrees t, c, e and etp.
     sequence_parallel
         Whether what tensor parallelism replicates is split over the sequence (arXiv 2205.05198 section 4.2.2).
     precision
-        Of the matrix products.
+        Number format of the matrix products.
     attention
         ``flash``: scores never reach memory; ``unfused``: they are written, softmaxed and read.
     dropout
-        Whether there is any: masks are then kept.
+        Whether dropout is used, whose masks are then kept.
     fused_loss
-        Whether the cross entropy makes its gradient in place (no second fp32 copy of the logits).
+        Whether the cross entropy computes its gradient in place (no second fp32 copy of the logits).
     loss_bytes
-        Of all copies of one logit where the loss holds most: its 16-bit form, 32-bit ones, gradients. None: 2 of a fused
-        loss; 6 of another, whose 32-bit probabilities become their gradient in place (Megatron Core).
+        Peak bytes per logit over all copies in the loss: 16-bit and 32-bit forms, and gradients. None: 2 for a fused loss;
+        otherwise 6, because 32-bit probabilities become their gradient in place (Megatron Core).
     fused_activation
-        Whether the FFN's activation is one kernel that keeps its inputs only.
+        Whether the FFN's activation function is one kernel that keeps only its inputs.
     small_inputs
-        Whether products in 8 or 4 bits keep their inputs in that format (Transformer Engine), not in 16 bits (torchao).
+        Whether products in 8 or 4 bits keep their inputs in that format (Transformer Engine) instead of 16 bits (torchao).
     small_activations
-        Whether an FFN's activation keeps its inputs in the products' format, too, where that has 8 or 4 bits.
+        Whether an FFN's activation function also keeps its inputs in the products' 8- or 4-bit format.
     fp32_gradients
         Whether weight gradients are accumulated in 32 bits (Megatron's main gradients).
     recompute
-        Which modules are computed again in the backward: names of :data:`pipeplan.workload.RECOMPUTE`; ``full`` is the
-        whole layer.
+        Modules recomputed in the backward: names of :data:`pipeplan.workload.RECOMPUTE`; ``full`` is the whole layer.
     offload
-        Which share of the layer's kept bytes is moved to the host between F and I, 0 to 1.
+        Fraction of the layer's kept bytes that is moved to the host between F and I, 0 to 1.
     context_method
-        ``ring``: keys and values go round (arXiv 2310.01889); ``all_to_all``: heads are exchanged for sequence around the
+        ``ring``: keys and values circulate (arXiv 2310.01889); ``all_to_all``: heads are exchanged for sequence around the
         core (Ulysses, arXiv 2309.14509).
     dispatch_bytes
-        Of a number that is sent to experts: 2, or 1 where it is sent in 8 bits.
+        Bytes per number sent to experts: 2, or 1 for 8-bit dispatch.
     imbalance
-        Most tokens of an expert rank over their mean; 1 where routing is balanced.
+        Maximum tokens of an expert rank divided by the mean; 1 for balanced routing.
     """
 
     microbatch_size: int = 1
@@ -81,24 +84,24 @@ class Execution:
 
     @property
     def tokens(self) -> float:
-        """n: of a microbatch on a rank of the context group."""
+        """Number of tokens n of a microbatch on a rank of the context group."""
         return self.microbatch_size * self.sequence / self.context
 
 
 Group = Literal["tensor", "context", "expert", "expert_tensor"]
-"""Which ranks take part in a layer's collective."""
+"""Ranks that take part in a layer's collective."""
 
 Operation = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
-    """A matrix product of (rows, inner) with (inner, columns); ``copies`` equal ones in one kernel.
+    """Matrix product of (rows, inner) with (inner, columns); ``copies`` equal ones in one kernel.
 
     Attributes
     ----------
     accumulates
-        Whether the result is added to one in 32 bits (weight gradients).
+        Whether the result is added to a 32-bit one (weight gradients).
     """
 
     name: str
@@ -111,15 +114,15 @@ class Gemm:
 
     @property
     def flops(self) -> float:
-        """FLOPs, 2 a multiply-add."""
+        """FLOPs, 2 per multiply-add."""
         return 2.0 * self.rows * self.columns * self.inner * self.copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedGemm:
-    """Products of ``groups`` experts with their share of ``rows`` tokens each, in one kernel.
+    """Products of ``groups`` experts, which share ``rows`` tokens evenly, in one kernel.
 
-    Of a weight gradient, ``rows`` is the inner dimension: ``weight_gradient`` says so.
+    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension.
     """
 
     name: str
@@ -133,7 +136,7 @@ class GroupedGemm:
 
     @property
     def flops(self) -> float:
-        """FLOPs of all groups, 2 a multiply-add."""
+        """FLOPs of all groups, 2 per multiply-add."""
         return 2.0 * self.rows * self.columns * self.inner
 
 
@@ -144,13 +147,13 @@ class AttentionCore:
     Attributes
     ----------
     queries
-        Tokens that ask, of all the sequences of the microbatch together.
+        Number of query tokens over all sequences of the microbatch.
     keys
-        How many keys a query sees in the mean: s/2 of a causal kernel that skips the masked half, s of one that does not.
+        Mean number of keys per query: s/2 for a causal kernel that skips the masked half, otherwise s.
     score_dim, value_dim
-        Per head.
+        Dimensions per head.
     fused
-        Whether one kernel does it all; else the scores' memory passes stand beside it.
+        Whether one kernel does everything; otherwise the memory passes over the scores are separate work.
     """
 
     name: str
@@ -165,7 +168,7 @@ class AttentionCore:
 
     @property
     def flops(self) -> float:
-        """Forward: 2 products; backward: 4, and one more where scores are computed again (fused)."""
+        """FLOPs: 2 products forward; 4 backward, and one more if a fused kernel recomputes the scores."""
         score, value = self.score_dim, self.value_dim
         dims = score + value if not self.backward else (2 + self.fused) * score + 2 * value
         return 2.0 * self.queries * self.keys * self.heads * dims
@@ -173,7 +176,7 @@ class AttentionCore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPass:
-    """Elementwise work, bound by memory: bytes read and written together, in ``kernels`` kernels."""
+    """Elementwise work bound by memory: bytes read and written in total, in ``kernels`` kernels."""
 
     name: str
     bytes: float
@@ -187,15 +190,16 @@ class Collective:
     Attributes
     ----------
     bytes
-        Of the whole buffer on a rank: what an all-reduce reduces, what an all-gather ends with, what a reduce-scatter
-        begins with, what a rank hands to an all-to-all (its own share with it), what a ring passes on in a step.
+        Bytes of the whole buffer on a rank: input of an all-reduce or reduce-scatter, output of an all-gather, input of an
+        all-to-all including the rank's own share, and what a ring passes on per step.
     steps
-        Of a ring.
+        Number of steps of a ring.
     nodes_a_token
-        Of an all-to-all with node-limited routing: how many nodes each token goes to, and ``copies`` how many experts.
+        For an all-to-all with node-limited routing: maximum number of nodes per token, and ``copies``, the number of experts
+        per token.
     beside
-        The work that it can run beside where the software overlaps them: ``gemm`` (the product next to it), ``core`` (ring
-        attention) or ``batch`` (the other microbatch of an overlapped pair). Empty: nothing.
+        Work that hides it if the software overlaps them: ``gemm`` (the adjacent product), ``core`` (ring attention) or
+        ``batch`` (the other microbatch of an overlapped pair). Empty: none.
     """
 
     name: str
@@ -213,18 +217,18 @@ Work = Gemm | GroupedGemm | AttentionCore | MemoryPass | Collective
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A tensor that a forward keeps for its backward.
+    """Tensor that a forward keeps for its backward.
 
     Attributes
     ----------
     name
-        Such as ``attention input``.
+        Name such as ``attention input``.
     bytes
-        On this rank.
+        Bytes on this rank.
     until
-        Which half of the backward frees it: I, or W where the weight gradient needs it.
+        Half of the backward that frees it: I, or W if the weight gradient needs it.
     gradient_bytes
-        Of the output gradient that I leaves for W in its place or beside it (a split backward).
+        Bytes of the output gradient that I leaves for W (split backward).
     """
 
     name: str
@@ -235,16 +239,16 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recompute:
-    """The work and the savings of computing a module again in the backward.
+    """Recomputation of a module in the backward: its work and its savings.
 
     Attributes
     ----------
     work
-        Run once more, before I.
+        Work that is run once more, before I.
     drops
-        Names of the kept tensors that are not kept.
+        Names of the tensors that are no longer kept.
     adds
-        What is kept in their place.
+        Tensors that are kept instead.
     """
 
     work: tuple[Work, ...]
@@ -254,14 +258,15 @@ class Recompute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankParameters:
-    """Parameters of a layer on one rank.
+    """Number of parameters of a layer on one rank.
 
     Attributes
     ----------
     dense
-        Whose gradients all replicas of the data and context groups reduce: split over t, or the same on its ranks.
+        Parameters whose gradients all replicas of the data and context groups reduce; split over t, or replicated on its
+        ranks.
     expert
-        Of routed experts, split over e and etp; replicated over the expert data group.
+        Parameters of routed experts, split over e and etp and replicated over the expert data group.
     """
 
     dense: int = 0
@@ -273,26 +278,27 @@ LayerKind = Literal["embedding", "dense", "moe", "mtp", "head", "loss"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerWork:
-    """One layer on one rank: what F, I and W do, what is kept, and its parameters.
+    """Layer on one rank: work of F, I and W, kept tensors, and parameters.
 
     Attributes
     ----------
     kind, name
-        What it is.
+        Kind and name of the layer.
     count
-        How many such layers follow one another.
+        Number of equal layers in a row.
     forward, backward_input, backward_weight
-        What each does for one microbatch.
+        Work of each for one microbatch.
     kept
-        What F keeps.
+        Tensors that F keeps.
     transient_bytes
-        What its backward holds at most beside all that is kept (gradients of activations, what it computes again).
+        Peak of the backward beyond all kept tensors: gradients of activations, recomputed tensors.
     parameters
-        On this rank.
+        Parameters on this rank.
     embedding_parameters
-        Of the input embedding, which it reads too (a tied head, MTP): a copy where its rank does not hold the embedding.
+        Parameters of the input embedding if the layer reads it (a tied head, MTP): a copy, if its rank does not hold the
+        embedding.
     recomputable
-        By module, what computing it again takes and saves.
+        Work and savings of recomputing each module.
     """
 
     kind: LayerKind
@@ -314,27 +320,27 @@ class LayerWork:
 
     @property
     def bytes_until_weight(self) -> float:
-        """Held between I and W of a split backward: what only W frees, and the output gradients that it needs."""
+        """Bytes held between I and W of a split backward: what only W frees, and the output gradients that it needs."""
         return sum((tensor.bytes if tensor.until == "W" else 0.0) + tensor.gradient_bytes for tensor in self.kept)
 
 
 Masters = Literal["beside", "only"]
-"""Parameters in 32 bits, which the optimizer updates: ``beside`` those in 16 that products read (Megatron), or ``only``
-these, of which products get a 16-bit copy when they run (PyTorch's FSDP2 with mixed precision)."""
+"""32-bit parameters, which the optimizer updates: ``beside`` the 16-bit ones that products read (Megatron), or ``only``
+32-bit ones, with a temporary 16-bit copy for products (PyTorch's FSDP2 with mixed precision)."""
 
 MOMENTS = 8
-"""Bytes that Adam keeps of a parameter: two moments in 32 bits."""
+"""Bytes per parameter of Adam's two 32-bit moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Bytes of parameters and their state on a rank.
+    """Bytes of parameters, gradients and optimizer state on a rank.
 
     Attributes
     ----------
     weights, gradients, optimizer
-        Parameters that products read (or that are gathered for them), accumulated gradients, and 32-bit parameters with
-        both moments.
+        Parameters that products read (or that are gathered for them), accumulated gradients, and 32-bit parameters with both
+        moments.
     """
 
     weights: float
@@ -343,7 +349,7 @@ class State:
 
     @property
     def total(self) -> float:
-        """The sum of weights, gradients and optimizer state."""
+        """Sum of weights, gradients and optimizer state."""
         return self.weights + self.gradients + self.optimizer
 
 
@@ -357,20 +363,20 @@ def state_bytes(
     weight_bytes: float = 2,
     masters: Masters = "beside",
 ) -> State:
-    """Bytes of a rank's parameters and their state under Adam.
+    """Return the bytes of a rank's parameters and their state under Adam.
 
     Parameters
     ----------
     zero
-        What is sharded: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too (ZeRO, arXiv 1910.02054).
+        ZeRO stage: 0 shards nothing, 1 the optimizer state, 2 also gradients, 3 also parameters (arXiv 1910.02054).
     shards, expert_shards
-        Over how many ranks: d c of dense parameters, the expert data degree of routed experts.
+        Number of ranks that share them: d c for dense parameters, the expert data degree for routed experts.
     gradient_bytes
-        Of an accumulated gradient: 4, or 2 where it stays in 16 bits.
+        Bytes per accumulated gradient: 4, or 2 in 16 bits.
     weight_bytes
-        Of a parameter that products read; more than 2 where 8-bit copies stand beside it.
+        Bytes per parameter that products read; more than 2 with additional 8-bit copies.
     masters
-        Where the 32-bit parameters are.
+        Placement of the 32-bit parameters.
     """
     weight, optimizer = (4.0, float(MOMENTS)) if masters == "only" else (weight_bytes, 4.0 + MOMENTS)
 

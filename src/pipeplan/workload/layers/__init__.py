@@ -1,4 +1,4 @@
-"""A model's layers as work: which there are, in which order."""
+"""Layers of a model as work, in order."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["layers_of", "rank_vocabulary"]
 
 @lru_cache(maxsize=512)
 def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
-    """Every layer in order: embedding, decoder layers (runs of equal ones counted), MTP layers, head and loss.
+    """Return every layer in order: embedding, decoder layers (equal ones in a row counted), MTP layers, head and loss.
 
-    Modules of ``execution.recompute`` are computed again already.
+    Recomputation of ``execution.recompute`` is already applied.
 
     Raises
     ------
     ShapeError
-        For degrees that do not divide what they split.
+        If a degree does not divide what it splits.
     """
     check_division(model, execution)
     layers = [
@@ -47,7 +47,7 @@ def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
 
 def _decoder(model: ModelShape, execution: Execution) -> Iterator[LayerWork]:
     kinds = [(model.is_windowed(index), model.has_experts(index)) for index in range(model.layers)]
-    # Runs that are alike are one object: whoever prices them can tell.
+    # Equal runs share one object, so that pricing can cache by identity.
     made: dict[tuple[bool, bool, int], LayerWork] = {}
     for (windowed, moe), run in groupby(kinds):
         key = (windowed, moe, len(list(run)))

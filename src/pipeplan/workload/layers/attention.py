@@ -1,4 +1,8 @@
-"""Attention"""
+"""Attention layers: grouped queries with projections, positions and core; multi-head latent attention.
+
+The core is scores, softmax and values: one fused kernel, or products with memory passes over the scores between them. Latent
+attention: DeepSeek-V2, arXiv 2405.04434 section 2.1.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +34,14 @@ def attention_core(
     value_dim: float,
     windowed: bool,
 ) -> Part:
-    """Causal attention of a rank's heads; queries, keys and values are kept, and its output by the product behind it.
+    """Return causal attention of a rank's heads; it keeps queries, keys and values, the next product keeps its output.
 
-    Fused (FlashAttention, arXiv 2205.14135): scores never reach memory, I computes them again; the masked half is
-    skipped. The output is needed in I, too: it is kept twice where the product behind it keeps an 8-bit copy.
+    Fused (FlashAttention, arXiv 2205.14135): scores never reach memory, I recomputes them, and the masked half is skipped. I
+    also needs the output, which is kept twice if the next product keeps an 8-bit copy.
 
-    Unfused (arXiv 2205.05198 section 4.1): every product covers the whole matrix; the softmax's output (2 a s^2 b bytes) is
-    kept, and with dropout its mask (a s^2 b) and what it leaves (2 a s^2 b). Products are batched GEMMs, so that they read
-    and write the scores.
+    Unfused (arXiv 2205.05198 section 4.1): every product covers the whole matrix. Kept are the softmax's output (2 a s^2 b
+    bytes) and with dropout its mask (a s^2 b) and its output (2 a s^2 b). Products are batched GEMMs, which read and write
+    the scores.
     """
     n = execution.tokens
     kept = [
@@ -91,7 +95,7 @@ def _unfused(execution: Execution, heads: float, score_dim: float, value_dim: fl
             product("key gradient", s, score_dim, queries),
         ),
     )
-    # The scaled, masked softmax is one kernel: reads and writes the scores; backward reads its output and the gradient.
+    # The scaled, masked softmax is one kernel: it reads and writes the scores; backward reads its output and the gradient.
     softmax = elementwise("softmax", 2 * HALF * scores, 3 * HALF * scores)
     dropped = elementwise("attention dropout", (2 * HALF + 1) * scores, (2 * HALF + 1) * scores)
     value = Part(
@@ -111,16 +115,16 @@ def _unfused(execution: Execution, heads: float, score_dim: float, value_dim: fl
 
 
 def _context(execution: Execution, query_numbers: float, key_value_numbers: float) -> Part:
-    """What the context group exchanges around the core.
+    """Return what the context group exchanges around the core.
 
-    Ring attention (arXiv 2310.01889): keys and values go round in F, they and their gradients in I. All-to-all (Ulysses,
-    arXiv 2309.14509): queries, keys and values go to the ranks that have their heads, and the output comes back; gradients
-    take the same ways in I.
+    Ring attention (arXiv 2310.01889): keys and values circulate in F, also their gradients in I. All-to-all (Ulysses, arXiv
+    2309.14509): queries, keys and values go to the ranks with their heads, and the output returns; gradients take the same
+    paths in I.
 
     Parameters
     ----------
     query_numbers, key_value_numbers
-        Of queries and the output together, and of keys and values, on a rank.
+        Numbers of queries and output together, and of keys and values, on a rank.
     """
     c = execution.context
     if c == 1:
@@ -144,10 +148,10 @@ def _context(execution: Execution, query_numbers: float, key_value_numbers: floa
 
 
 def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Part:
-    """Queries, keys and values in one product, rotary positions, the core, and the output projection.
+    """Return queries, keys and values in one product, rotary positions, the core, and the output projection.
 
-    Heads are split over t; where there are fewer key-value heads than t, each rank has one. FORMULAS of the kept bytes:
-    arXiv 2205.05198 section 4.1, with 2q + 4kd in place of 6h for grouped queries.
+    Heads are split over t; with fewer key-value heads than t, each rank has one. Kept bytes: arXiv 2205.05198 section 4.1,
+    with 2q + 4kd instead of 6h for grouped queries.
     """
     n, t = execution.tokens, execution.tensor
     dim = model.score_dim
@@ -214,10 +218,10 @@ def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, di
 
 
 def latent_attention(model: ModelShape, latent: LatentAttention, execution: Execution, *, windowed: bool) -> Part:
-    """Down-projections on every rank alike, up-projections and heads split over t.
+    """Return latent attention: down-projections replicated on every rank, up-projections and heads split over t.
 
-    Queries and keys have d_n + d_r numbers a head, values d_v; training runs as many key heads as query heads. What the
-    up-projections make can be computed again from their inputs (``mla_up_proj``).
+    Queries and keys have d_n + d_r numbers per head, values d_v; training uses as many key heads as query heads. The outputs
+    of the up-projections can be recomputed from their inputs (``mla_up_proj``).
     """
     n, t = execution.tokens, execution.tensor
     shard = shard_tokens(execution)
@@ -248,7 +252,7 @@ def latent_attention(model: ModelShape, latent: LatentAttention, execution: Exec
 
 
 def _down(model: ModelShape, latent: LatentAttention, execution: Execution, shard: float) -> Part:
-    """To the ranks of the compression, with their norms; not split over t."""
+    """Return the projections to the compressed ranks with their norms; they are not split over t."""
     key_values = linear(
         "key and value compression",
         execution,
@@ -315,7 +319,7 @@ def _up(model: ModelShape, latent: LatentAttention, execution: Execution, heads:
         kept_rows=shard,
         fused_cast=True,
     )
-    # Rotary positions of both, and keys put together from their two parts and values copied out: read and written once.
+    # Rotary positions of both, concatenation of the keys' two parts, and a copy of the values: read and written once.
     numbers = n * heads * (2 * score + latent.value_dim)
     return joined(
         (

@@ -1,4 +1,4 @@
-"""Block"""
+"""Layers of a model as work: embedding, decoder layer, MTP layer, head and loss; and which degrees divide a model."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ VOCABULARY_MULTIPLE = 128
 
 
 def rank_vocabulary(model: ModelShape, execution: Execution) -> int:
-    """Rows of the embedding on a rank of the tensor group, padded."""
+    """Return the padded rows of the embedding on a rank of the tensor group."""
     return -(-model.vocabulary // (VOCABULARY_MULTIPLE * execution.tensor)) * VOCABULARY_MULTIPLE
 
 
 def embedding(model: ModelShape, execution: Execution) -> LayerWork:
-    """A gather in F; in W a dense gradient that is added to, which is what PyTorch's embedding makes."""
+    """Return the embedding: a gather in F; in W an accumulation into a dense gradient, as in PyTorch's embedding."""
     n, shard = execution.tokens, shard_tokens(execution)
     h, rows = model.hidden, rank_vocabulary(model, execution)
     positions = model.learned_positions or 0
@@ -79,7 +79,7 @@ def embedding(model: ModelShape, execution: Execution) -> LayerWork:
         ),
         backward_input=(*gathered,),
         backward_weight=(
-            # Filled with 0, added to from every token, then added to the gradient that is accumulated.
+            # Three kernels: fill with 0, add every token's gradient, add the result to the accumulated gradient.
             MemoryPass(name="scatter", bytes=3 * HALF * n * h + rows * h * (HALF + HALF + 2 * accumulated), kernels=3),
         ),
         kept=tuple(kept),
@@ -89,7 +89,7 @@ def embedding(model: ModelShape, execution: Execution) -> LayerWork:
 
 
 def head(model: ModelShape, execution: Execution) -> LayerWork:
-    """The final norm and the product with the vocabulary, which stays in 16 bits; tied, its weights are the embedding's."""
+    """Return the final norm and the product with the vocabulary, in 16 bits; tied weights belong to the embedding."""
     shared = rank_vocabulary(model, execution) * model.hidden
     part = joined(
         (
@@ -118,9 +118,9 @@ def head(model: ModelShape, execution: Execution) -> LayerWork:
 
 
 def head_product(model: ModelShape, execution: Execution) -> Part:
-    """Hidden states to logits of a rank's share of the vocabulary.
+    """Return the product of hidden states with a rank's share of the vocabulary.
 
-    Its backward holds what is gathered of the input again, and the weights' gradient before it is accumulated.
+    Its backward holds the gathered input again, and the weight gradient before accumulation.
     """
     gathered = HALF * execution.tokens * model.hidden if execution.sequence_parallel else 0.0
     gradient = HALF * rank_vocabulary(model, execution) * model.hidden
@@ -143,12 +143,12 @@ def head_product(model: ModelShape, execution: Execution) -> Part:
 
 
 def loss_part(model: ModelShape, execution: Execution) -> Part:
-    """Cross entropy of logits whose vocabulary is split over t.
+    """Return the cross entropy of logits whose vocabulary is split over t.
 
-    Fused: the logits are read twice and their gradient is written over them, in 16 bits; I scales it. Unfused (Megatron's
-    vocabulary-parallel cross entropy): they are copied to 32 bits, the maximum is taken and subtracted, exponentials are
-    made, summed and divided, each in a pass; the probabilities are kept, in 32 bits, and copied to 16 in I. Over t the
-    maximum, the target's logit and the sum are reduced.
+    Fused: the logits are read twice and overwritten with their 16-bit gradient; I scales it. Unfused (Megatron's
+    vocabulary-parallel cross entropy): copy to 32 bits, take and subtract the maximum, exponentiate, sum and divide, each in
+    a pass; the 32-bit probabilities are kept, and copied to 16 bits in I. Over t, the maximum, the target's logit and the
+    sum are reduced.
     """
     n = execution.tokens
     logits = n * rank_vocabulary(model, execution)
@@ -187,27 +187,21 @@ def loss(model: ModelShape, execution: Execution) -> LayerWork:
 
 
 def check_division(model: ModelShape, execution: Execution) -> None:
-    """Refuse degrees that do not divide what they split.
-
-    Raises
-    ------
-    ShapeError
-        With the degree, and the nearest smaller one that divides.
-    """
+    """Raise ShapeError if a degree does not divide what it splits; names the nearest smaller degree that does."""
     for field, degree, what, size in _splits(model, execution):
         if degree < 1:
-            raise ShapeError(f"the {field.replace('_', '-')} degree must be at least 1, not {degree}", field=field)
+            raise ShapeError(f"the {field.replace('_', '-')} degree must be at least 1, got {degree}", field=field)
         if size % degree:
             nearest = next(divisor for divisor in range(degree, 0, -1) if size % divisor == 0)
             raise ShapeError(
-                f"the {field.replace('_', '-')} degree {degree} does not divide {size:,} {what} of {model.name}; "
-                f"{nearest} does",
+                f"the {field.replace('_', '-')} degree {degree} does not divide {size:,} {what} of {model.name}; nearest "
+                f"valid degree: {nearest}",
                 field=field,
             )
 
 
 def _splits(model: ModelShape, execution: Execution) -> Iterator[tuple[str, int, str, int]]:
-    """The setting, the degree, what it splits, and how much there is of it."""
+    """Yield each setting, its degree, what the degree splits, and its size."""
     tensor, experts = execution.tensor, model.experts
     yield "tensor", tensor, "heads", model.heads
     if model.latent is None and tensor <= model.key_heads:
@@ -225,7 +219,7 @@ def _splits(model: ModelShape, execution: Execution) -> Iterator[tuple[str, int,
 
 
 _NORMED = frozenset({"attention input", "query compression's input", "ffn input", "shared ffn input"})
-"""What products keep of the outputs of the two norms; in 8 bits each keeps its own."""
+"""Outputs of the two norms that products keep; with 8-bit products each keeps its own copy."""
 
 
 def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> LayerWork:
@@ -238,7 +232,7 @@ def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, mo
 
 @lru_cache(maxsize=512)
 def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> Part:
-    """Norm, attention, residual, norm, FFN, residual; sandwich norms (Gemma, Grok) behind attention and FFN, too."""
+    """Return norm, attention, residual, norm, FFN, residual; sandwich norms (Gemma, Grok) follow attention and FFN."""
     rows, h = shard_tokens(execution), model.hidden
     first = norm("attention norm", model, execution, width=h, rows=rows, keeps="attention norm input", feeds=True)
     second = (
@@ -280,11 +274,11 @@ def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe
 
 
 def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
-    """A layer that predicts a further token (DeepSeek-V3, arXiv 2412.19437 section 2.2).
+    """Return a multi-token prediction layer (DeepSeek-V3, arXiv 2412.19437 section 2.2).
 
-    The token's embedding and the hidden state, each normed, side by side through a projection of 2h to h; a layer; a norm;
-    the model's head and a loss of its own. Embedding and head are the model's, which stand elsewhere: their parameters are
-    not counted here (a stage that holds them apart has a copy of the embedding).
+    The token's embedding and the hidden state are normed, concatenated and projected from 2h to h; then come a layer, a
+    norm, the model's head and a loss. Embedding and head belong to other layers: their parameters are not counted here, but
+    a stage without the embedding holds a copy of it.
     """
     rows, h = shard_tokens(execution), model.hidden
     numbers = rows * h
@@ -346,7 +340,7 @@ def _layer(
         backward_input=part.backward_input,
         backward_weight=part.backward_weight,
         kept=part.kept,
-        # The gradient of the layer's output stands beside every branch: the residual stream's.
+        # The residual stream's gradient is held during every branch.
         transient_bytes=part.transient_bytes + HALF * shard_tokens(execution) * model.hidden,
         parameters=part.parameters,
         recomputable={

@@ -1,6 +1,6 @@
-"""Feed-forward networks: dense ones, and mixtures of experts.
+"""Feed-forward networks: dense FFNs and mixtures of experts.
 
-A mixture is a router, dispatch, grouped products, combine, and the shared experts beside them, which are one dense network.
+A mixture consists of router, dispatch, grouped products, combine, and shared experts, which are one dense FFN.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from pipeplan.workload.work import (
 
 
 def activation(execution: Execution, numbers: float, *, gated: bool, name: str = "activation") -> Part:
-    """SiLU times the gate, or GELU; fused it keeps its inputs only, else also what the gate is multiplied with.
+    """Return SiLU times the gate, or GELU, with ``numbers`` outputs.
 
-    ``numbers``: of its output. F reads its inputs and writes its output, I reads both and the gradient and writes the
-    inputs' gradients.
+    Fused, it keeps only its inputs; otherwise also the gate's factor. F reads the inputs and writes the output; I reads both
+    and the gradient and writes the inputs' gradients.
     """
     inputs = 2 if gated else 1
     forward, backward = (inputs + 1) * HALF * numbers, (2 * inputs + 1) * HALF * numbers
@@ -52,9 +52,9 @@ def activation(execution: Execution, numbers: float, *, gated: bool, name: str =
 
 
 def mlp(model: ModelShape, execution: Execution, *, width: float, prefix: str = "", keeps_input: bool = True) -> Part:
-    """Up (gate and up in one product), activation and down, the width split over t.
+    """Return an FFN: up (gate and up in one product), activation function and down, with the width split over t.
 
-    ``keeps_input`` is False where another part keeps the same input (shared experts beside routed ones).
+    ``keeps_input`` is False if another part keeps the same input (shared experts next to routed ones).
     """
     n, t = execution.tokens, execution.tensor
     own = width / t
@@ -92,10 +92,10 @@ def mlp(model: ModelShape, execution: Execution, *, width: float, prefix: str = 
 def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     """Return the FFN of an MoE layer.
 
-    Tokens stand split over t before dispatch, as sequence parallelism leaves them; expert parallelism is made of the data,
-    context and tensor groups, so it does not lower how many a rank sends: n k_E / t. A rank of experts is handed as many,
-    times e by all and divided by e as it has 1/e of the experts; with expert-tensor parallelism etp times as many, of
-    whose FFN it has 1/etp. ``imbalance`` multiplies what is handed to the fullest.
+    Before dispatch, tokens are split over t, as sequence parallelism leaves them. Expert parallelism uses ranks of the data,
+    context and tensor groups, so it does not change how many tokens a rank sends: n k_E / t. An expert rank receives as
+    many: e ranks send to it, each 1/e of their tokens. With expert tensor parallelism it receives etp times as many for
+    1/etp of the FFN. ``imbalance`` multiplies what the fullest rank receives.
     """
     router, routed = _router(model, experts, execution), _routed(model, experts, execution)
     shared = _shared(model, experts, execution)
@@ -107,7 +107,7 @@ def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
 
 
 def _shared(model: ModelShape, experts: Experts, execution: Execution) -> Part:
-    """Shared experts, which read what the router reads, and the projection that weighs what they say (Qwen2-MoE)."""
+    """Return the shared experts, which read the router's input, and the projection that weights them (Qwen2-MoE)."""
     if not experts.shared_width:
         return Part()
     ffn = mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=keeps_copies(execution))
@@ -118,7 +118,7 @@ def _shared(model: ModelShape, experts: Experts, execution: Execution) -> Part:
 
 
 def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
-    """Logits of every expert, in 32 bits; its input is the layer's, of which the norm before keeps one copy."""
+    """Return the 32-bit logits of every expert; the input is the layer's, of which the norm keeps one copy."""
     rows = execution.tokens / execution.tensor
     logits = rows * experts.count
     product = linear(
@@ -130,7 +130,7 @@ def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
         keeps="ffn input",
         precision="bf16",
     )
-    # Softmax or sigmoid, top-k, the weights' normalisation, maps from tokens to experts and their counts.
+    # Softmax or sigmoid, top-k, normalization of the weights, maps from tokens to experts, and token counts.
     choice = elementwise("expert choice", 4 * FULL * logits, 4 * FULL * logits, kernels=8)
     kept = Kept(name="router logits", bytes=FULL * logits)
     bias = RankParameters(dense=experts.count if experts.router_bias else 0)
@@ -138,10 +138,10 @@ def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
 
 
 def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
-    """Routed experts between dispatch and combine.
+    """Return the routed experts between dispatch and combine.
 
-    A token's weight for an expert multiplies the activation's output, so that what experts say is not kept (Megatron Core
-    from 0.12 on). Gradients of all the rank's experts stand in 16 bits before they are accumulated.
+    A token's expert weight multiplies the output of the activation function, so the experts' outputs are not kept (Megatron
+    Core from 0.12 on). 16-bit gradients of all the rank's experts exist before they are accumulated.
     """
     sent = execution.tokens * experts.top_k / execution.tensor
     rows = sent * execution.expert_tensor * execution.imbalance
@@ -212,9 +212,9 @@ def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inn
 
 
 def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution, sent: float) -> Part:
-    """Tokens to experts, or back: permuted on the rank, exchanged over e, gathered over etp; the reverse in I.
+    """Return the transport of tokens to experts or back: permutation, exchange over e, gathering over etp.
 
-    A permutation reads and writes each copy of a token once, on both ends of an exchange.
+    I runs the reverse. A permutation reads and writes each copy of a token once, at both ends of an exchange.
     """
     e, etp = execution.expert, execution.expert_tensor
     buffer = HALF * sent * model.hidden

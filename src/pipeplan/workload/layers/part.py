@@ -1,6 +1,6 @@
-"""What a layer is put together from: parts with their share of F, I and W, and the ways into and out of a tensor group.
+"""Parts of a layer: their share of F, I and W, and the collectives into and out of a tensor group.
 
-Norms, residuals and dropout are parts that read and write activations and compute next to nothing.
+Norms, residuals and dropout are parts that read and write activations and compute almost nothing.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ from pipeplan.workload.work import (
 )
 
 HALF = 2
-"""Bytes of a number of activations, norms and attention: bf16 or fp16."""
+"""Bytes per number of activations, norms and attention: bf16 or fp16."""
 
 FULL = 4
-"""Bytes of a number that is accumulated."""
+"""Bytes per accumulated number."""
 
 NUMBER_BYTES: dict[Precision, float] = {"bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
-"""Of an operand of a product, its block's scale with it (OCP microscaling formats: 1 byte for 32; NVFP4: 1 for 16)."""
+"""Bytes per number of a product's operand, including block scales (OCP microscaling formats: 1 byte per 32; NVFP4: 1 per
+16)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A piece of a layer.
+    """Part of a layer.
 
     Attributes
     ----------
     forward, backward_input, backward_weight, kept, parameters
-        As of a :class:`LayerWork`; ``backward_input`` in the order in which it runs.
+        As in :class:`LayerWork`; ``backward_input`` in execution order.
     transient_bytes
-        What its backward holds at most beside all that is kept when it begins: the gradients of its output and of its input,
-        and workspaces. What parts behind it kept is free by then.
+        Peak of its backward beyond what is kept at its start: gradients of its output and input, and workspaces. Tensors of
+        later parts are free by then.
     products
-        Its matrix products as the separate linear modules that they are where nothing is fused, in the order of F.
+        Matrix products of the separate linear modules without fusion, in the order of F.
     modules
-        What can be computed again in it.
+        Modules in it that can be recomputed.
     """
 
     forward: tuple[Work, ...] = ()
@@ -61,12 +62,12 @@ class Part:
 
     @property
     def kept_names(self) -> frozenset[str]:
-        """The names of the tensors that it keeps."""
+        """Names of the tensors that it keeps."""
         return frozenset(tensor.name for tensor in self.kept)
 
 
 def joined(parts: Iterable[Part]) -> Part:
-    """Parts one behind the other; their backward runs from the last to the first."""
+    """Return parts in sequence; their backward runs from the last to the first."""
     return reduce(_both, parts, Part())
 
 
@@ -89,7 +90,7 @@ def _both(first: Part, second: Part) -> Part:
 
 
 def shard_tokens(execution: Execution) -> float:
-    """Tokens of which a rank runs what tensor parallelism does not split: norms, residuals, dropout."""
+    """Return the tokens on a rank for work that tensor parallelism does not split: norms, residuals, dropout."""
     return execution.tokens / (execution.tensor if execution.sequence_parallel else 1)
 
 
@@ -107,20 +108,20 @@ def linear(
     precision: Precision | None = None,
     modules: tuple[float, ...] | None = None,
 ) -> Part:
-    """A product with weights of (inner, columns) on ``rows`` tokens: one GEMM in each of F, I and W.
+    """Return a product of ``rows`` tokens with weights of (inner, columns): one GEMM in each of F, I and W.
 
     Parameters
     ----------
     keeps
         Name of the input that is kept for W; empty: another part keeps it.
     kept_rows
-        Tokens of the input that are kept (a shard, where W gathers the others again); None: all.
+        Tokens of the input that are kept (a shard, if W gathers the others again); None: all.
     fused_cast
-        Whether what makes the input writes it in the product's format.
+        Whether the input's producer writes it in the product's format.
     precision
-        Of the product; None: the execution's.
+        Precision of the product; None: the execution's.
     modules
-        Columns of the separate linear modules that the product fuses; None: it is one.
+        Columns of the separate linear modules that the product fuses; None: it is a single module.
     """
     precision = precision or execution.precision
     small = NUMBER_BYTES[precision] < HALF
@@ -163,24 +164,24 @@ def linear(
 
 
 def kept_number(execution: Execution, precision: Precision) -> float:
-    """Bytes of a number of a product's operand that is kept for W."""
+    """Return the bytes per number of a product's operand that is kept for W."""
     return NUMBER_BYTES[precision] if execution.small_inputs else HALF
 
 
 def keeps_copies(execution: Execution) -> bool:
-    """Whether products keep their inputs in a format of their own: no two of them, nor attention, keep the same tensor."""
+    """Return True if products keep low-precision copies of their inputs, so that no two of them share a kept tensor."""
     return kept_number(execution, execution.precision) < HALF
 
 
 def cast(name: str, numbers: float, precision: Precision) -> MemoryPass:
-    """Return the pass from 16 bits to a product's format: read once, written along rows and along columns."""
+    """Return the conversion from 16 bits to a product's format: read once, written along rows and along columns."""
     return MemoryPass(name=f"quantise {name}", bytes=numbers * (HALF + 2 * NUMBER_BYTES[precision]))
 
 
 def elementwise(
     name: str, forward: float, backward: float, *, kernels: int = 1, backward_kernels: int | None = None
 ) -> Part:
-    """Work bound by memory; ``forward`` and ``backward`` are the bytes that F and I read and write."""
+    """Return work bound by memory; ``forward`` and ``backward`` are the bytes that F and I read and write."""
     again = kernels if backward_kernels is None else backward_kernels
     return Part(
         forward=(MemoryPass(name=name, bytes=forward, kernels=kernels),) if forward else (),
@@ -191,8 +192,8 @@ def elementwise(
 def into_tensor(name: str, execution: Execution, width: float) -> Part:
     """Return the collectives before a product whose columns are split over t (arXiv 2205.05198 section 4.2.2).
 
-    With sequence parallelism F gathers the input, I scatters its gradient, and W gathers the input again, of which only
-    the shard was kept; else I reduces the gradient.
+    With sequence parallelism, F gathers the input, I scatters its gradient, and W gathers the input again, of which only the
+    shard was kept. Otherwise I reduces the gradient.
     """
     if execution.tensor == 1:
         return Part()
@@ -211,7 +212,7 @@ def into_tensor(name: str, execution: Execution, width: float) -> Part:
 
 
 def out_of_tensor(name: str, execution: Execution, width: float) -> Part:
-    """Return the sum over t behind a product whose inner dimension is split."""
+    """Return the sum over t after a product whose inner dimension is split."""
     if execution.tensor == 1:
         return Part()
     whole = HALF * execution.tokens * width
@@ -228,7 +229,7 @@ def _of_tensor(name: str, operation: Operation, whole: float) -> Collective:
 
 
 def norm_parameters(model: ModelShape, width: float) -> int:
-    """A weight for each number, and a bias of a LayerNorm that has one."""
+    """Return the number of parameters of a norm: a weight per number, and the bias of LayerNorm."""
     return round(width * (2 if model.norm == "layer" else 1))
 
 
@@ -242,9 +243,10 @@ def norm(
     keeps: str = "",
     feeds: bool = False,
 ) -> Part:
-    """One kernel in F (reads x, writes y) and one in I (reads x and the gradient, writes x's, sums the weight's).
+    """Return a norm: one kernel in F (read x, write y) and one in I (read x and the gradient, write its gradient).
 
-    ``feeds``: a product reads y, which is then written in the product's format; 8 bits along rows and along columns.
+    ``feeds`` means that a product reads y, which is then written in the product's format; 8 bits along rows and along
+    columns.
     """
     small = NUMBER_BYTES[execution.precision]
     written = 2 * small if feeds and small < HALF else HALF
@@ -256,9 +258,10 @@ def norm(
 
 
 def residual(name: str, model: ModelShape, execution: Execution) -> Part:
-    """A branch's output (and its dropout and bias) is added to the stream in one kernel; its mask is kept, a byte each.
+    """Return the addition of a branch's output to the residual stream, with its dropout and bias, in one kernel.
 
-    Backward: the gradient of the branch is added to the stream's; with dropout it is masked first.
+    A dropout mask takes a byte per number. Backward: the branch's gradient is added to the stream's; with dropout it is
+    masked first.
     """
     numbers = shard_tokens(execution) * model.hidden
     mask = numbers if execution.dropout else 0.0
