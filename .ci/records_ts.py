@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from pipeplan.api.report_records import ComparisonData, DifferenceData
+from pipeplan.api.comparing.comparison import ComparisonFacts
+from pipeplan.api.differing.difference import DifferenceFacts
 from pipeplan.drawing import KIND_TITLES, REASON_TITLES
+from pipeplan.records import Record
 from pipeplan.web.app import create_api
 from pipeplan.web.workers import Workers
 
@@ -35,6 +38,32 @@ export type SearchField = {
   readonly choices: readonly string[];
 };
 """
+
+Themes = Annotated[dict[str, Any], Meta(extra_json_schema={"title": 'TimelineData["themes"]'})]
+Views = Annotated[
+    tuple[str, ...], Meta(description="Timelines as ``archive.ts`` opens them, in the order of the rows.")
+]
+
+
+class ComparisonData(Record, frozen=True, kw_only=True):
+    """Page of a comparison, as ``report_data`` of ``pipeplan.drawing.html`` writes it."""
+
+    kind: Literal["comparison"]
+    title: str
+    facts: ComparisonFacts
+    views: Views
+    themes: Themes
+
+
+class DifferenceData(Record, frozen=True, kw_only=True):
+    """Page of a run and its plan, as ``report_data`` of ``pipeplan.drawing.html`` writes it."""
+
+    kind: Literal["difference"]
+    title: str
+    facts: DifferenceFacts
+    views: Views
+    themes: Themes
+
 
 PAGES = (ComparisonData, DifferenceData)
 """Pages that hold their own data."""

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 import pipeplan
-from pipeplan.api.units import SECONDS
+from pipeplan.model import units_in
 
 PLACEMENTS = {"linear": ("gpipe", "1f1b"), "loop": ("interleaved-1f1b",), "v": ("zbv",)}
 """The published schedules that are run on each placement; the first one is profiled."""
@@ -78,7 +78,7 @@ def _predict_and_run(
     steps.predicted.append(pipeplan.simulate(schedule, **costs).makespan)
     steps.ideal.append(pipeplan.simulate(schedule, **(costs | NOTHING_LOST)).makespan)
     trained = pipeplan.run(schedule, model=options.model, steps=options.steps, warmup=2, device="cpu", **costs)
-    steps.measured.append(trained.run.median_step_seconds / SECONDS["ms"])
+    steps.measured.append(trained.run.median_step_seconds * units_in("s", "ms"))
 
 
 def report(found: dict[str, Steps]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api.units import in_unit
+from pipeplan.api.sources import in_unit
 from pipeplan.errors import InputError
 from pipeplan.model import tolerances
 from pipeplan.passes import insert_communication

@@ -46,7 +46,13 @@ def test_the_options_are_the_problems():
         ({"recompute": "all"}, {"decide": "recompute"}, InputError, "recompute", "drop recompute or decide=recompute"),
         ({"recompute": "0-1"}, {}, InputError, "recompute", "drop recompute 0-1, use decide recompute"),
         ({"offload": (0, 1), "offload_times": 1}, {}, InputError, "offload", "drop offload 0,1, use decide offload"),
-        ({"offload": "all", "offload_times": 1}, {"decide": "offload"}, InputError, "offload", "drop offload or decide"),
+        (
+            {"offload": "all", "offload_times": 1},
+            {"decide": "offload"},
+            InputError,
+            "offload",
+            "drop offload or decide",
+        ),
         (
             {},
             {"decide": "offload"},

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
         with_shape_of,
     )
     from pipeplan.api.comparing.comparison import Comparison, LeastBound, comparison_of_results
-    from pipeplan.api.config_files import load_config
+    from pipeplan.api.config_files import BundledCosts, load_config, shipped, shipped_costs
     from pipeplan.api.conversions import ConvertOptions, convert, converted
-    from pipeplan.api.costs_by_name import BundledCosts, shipped, shipped_costs
     from pipeplan.api.differing.diff import DiffOptions, diff, differences
     from pipeplan.api.differing.difference import Diff
     from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
@@ -171,9 +170,8 @@ if not TYPE_CHECKING:
                 "with_shape_of",
             },
             "comparing.comparison": {"Comparison", "LeastBound", "comparison_of_results"},
-            "config_files": {"load_config"},
+            "config_files": {"BundledCosts", "load_config", "shipped", "shipped_costs"},
             "conversions": {"ConvertOptions", "convert", "converted"},
-            "costs_by_name": {"BundledCosts", "shipped", "shipped_costs"},
             "differing.diff": {"DiffOptions", "diff", "differences"},
             "differing.difference": {"Diff"},
             "editing.edit_texts": {"EditedShape", "Flaw", "Place"},

@@ -14,7 +14,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import path_of
 from pipeplan.formats import is_standard_input
-from pipeplan.model import SMALLEST, Schedule, Timeline, require_flags, require_size, shortened
+from pipeplan.model import SMALLEST, TIME_UNITS, Schedule, Timeline, require_flags, require_size, shortened, units_in
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
 DEFAULT_MICROBATCHES = 8
@@ -251,3 +251,10 @@ def as_taken_by(named: Strategy, settings: Settings) -> Settings:
         "group_size": not named.grouped,
     }
     return settings.without(*(name for name, lacking in lacks.items() if lacking))
+
+
+def in_unit(timeline: Timeline, unit: str) -> Timeline:
+    """Return a timeline in another unit of time; if either unit is unknown, its numbers stay."""
+    scale = units_in(timeline.unit, unit) if timeline.unit in TIME_UNITS and unit in TIME_UNITS else 1.0
+    occupied = None if timeline.occupied is None else timeline.occupied * scale
+    return replace(timeline, start=timeline.start * scale, end=timeline.end * scale, occupied=occupied, unit=unit)

@@ -19,8 +19,7 @@ from pipeplan.api.differing.sentences import sentences_of
 from pipeplan.api.keywords import DiffKeywords
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated
-from pipeplan.api.sources import as_taken_by, opened
-from pipeplan.api.units import in_unit
+from pipeplan.api.sources import as_taken_by, in_unit, opened
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.units import in_unit
+from pipeplan.api.sources import in_unit
 from pipeplan.costs import Settings, Spread, write_costs_file
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run

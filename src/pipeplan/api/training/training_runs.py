@@ -18,7 +18,7 @@ from pipeplan.api.keywords import RunKeywords
 from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.simulations import simulated
-from pipeplan.api.sources import resolve
+from pipeplan.api.sources import in_unit, resolve
 from pipeplan.api.training.measured_costs import with_op_times
 from pipeplan.api.training.measuring import (
     RuntimeReport,
@@ -27,7 +27,6 @@ from pipeplan.api.training.measuring import (
     part,
     stages_measured,
 )
-from pipeplan.api.units import in_unit
 from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError

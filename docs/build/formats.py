@@ -1,4 +1,4 @@
-"""The page of the documentation that lists the formats, made from their table."""
+"""The page of the documentation that lists the file formats, made from their table."""
 
 from __future__ import annotations
 
