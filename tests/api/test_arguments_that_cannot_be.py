@@ -39,7 +39,7 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
         (lambda: pipeplan.simulate(**SHAPE, offload_bytes=[[1]]), "offload_bytes"),
         (lambda: pipeplan.Settings(offload=-1), "offload: none, all, or stages such as 0-3,6, not -1"),
         (lambda: pipeplan.Settings(backward_times=np.float32("inf")), "backward time must be more than 0 and finite"),
-        (lambda: pipeplan.Training(layers="2"), "layers per stage are whole numbers, not '2'"),
+        (lambda: pipeplan.Training(layers="2"), "layers per stage must be whole numbers, not '2'"),
         (lambda: pipeplan.save(pipeplan.simulate(**SHAPE), "x.csv", ending=b""), "the ending must be text, not b''"),
         (lambda: pipeplan.profile(source="traces", calibrate=0.5), "configuration must be a path, not 0.5"),
         (lambda: pipeplan.profile(source="traces", model=np.array([])), "model must be text"),

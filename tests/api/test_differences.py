@@ -286,7 +286,7 @@ def test_what_is_planned_and_measured_may_be_files(tmp_path):
     assert diff("1f1b", run, **shape).error == pytest.approx(1.0)
     assert diff(PLAN, tmp_path / "traces").measured.makespan == pytest.approx(met.makespan)
     assert diff(run, run).error == 0
-    with pytest.raises(InputError, match="holds a schedule, which has no times"):
+    with pytest.raises(InputError, match="is a schedule without times"):
         diff("1f1b", tmp_path / "plan.csv", **shape)
     with pytest.raises(UnknownNameError):
         diff("1f1c", run)

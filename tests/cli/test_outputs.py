@@ -119,7 +119,7 @@ def test_what_a_trainers_settings_name_is_written_and_said(run):
 
 def test_renumbered_microbatches_are_said_of_every_csv_whatever_writes_it(run):
     Path("swapped.csv").write_text("0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n")
-    said = "warning: microbatches are numbered in the order in which the last stage runs their forwards"
+    said = "warning: microbatches are renumbered in the order of the last stage's forwards"
     for command in (
         "convert swapped.csv out.csv",
         "convert swapped.csv out.comms.csv",

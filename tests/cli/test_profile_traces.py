@@ -50,7 +50,7 @@ def test_the_order_of_a_run_is_converted_to_a_schedule(run, tmp_path):
     assert run(f"check {tmp_path / 'order.csv'}")[0] == 0
     assert (tmp_path / "order.csv").read_text().startswith("0UNSHARD,3UNSHARD,0F0,0SEND_F0,0F1,")
     code, _, err = run("profile --from nowhere")
-    assert (code, err) == (2, "pipeplan: cannot read the run nowhere: there is no such file or folder\n")
+    assert (code, err) == (2, "pipeplan: cannot read the run nowhere: no such file or folder\n")
 
 
 def test_stages_keep_their_column_beside_many_kinds(run):

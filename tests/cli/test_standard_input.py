@@ -42,7 +42,7 @@ def test_a_standard_input_that_cannot_be_read_is_a_sentence(run, monkeypatch):
         monkeypatch.setattr(sys, "stdin", stdin)
         code, out, err = run("check -")
         assert (code, out) == (2, "")
-        assert err == f"pipeplan: standard input {said}: pipe a schedule into it, or name a file\n"
+        assert err == f"pipeplan: standard input {said}: pipe a schedule or name a file\n"
 
 
 def test_where_it_cannot_be_the_message_says_what_was_typed(run):

@@ -100,26 +100,26 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
 @pytest.mark.parametrize(
     ("given_traces", "message"),
     [
-        ({}, "needs a trace of every rank, and there is none"),
-        ({"a": "", "b": ""}, "a: this is no trace of PyTorch's profiler, or it is cut off: Input data was truncated"),
-        ({"a": rank_trace(RUN, 0)[:-200]}, "a: this is no trace .*, or it is cut off: Input data was truncated"),
-        ({"a": "[" * 100_000}, "a: this is no trace"),
-        ({"a": '{"traceEvents": 7}'}, "a: this is no trace"),
-        ({"a": rank_trace(RUN, 0, traceEvents=[])}, "a: no annotation of a pipeline"),
-        ({"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 0)}, "a and b are both of rank 0, and of the same time"),
+        ({}, "needs a trace of every rank, but there is none"),
+        ({"a": "", "b": ""}, "a: not a trace of PyTorch's profiler, or truncated: Input data was truncated"),
+        ({"a": rank_trace(RUN, 0)[:-200]}, "a: not a trace .*, or truncated: Input data was truncated"),
+        ({"a": "[" * 100_000}, "a: not a trace"),
+        ({"a": '{"traceEvents": 7}'}, "a: not a trace"),
+        ({"a": rank_trace(RUN, 0, traceEvents=[])}, "a: it has no annotated pipeline ops"),
+        ({"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 0)}, "a and b are both of rank 0 and overlap in time"),
         (
             {"a": rank_trace(RUN, 0, distributedInfo=None), "b": rank_trace(RUN, 1, distributedInfo=None)},
-            "a and b are both of rank 0, and of the same time",
+            "a and b are both of rank 0 and overlap in time",
         ),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, distributedInfo={"rank": 1, "world_size": 8})},
-            "a and b are traces of different runs: of 2 and of 8 processes",
+            "a and b are traces of different runs, with 2 and 8 processes",
         ),
         ({"a": rank_trace(RUN, 0)}, "a: 0SEND_F0 implies a stage 1, but the trace of its rank is missing"),
         ({"b": rank_trace(RUN, 1)}, "b: no rank holds stage 0"),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, traceEvents=annotations(RUN, 1)[:-6])},
-            "different runs, or of a part of the ranks: .* waits for an op that no trace has",
+            "different runs, or of only some ranks: .* waits for an op that is in no trace",
         ),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, baseTimeNanoseconds=1690857026000000000)},
@@ -135,22 +135,22 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
         ),
         (
             {"a": rank_trace(RUN, 0, traceEvents=annotations(RUN, 0) + later(annotations(RUN, 0))[-1:])},
-            r"a: PP:\w+ occurs 1 time\(s\), other ops 2 times; record whole steps",
+            r"a: PP:\w+ occurs 1 time\(s\), but other ops 2 times; record whole steps",
         ),
         (
             {
                 "a": rank_trace(RUN, 0, traceEvents=annotations(RUN, 0) + later(annotations(RUN, 0))),
                 "b": rank_trace(RUN, 1),
             },
-            "different runs or steps: they hold different numbers of steps: a 2, b 1; give those of the same steps",
+            "different runs or steps, with different numbers of steps: a 2, b 1; give those of the same steps",
         ),
         (
             {"a": json.dumps({"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "PP:0Q0"}]})},
-            "a: annotation 0, 'PP:0Q0': '0Q0' is not an op: .*; name an annotation PP: and the op, as in PP:2F0",
+            "a: annotation 0, 'PP:0Q0': '0Q0' is not an op: .*; annotations must be PP: and an op, such as PP:2F0",
         ),
         (
             {"a": json.dumps({"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "PP:0F0", "dur": -1}]})},
-            "a: PP:0F0 has no time, or ends before it starts",
+            "a: PP:0F0 has no finite time or ends before it starts",
         ),
     ],
 )
@@ -188,7 +188,7 @@ def test_files_and_folders(tmp_path):
     assert read_timelines(own)[0].end.tolist() == RUN.end.tolist()
     plan = tmp_path / "plan.csv"
     plan.write_text("0F0,0B0\n")
-    with pytest.raises(InputError, match="holds a schedule, which has no times"):
+    with pytest.raises(InputError, match="is a schedule without times"):
         read_timelines(plan)
 
 

@@ -101,15 +101,17 @@ def test_ranges_and_the_kernels_that_they_launched(tmp_path, options: dict[str, 
 def test_bad_exports(tmp_path):
     path = tmp_path / "a.sqlite"
     path.write_text("no database, but text")
-    with pytest.raises(FormatError, match=r"a\.sqlite is no export of Nsight Systems: .*; make one with: nsys export"):
+    with pytest.raises(
+        FormatError, match=r"a\.sqlite is not an SQLite export of Nsight Systems: .*; create one with: nsys export"
+    ):
         read_run(path)
     path.unlink()
-    with pytest.raises(FormatError, match="is no export of Nsight Systems: unable to open"):
+    with pytest.raises(FormatError, match="is not an SQLite export of Nsight Systems: unable to open"):
         read_run(path)
     export(path, RUN, name="{}")
-    with pytest.raises(FormatError, match=r"no annotation of a pipeline \('PP:2F0'\) in it"):
+    with pytest.raises(FormatError, match=r"no annotated pipeline ops \(such as 'PP:2F0'\)"):
         read_run(path)
     with closing(sqlite3.connect(path)) as database:
         database.execute("DROP TABLE NVTX_EVENTS")
-    with pytest.raises(FormatError, match="no annotation of a pipeline"):
+    with pytest.raises(FormatError, match="no annotated pipeline ops"):
         read_run(path)

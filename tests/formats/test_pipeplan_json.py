@@ -80,22 +80,22 @@ def test_timelines_are_read_as_they_were_written(schedule, forward, unit):
         (json.dumps(PLAN)[:-9], "mine.json: Input data was truncated"),
         ("[" * 100_000, "mine.json: "),
         ("0F0,0B0", "mine.json: Expected `object`"),
-        ("{}", "mine.json holds no schedule: its key 'format' is missing; a file of settings is for --config"),
+        ("{}", "mine.json is not a schedule: the key 'format' is missing; pass a file of settings with --config"),
         (changed(format="plan"), "Invalid value 'plan'"),
-        (changed(version=2), "it is of version 2; this pipeplan reads version 1"),
+        (changed(version=2), "unsupported version 2: this pipeplan reads version 1"),
         (changed(colour="red"), "unknown field `colour`"),
         (changed(ranks="2"), "Expected `int`, got `str`"),
-        (changed(ranks=3), "it says 3 ranks, 1 chunks, 2 stages, but its placement has 2, 1, 2"),
+        (changed(ranks=3), "the file declares 3 ranks, 1 chunks, 2 stages, but its placement has 2, 1, 2"),
         (changed(microbatches=0), "microbatches and slices must be at least 1, not 0 and 1"),
         (changed(placement=[0, 2]), "every rank from 0 to 2 must hold a stage"),
-        (changed(placement=[0, [1]]), "not both"),
+        (changed(placement=[0, [1]]), "placement must be the rank"),
         (changed(placement=[]), "at least one stage"),
         (changed(rows=[["0F0", "0G0"], ["1F0"]]), "rank 0, cell 1: '0G0' is not an op"),
         (changed(rows=[["0F0", "0F0"], ["1F0"]]), "duplicate"),
         (changed(**TIMES, source="guessed"), "Invalid enum value 'guessed'"),
         (
             changed(**TIMES | {"start": [[0], [1, 2]]}),
-            r"'start' has \[1, 2\] times a rank, and the rows have \[2, 2\] ops",
+            r"'start' has \[1, 2\] times per rank, but the rows have \[2, 2\] ops",
         ),
         (changed(**TIMES | {"end": [[1, 3], [2, 4]]}), r"rank 0, op 1 \(0B0\) ends before it starts"),
         (changed(**TIMES).replace("6", "1e999"), "out of range|not finite"),
@@ -127,7 +127,7 @@ def test_the_schedule_of_a_timeline_file(tmp_path):
 
 
 def test_the_ending_says_the_format(tmp_path):
-    with pytest.raises(InputError, match=r"mine\.yaml holds no schedule: a file of settings is for --config"):
+    with pytest.raises(InputError, match=r"mine\.yaml is not a schedule: pass a file of settings with --config"):
         read_schedule_or_timeline("mine.yaml")
     with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.doc'"):
         read_schedule_or_timeline(tmp_path / "plan.doc")

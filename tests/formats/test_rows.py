@@ -69,7 +69,7 @@ def test_standard_input_says_its_format(text):
     ("content", "error", "says"),
     [
         (b"", FormatError, "standard input is empty"),
-        (b"\xff\xfe", FormatError, "not text"),
+        (b"\xff\xfe", FormatError, "not UTF-8 text"),
         (b"[" * 9, FormatError, "stdin.json"),
         (b"0F0 0X0", FormatError, "stdin.txt: rank 0, cell 1"),
         (b"{}", InputError, "stdin.json"),

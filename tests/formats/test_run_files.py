@@ -128,7 +128,7 @@ def test_half_of_a_pipeline_and_halves_of_two_are_no_pipeline(traced):
     pipelines = [[0, 1, 2, 3]] if traced == (0, 1) else [[0, 1, 2, 3], [0, 2], [1, 3]]
     texts = {f"{rank}.json": of_four(stage, rank, pipelines) for stage, rank in enumerate(traced)}
     with pytest.raises(
-        FormatError, match=r"^0.json, .*no process group is of just these ranks.* each of the 4 processes"
+        FormatError, match=r"^0.json, .*no process group has exactly these ranks.* each of the 4 processes"
     ):
         parse_kineto(texts)
     replicas = {f"{rank}.json": of_four(rank // 2, rank, [[0, 1, 2, 3]]) for rank in range(4)}
@@ -196,19 +196,19 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
     [
         (
             {"0": gpipe(0, groups=[[0, 1]], stage=0, processes=2)},
-            "0: its stage cannot be told, .* give the trace of every",
+            "0: its stage is unknown, .* give the trace of every",
         ),
         (
             {str(rank): gpipe(rank, groups=None, stage=rank // 2, processes=4) for rank in range(4)},
-            "0: its stage cannot be told",
+            "0: its stage is unknown",
         ),
         (
             {"0": gpipe(0, groups=[[0, 1]], stage=0, processes=2), "1": rank_trace(RUN, 1)},
-            "0 and 1 are traces of different runs: the ops of only one of them are annotated with their stages",
+            "0 and 1 are traces of different runs: only one of them annotates ops with their stages",
         ),
         (
             {str(rank): replica(RUN, stage, rank) for stage, rank in ((0, 0), (0, 1), (1, 2))},
-            "2 traces hold the ops of 0, and 1 those of 2: give the trace of every rank, or those of one replica",
+            "2 traces have the ops of 0, but 1 those of 2: give the trace of every rank, or those of one replica",
         ),
         (
             {str(rank): replica(RUN, 0, rank) for rank in (0, 1)},
@@ -220,11 +220,11 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
                     {"traceEvents": [event("user_annotation", "PP:0F0", 0, 9), event("cpu_op", "c10d::send", 10, 1)]}
                 )
             },
-            "0: it sends or receives, but the traces of its pipeline's other ranks are missing",
+            "0 sends or receives, but the traces of its pipeline's other ranks are missing",
         ),
         (
             {"0": rank_trace(RUN, 0, **at(1)), "0 later": rank_trace(RUN, 0, traceEvents=annotations(RUN, 1), **at(2))},
-            "0 and 0 later are both of rank 0 and hold different ops: .* name the folder of one",
+            "0 and 0 later are both of rank 0 but have different ops.* name the folder of one",
         ),
         (
             {"0": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1, **at(2))},
@@ -236,15 +236,15 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
         ),
         (
             {"0": json.dumps({"traceEvents": [event("user_annotation", "PP:0F0", 0, 9)] * 2})},
-            "0: PP:0F0 starts within PP:0F0; annotate every op once, one after the other",
+            "0: PP:0F0 starts inside PP:0F0; annotate every op once, one after the other",
         ),
         (
             {"0": json.dumps({"traceEvents": [event("user_annotation", "PP:stage0_fwd", 0, 9)]})},
-            "0: annotation 0, 'PP:stage0_fwd': .* name an annotation PP: and the op, as in PP:2F0",
+            "0: annotation 0, 'PP:stage0_fwd': .* annotations must be PP: and an op, such as PP:2F0",
         ),
         (
             {"0": json.dumps({"traceEvents": [event("user_annotation", "Forward pass", 0, 9)]})},
-            r"0: no annotation of a pipeline \('PP:2F0'\) in it; mark every op with: with torch\.profiler",
+            r"0: it has no annotated pipeline ops \(such as 'PP:2F0'\); mark every op with: with torch\.profiler",
         ),
     ],
 )
@@ -269,12 +269,12 @@ def test_bad_files(tmp_path):
         with pytest.raises(FormatError, match=message):
             read_run(tmp_path)
         path.unlink()
-    with pytest.raises(FormatError, match=r"holds no times of a run: neither a trace .* name the folder of one run"):
+    with pytest.raises(FormatError, match=r"has no measured run: expected traces of PyTorch's profiler"):
         read_run(tmp_path)
     write(tmp_path, {"plan.csv": "0F0,0B0\n"})
-    with pytest.raises(InputError, match="holds a schedule, which has no times"):
+    with pytest.raises(InputError, match="is a schedule without times"):
         read_run(tmp_path / "plan.csv")
-    with pytest.raises(InputError, match="there is no such file or folder"):
+    with pytest.raises(InputError, match="no such file or folder"):
         read_run(tmp_path / "absent")
     with pytest.raises(PipeplanError, match="cannot read"):
         read_run(tmp_path / "absent.json.gz")
@@ -321,7 +321,7 @@ def test_a_rank_of_many_is_no_run_unless_a_group_says_so():
     assert len(parse_kineto({"a": trace([[0]])})) == 1
     for groups in ([], [[0, 1]]):
         with pytest.raises(
-            FormatError, match=r"a: it is of rank 0 of 1,000,000,000 processes, .* give the trace of every"
+            FormatError, match=r"a: this is rank 0 of 1,000,000,000 processes, .* give the trace of every"
         ):
             parse_kineto({"a": trace(groups)})
 
@@ -329,13 +329,13 @@ def test_a_rank_of_many_is_no_run_unless_a_group_says_so():
 def test_no_rank_can_have_run_a_backward_before_its_forward():
     run = of_one_rank()
     events = [event("user_annotation", "PP:0B0", 0.0, 10.0), event("user_annotation", "PP:0F0", 20.0, 10.0)]
-    with pytest.raises(FormatError, match=r"a: out of order: rank 0, op 0 \(0B0\) waits for 0F0.* no rank can"):
+    with pytest.raises(FormatError, match=r"a: out of order: rank 0, op 0 \(0B0\) waits for 0F0.* no run can"):
         parse_kineto({"a": rank_trace(run, 0, traceEvents=events)})
 
 
 def test_ops_that_take_no_time_are_no_measurement():
     events = [event("user_annotation", f"PP:{cell}", start, 0.0) for cell, start in (("0F0", 0.0), ("0B0", 9.0))]
-    with pytest.raises(FormatError, match="a: none of its ops has a duration"):
+    with pytest.raises(FormatError, match="a: no op has a duration"):
         parse_kineto({"a": rank_trace(of_one_rank(), 0, traceEvents=events)})
 
 

@@ -83,11 +83,11 @@ def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (TABLE, "", "the first line of a timeline is schedule,rank"),
-        ("rank,kind", "kind,rank", "the first line of a timeline is"),
+        (TABLE, "", "the first line of a timeline must be schedule,rank"),
+        ("rank,kind", "kind,rank", "the first line of a timeline must be"),
         (",ms,simulated\nmine,0,B,0,1", "\nmine,0,B,0,1", "line 4 has 9 cells, not 11"),
         ("mine,0,B,0,1", "\nmine,0,B,0,1", "line 5 has 0 cells"),
-        ("mine,0,B,0,1", "yours,0,B,0,1", "one schedule, not mine, yours"),
+        ("mine,0,B,0,1", "yours,0,B,0,1", "the same schedule, not mine, yours"),
         (",0,B,0,1", ",x,B,0,1", "Expected `int`, got `str`"),
         (",0,B,0,1", ",-1,B,0,1", "a rank must be from 0 to 1000000000, not -1"),
         (",0,F,0,0", ",1,F,0,0", "ranks must be in ascending order"),
@@ -95,7 +95,7 @@ def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
         (",0,B,0,1", ",0,B,2,1", "no rank holds stage 1"),
         (",0,B,0,1,0,", ",0,B,0,1,99999,", "a slice must be from 0 to 32767, not 99999"),
         (",0,B,0,1", ",0,B,99999999999999999999,1", "a stage must be from 0 to 1000000000|Integer value out of range"),
-        ("4.0,6.0", "4.0,nan", r"rank 0, op 3 \(0B1\) has no time"),
+        ("4.0,6.0", "4.0,nan", r"rank 0, op 3 \(0B1\) has no finite time"),
         ("4.0,6.0", "4.0,3.0", "ends before it starts"),
         ("simulated", "guessed", "Invalid enum value 'guessed'"),
         ("mine,0,F,0,0", '"mine,0,F,0,0', "unexpected end of data|cells, not 11"),

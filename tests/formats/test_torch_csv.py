@@ -31,7 +31,7 @@ def test_as_pytorch_writes_it():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rank,op\n" + PLAN, "plan: line 1 holds no op"),
+        ("rank,op\n" + PLAN, "plan: line 1 has no op"),
         (PLAN + "\n", "plan: line 3 is blank"),
         ("0F0,0B0\n\n1F0,1B0\n", "plan: line 2 is blank"),
         ("0F0,0B0,0X0\n1F0,1B0\n", "plan: rank 0, cell 2: '0X0' is not an op"),
@@ -39,7 +39,7 @@ def test_as_pytorch_writes_it():
         ("0F0,(0F1;(0F2;0B0)OVERLAP_F_B)OVERLAP_F_B\n", "plan: rank 0, cell 1"),
         ("0F0,(0F1,0B0)OVERLAP_F_B\n", r"plan: rank 0, cell 1: '\(0F1' is not an op"),
         ("0F0,0F0,0B0\n", "plan: duplicate: 0F0 is on rank 0"),
-        ('"0F0","0B0"\n', "line 1 holds no op"),
+        ('"0F0","0B0"\n', "line 1 has no op"),
         (",,\n,\n", "plan: line 1 is blank"),
     ],
 )

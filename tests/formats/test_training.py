@@ -11,8 +11,8 @@ from pipeplan.formats import Training
         ({"sequence_length": 0}, "sequence length must be at least 1, not 0"),
         ({"data_parallel": -1}, "data parallel must be at least 1, not -1"),
         ({"mtp_layers": -1}, "mtp layers must be at least 0, not -1"),
-        ({"layers": (1, -1)}, r"at least 0, and not all of them 0, not \(1, -1\)"),
-        ({"layers": (0, 0)}, "not all of them 0"),
+        ({"layers": (1, -1)}, r"at least 0 and not all 0, not \(1, -1\)"),
+        ({"layers": (0, 0)}, "not all 0"),
     ],
 )
 def test_numbers_that_cannot_be(given, message):

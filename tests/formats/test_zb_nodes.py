@@ -63,7 +63,7 @@ def test_a_single_rank_validates_alone_and_sends_nothing():
     ],
 )
 def test_only_split_v_schedules_are_taken(text: str, placement: Placement):
-    with pytest.raises(ShapeError, match="V schedules of F, I and W on whole sequences"):
+    with pytest.raises(ShapeError, match="V schedule of F, I and W on whole sequences"):
         nodes_of(text, placement)
 
 

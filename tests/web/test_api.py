@@ -214,7 +214,7 @@ def test_a_download_says_what_its_format_changes(client):
     answer = client.post("/api/download", json={"files": files, "format": "torch-csv"})
     assert answer.text == "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n"
     (warning,) = warnings_of(answer)
-    assert "microbatches are numbered in the order in which the last stage runs" in warning
+    assert "microbatches are renumbered in the order of the last stage" in warning
     assert warnings_of(client.post("/api/download", json={"schedules": ["zbv"], "format": "torch-csv"})) == []
 
 

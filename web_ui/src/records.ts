@@ -329,7 +329,7 @@ export type Counts = {
   readonly estimated: number;
 };
 
-/** What a search was free to decide and what it decided; `recomputed` and `offloaded` count microbatches by stage. */
+/** Choices that a search was free to make, and the choices in its schedule. */
 export type Decided = {
   readonly choices: readonly ("offload" | "overlap" | "recompute" | "split" | "weight-order")[];
   readonly recomputed: readonly number[];
@@ -602,7 +602,7 @@ export type GroupOut = {
   readonly open: boolean;
 };
 
-/** The objective when op times vary, and that of the best published schedule. */
+/** Objective with varying op times, and that of the best published schedule. */
 export type JitterRecord = {
   readonly deviation: number;
   readonly mean: number;
@@ -701,7 +701,7 @@ export type ModelShape = {
   readonly rope_theta: number | null;
 };
 
-/** What a search minimised, and its lower bound. */
+/** Objective of a search, and its lower bound. */
 export type ObjectiveRecord = {
   readonly name: "makespan" | "span";
   readonly of: "p95" | "plan" | "worst";
@@ -711,7 +711,7 @@ export type ObjectiveRecord = {
   readonly gap: number;
 };
 
-/** Rank that is furthest over its memory limit: its peak and its limit; and how many other ranks are over theirs. */
+/** Rank that exceeds its memory limit the most, its peak and its limit, and the number of other ranks over theirs. */
 export type OverLimitRecord = {
   readonly rank: number;
   readonly peak: number;
@@ -732,7 +732,7 @@ export type PathShares = {
 /** A word of a text: the number of its line and its number there, from 0. */
 export type Place = readonly [number, number];
 
-/** What a search knows of a placement: the best proven bound, and the best value found; null where it cannot win. */
+/** A placement in a search: its best lower bound, and the best value found; null if it cannot win. */
 export type PlacementRecord = {
   readonly placement: string;
   readonly chunks: number;
@@ -803,7 +803,7 @@ export type PlannedConfiguration = {
   readonly document: Readonly<Record<string, unknown>>;
 };
 
-/** By which share recomputing or offloading makes the step longer, and what it saves on the rank that saves the most. */
+/** Relative increase of the step time by recomputation or offloading, and the largest saving of memory on a rank. */
 export type Price = {
   readonly time: number;
   readonly memory: number;
@@ -811,7 +811,7 @@ export type Price = {
   readonly in_bytes: boolean;
 };
 
-/** A published schedule that a search has to beat: its name, that of its placement, and its objective. */
+/** A published schedule to compare with: its name, its placement, and its objective. */
 export type PublishedSchedule = {
   readonly schedule: string;
   readonly placement: string;
@@ -1055,7 +1055,7 @@ export type ShareOut = {
   readonly dark: string;
 };
 
-/** The objective when one rank is slower by a share, each in turn, and that of the best published schedule. */
+/** Objective if one rank is slower by a share, each in turn, and that of the best published schedule. */
 export type SlowRankRecord = {
   readonly share: number;
   readonly mean: number;
@@ -1076,7 +1076,7 @@ export type StepBreakdown = {
   readonly optimizer_s: number;
 };
 
-/** Time of a step with what it adds behind its last op: with a barrier at its end, and without one. */
+/** Time of a step including the time added after its last op, with a barrier at its end and without one. */
 export type StepRecord = {
   readonly with_barrier: number;
   readonly without_barrier: number;

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from pipeplan.costs import Costs
 from pipeplan.errors import InputError, MissingExtraError
 from pipeplan.files import Written, path_of
-from pipeplan.formats import Outcome, Training
+from pipeplan.formats import TimelineContent, Training
 from pipeplan.model import Schedule, Timeline, require_text, shortened
 from pipeplan.records import Record
 
@@ -190,7 +190,7 @@ def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:
             f"cannot write {shortened(repr(answer), 60)}: expected an answer, a schedule, a timeline or costs"
         )
     return {
-        "timeline": lambda _: Outcome(timeline=answer),
+        "timeline": lambda _: TimelineContent(timeline=answer),
         "schedule": lambda _: answer.schedule,
         "settings": lambda _: answer.schedule,
         "pictures": lambda _: [view_of(answer)],

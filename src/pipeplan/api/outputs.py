@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.files import Written, file_name, is_stream, replacing, require_writable, write_text
-from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
+from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, Training, formats, in_order
 
 if TYPE_CHECKING:
     from pipeplan.drawing import Look
@@ -209,7 +209,7 @@ def require_outputs(
         require_writable(path)
 
 
-def require_expressible(paths: Iterable[Path], outcome: Outcome) -> None:
+def require_expressible(paths: Iterable[Path], outcome: TimelineContent) -> None:
     """Check, before any work is done, that the formats of outputs can hold schedules like this one.
 
     Raises

@@ -138,10 +138,10 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the timeline with its figures, the schedule, the costs and the picture."""
-        from pipeplan.formats import Outcome
+        from pipeplan.formats import TimelineContent
 
         return {
-            "timeline": lambda _: Outcome(
+            "timeline": lambda _: TimelineContent(
                 timeline=self.timeline, memory=self.memory, costs=self.costs, figures=self.to_dict()
             ),
             "schedule": lambda _: self.schedule,

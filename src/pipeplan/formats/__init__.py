@@ -1,4 +1,4 @@
-"""Schedules, timelines and costs in the formats of pipeplan, PyTorch, trainers and trace viewers: one table of formats."""
+"""File formats for schedules, timelines and costs: pipeplan's own, PyTorch's, those of trainers and of trace viewers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pipeplan.formats.format import (
         Content,
         Format,
-        Outcome,
+        TimelineContent,
         TrainerSettings,
         Training,
         formats,
@@ -74,7 +74,6 @@ __all__ = [
     "JitterRecord",
     "MeasuredRun",
     "ObjectiveRecord",
-    "Outcome",
     "OverLimitRecord",
     "PlacementRecord",
     "Price",
@@ -84,6 +83,7 @@ __all__ = [
     "SearchFigures",
     "SlowRankRecord",
     "StepRecord",
+    "TimelineContent",
     "TrainerSettings",
     "Training",
     "chrome_trace",
@@ -128,7 +128,7 @@ if not TYPE_CHECKING:
             "format": {
                 "Content",
                 "Format",
-                "Outcome",
+                "TimelineContent",
                 "TrainerSettings",
                 "Training",
                 "formats",

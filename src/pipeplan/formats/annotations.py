@@ -1,8 +1,8 @@
-"""The names by which a training run marks its pipeline ops for a profiler, and what they say.
+"""Names of the annotations that mark pipeline ops for a profiler.
 
-* ``PP:2F0``: PyTorch's runtime for schedules with several stages a rank, or with a CSV; a run of pipeplan; anybody's own
-  ``with torch.profiler.record_function(f"PP:{stage}F{microbatch}")``. Behind ``PP:`` stands an op in the text notation.
-* ``Forward 3``, ``Backward 3``: PyTorch's ``ScheduleGPipe``. They say no stage: it follows from the rank.
+* ``PP:2F0``: PyTorch's runtime for schedules with several stages per rank or with a CSV, ``pipeplan run``, or a user's own
+  ``with torch.profiler.record_function(f"PP:{stage}F{microbatch}")``. An op in the text notation follows ``PP:``.
+* ``Forward 3``, ``Backward 3``: PyTorch's ``ScheduleGPipe``. The stage is not part of the name; it follows from the rank.
 
 PyTorch's ``Schedule1F1B`` marks nothing.
 """
@@ -28,15 +28,15 @@ REMEDY = (
     "mark every op with: with torch.profiler.record_function(f'PP:{stage}F{microbatch}'), or give PyTorch the schedule as a "
     "CSV (pipeplan export --to torch-csv), whose runtime does it"
 )
-"""What to do about a run that marked no ops."""
+"""Advice for a run without annotated ops."""
 
 
 RESOLUTION = 1e-3
-"""The shortest time that a profiler's clock can tell, in microseconds."""
+"""Resolution of a profiler's clock in microseconds."""
 
 
 class Span(NamedTuple):
-    """Something that the host did: its name, from when to when in microseconds, and on which thread."""
+    """Activity of the host: its name, its start and end in microseconds, and its thread."""
 
     name: str
     start: float
@@ -51,13 +51,13 @@ class AnnotatedOp:
     Attributes
     ----------
     cell
-        In the text notation; without a number of its stage, it has number 0.
+        Cell in the text notation, with stage 0 if the annotation has no stage.
     ops
-        The one op that the cell stands for, or the two of an overlapped pair.
+        The op in the cell, or the two ops of an overlapped pair.
     span
-        When the host was at it.
+        Time of the annotation on the host.
     numbered
-        Whether the annotation says its stage.
+        True if the annotation has a stage.
     """
 
     cell: str
@@ -67,51 +67,51 @@ class AnnotatedOp:
 
     @property
     def computes(self) -> bool:
-        """Whether any of its ops does."""
+        """True if any of its ops is a compute op."""
         return any(op.kind.is_compute for op in self.ops)
 
 
 def is_mark(name: str) -> bool:
-    """Whether this is the name of an annotated op."""
+    """Return True if an annotation of this name marks an op."""
     return name.startswith(PREFIX) or _UNNUMBERED.fullmatch(name) is not None
 
 
 def marks_of(source: str, spans: Iterable[Span]) -> list[AnnotatedOp]:
-    """The ops that annotations mark, in order of their starts.
+    """Return the ops that annotations mark, in the order of their starts.
 
-    Where some of them have a stage's number, others without one are something else's.
+    If some marks have a stage, those without one belong to something else and are ignored.
 
     Parameters
     ----------
     source
-        What the annotations are from, for messages.
+        Source of the annotations, for messages.
     spans
-        Annotations of any sort.
+        Annotations of any kind.
 
     Raises
     ------
     FormatError
-        Without any; for times that are none, a name that is no op, an annotation within another.
+        If there are no marks, times are invalid, a name is not an op, or an annotation is inside another one.
     """
-    found = sorted((span for span in spans if is_mark(span.name)), key=lambda span: span.start)
-    found = [span for span in found if span.name.startswith(PREFIX)] or found
-    if not found:
-        raise FormatError(f"{source}: no annotation of a pipeline ('{PREFIX}2F0') in it; {REMEDY}")
-    _require_times(source, found)
-    cells = {span.name: _cell_of(source, number, span.name) for number, span in enumerate(found)}
+    marks = sorted((span for span in spans if is_mark(span.name)), key=lambda span: span.start)
+    marks = [span for span in marks if span.name.startswith(PREFIX)] or marks
+    if not marks:
+        raise FormatError(f"{source}: it has no annotated pipeline ops (such as '{PREFIX}2F0'); {REMEDY}")
+    _require_times(source, marks)
+    cells = {span.name: _cell_of(source, number, span.name) for number, span in enumerate(marks)}
     ops = {name: parse_cell(cell) for name, cell in cells.items()}
-    return [AnnotatedOp(cells[span.name], ops[span.name], span, span.name.startswith(PREFIX)) for span in found]
+    return [AnnotatedOp(cells[span.name], ops[span.name], span, span.name.startswith(PREFIX)) for span in marks]
 
 
 def _require_times(source: str, spans: Sequence[Span]) -> None:
     largest = float("inf")
     for span in spans:
         if not -largest < span.start <= span.end < largest:
-            raise FormatError(f"{source}: {span.name} has no time, or ends before it starts")
+            raise FormatError(f"{source}: {span.name} has no finite time or ends before it starts")
     for outer, inner in pairwise(sorted(spans, key=lambda span: (str(span.thread), span.start))):
         if inner.thread == outer.thread and inner.start < outer.end - RESOLUTION:
             raise FormatError(
-                f"{source}: {inner.name} starts within {outer.name}; annotate every op once, one after the other"
+                f"{source}: {inner.name} starts inside {outer.name}; annotate every op once, one after the other"
             )
 
 
@@ -122,11 +122,11 @@ def _cell_of(source: str, number: int, name: str) -> str:
         parse_cell(cell)
     except NotationError as error:
         raise FormatError(
-            f"{source}: annotation {number}, {name!r}: {error}; name an annotation PP: and the op, as in PP:2F0"
+            f"{source}: annotation {number}, {name!r}: {error}; annotations must be PP: and an op, such as PP:2F0"
         ) from None
     return cell
 
 
 def with_stage(cell: str, stage: int) -> str:
-    """A cell without a number of its stage, with it."""
+    """Return a cell with its stage, which it lacks."""
     return f"{stage}{cell[1:]}"

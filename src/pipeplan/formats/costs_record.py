@@ -1,4 +1,4 @@
-"""pipeplan's own JSON of costs: what every stage takes and holds, as numbers per stage.
+"""pipeplan's own JSON of costs: times and memory per stage.
 
 ::
 
@@ -7,12 +7,10 @@
      "transfer": {"latency": 0.1, "bytes": 0.0, "bandwidth": null},
      "memory": {"activation": [1.0, 1.0], "freed_by_weight": [1.0, 1.0], "static": [0.0, 0.0], "in_bytes": false}}
 
-``offload`` (a time per stage) stands there where anybody said how long a copy to the host takes, and ``memory`` has
-``recompute_keeps`` and ``offloaded`` where they are not nothing and everything. A config file (``--config``) says the same
-in fewer words where stages are alike. ``bandwidth`` is null where a transfer takes its latency alone. ``overhead``
-(``op_gap``, ``message_time``, ``step_time``) stands there where anything is lost between ops or at the end of a step, and
-``communication`` where it is not ``edge``.
-Unknown keys are errors.
+Optional keys: ``offload`` (time of a copy to the host per stage), ``overhead`` (``op_gap``, ``message_time``,
+``step_time``), ``communication`` (default ``edge``), and in ``memory`` ``recompute_keeps`` (default 0) and ``offloaded``
+(default the activation). ``bandwidth`` is null if a transfer takes only its latency. Unknown keys are errors. A config file
+(``--config``) is a shorter form for equal stages.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ from pipeplan.model import NOT_GIVEN
 VERSION = 1
 
 _FORMAT_STANDS_WITHIN = 200
-"""Characters of a file in which its format is looked for: it is the first key that is written."""
+"""Number of leading characters in which to look for the format, which is the first key that is written."""
 
 Times = list[float]
 
 
 class TransferRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A message between two ranks takes latency + bytes / bandwidth."""
+    """Message between two ranks, which takes latency + bytes / bandwidth."""
 
     latency: float
     bytes: float
@@ -45,7 +43,7 @@ class TransferRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class MemoryRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What stages hold; see :class:`~pipeplan.costs.table.Memory`."""
+    """Memory of stages; see :class:`~pipeplan.costs.Memory`."""
 
     activation: Times
     freed_by_weight: Times
@@ -56,7 +54,7 @@ class MemoryRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class OverheadRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What ranks lose besides; see :class:`~pipeplan.costs.Overhead`."""
+    """Overhead of ranks; see :class:`~pipeplan.costs.Overhead`."""
 
     op_gap: float
     message_time: float
@@ -64,7 +62,7 @@ class OverheadRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Costs as JSON holds them; see :class:`~pipeplan.costs.table.Costs`."""
+    """Costs in JSON; see :class:`~pipeplan.costs.Costs`."""
 
     format: Literal["pipeplan-costs"] = "pipeplan-costs"
     version: int
@@ -83,7 +81,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def costs_json(costs: Costs) -> str:
-    """Costs as JSON."""
+    """Return costs as JSON."""
     transfer, memory = costs.transfer, costs.memory
     record = CostsRecord(
         version=VERSION,
@@ -108,7 +106,7 @@ def costs_json(costs: Costs) -> str:
 
 
 def _memory_record(memory: Memory) -> MemoryRecord:
-    """Return the record of memory without what is not kept or moved; None for none."""
+    """Return the record of memory without fields that have their defaults."""
     all_moved = np.array_equal(memory.offloaded, memory.activation)
     return MemoryRecord(
         activation=memory.activation.tolist(),
@@ -121,26 +119,26 @@ def _memory_record(memory: Memory) -> MemoryRecord:
 
 
 def _overhead_record(lost: Overhead) -> OverheadRecord | msgspec.UnsetType:
-    """Return the record of lost time; None for none."""
+    """Return the record of overhead; UNSET if there is none."""
     if lost == Overhead():
         return msgspec.UNSET
     return OverheadRecord(op_gap=lost.op_gap, message_time=lost.message_time, step_time=lost.step_time)
 
 
 def is_costs_json(text: str) -> bool:
-    """Whether a text says that it is costs."""
+    """Return True if a text declares the format of costs."""
     return '"pipeplan-costs"' in text[:_FORMAT_STANDS_WITHIN]
 
 
 def parse_costs_json(text: str, *, name: str = "") -> Costs:
-    """The costs that :func:`costs_json` wrote.
+    """Return the costs in the text of :func:`costs_json`.
 
     Raises
     ------
     FormatError
-        For text that is not JSON or is cut off, an unknown key or version, a key that stands twice.
+        If the text is not JSON or is truncated, a key or version is unknown, or a key occurs twice.
     CostError
-        For times and sizes that cannot be, or lists of different length.
+        If times or sizes are invalid, or lists differ in length.
     """
     try:
         record = msgspec.json.decode(text, type=CostsRecord)
@@ -158,7 +156,6 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
 
 
 def _costs(record: CostsRecord) -> Costs:
-    """Raises CostError."""
     transfer, lost = record.transfer, record.overhead
     return Costs(
         forward=np.array(record.forward),
@@ -181,13 +178,12 @@ def _costs(record: CostsRecord) -> Costs:
 
 
 def _memory(record: CostsRecord) -> Memory:
-    """Raises CostError."""
     memory = record.memory
     held = (memory.activation, memory.freed_by_weight, memory.static)
     if any(len(sizes) != len(record.forward) for sizes in held) or not record.forward:
-        raise CostError(f"memory is given for {[len(sizes) for sizes in held]} stages, times for {len(record.forward)}")
+        raise CostError(f"memory has {[len(sizes) for sizes in held]} stages, but times have {len(record.forward)}")
     if any(not 0 <= size < np.inf for sizes in held for size in sizes):
-        raise CostError("what a stage holds must be at least 0 and finite")
+        raise CostError("memory of a stage must be at least 0 and finite")
     return Memory(
         activation=np.array(memory.activation),
         freed_by_weight=np.array(memory.freed_by_weight),
@@ -202,7 +198,7 @@ FORMATS = (
     Format(
         name="costs",
         title="Costs, JSON",
-        help="What every stage takes and holds, as numbers per stage; a config file for the same stages.",
+        help="Times and memory per stage; also a config file for the same number of stages.",
         ending=".costs.json",
         media="application/json",
         write_costs=costs_json,

@@ -1,4 +1,4 @@
-"""What a format is, a row of the table of formats; what a format of trainer settings takes and gives; and the table."""
+"""Definition of a format, the settings that trainer formats take and give, and the table of all formats."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from pipeplan.model import MemoryUse, Schedule, Timeline, shortened
 Content = Literal[
     "schedule", "settings", "timeline", "costs", "record", "report", "pictures", "front picture", "plan picture"
 ]
-"""What a format can hold: one schedule without times, as a trainer's settings, or with times; costs, figures, pictures."""
+"""Kinds of content: a schedule without times, as a trainer's settings, or with times; costs, records, pictures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A timeline, and what is known beside it.
+class TimelineContent:
+    """A timeline and the other data that formats can write with it.
 
     Attributes
     ----------
     timeline
-        Simulated or measured.
+        Simulated or measured timeline.
     memory
-        What each rank holds after each op, where it is known.
+        Memory of each rank after each op, if known.
     costs
-        What the timeline was simulated on; None for a measured one.
+        Costs of the simulation; None for a measured timeline.
     figures
-        The record of the result that it belongs to, by the names of ``pipeplan simulate --json``.
+        Record of its result, by the names of ``pipeplan simulate --json``.
     """
 
     timeline: Timeline
@@ -50,30 +50,30 @@ Readable = Schedule | Timeline | Costs
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Options):
-    """What a trainer must know to train by a schedule, and no schedule says.
+    """Settings that a trainer needs in addition to the schedule.
 
     Attributes
     ----------
     layers
-        How many transformer layers each stage has, embedding and head apart; None leaves the split to the trainer.
+        Number of transformer layers per stage, without embedding and head; None leaves the split to the trainer.
     mtp_layers
-        How many layers predict further tokens (multi-token prediction); they stand before the head.
+        Number of multi-token prediction layers, which precede the head.
     microbatch_size
-        Sequences in a microbatch.
+        Sequences per microbatch.
     sequence_length
-        Tokens in a sequence; None where nobody said.
+        Tokens per sequence, if known.
     data_parallel
-        Replicas of the pipeline.
+        Number of pipeline replicas.
     csv
-        The path of the schedule's CSV on the machines that train; None: a name made of the schedule's.
+        Path of the schedule's CSV on the training machines; None: derived from the schedule's name.
     trainer_version
-        The release that is trained with; None: the newest one that can be installed and is known, and for PyTorch's
-        schedules with communication (``torch-csv-comms``) the installed one where there is one.
+        Release of the trainer; None: the newest known one that can be installed, and for PyTorch's schedules with
+        communication (``torch-csv-comms``) the installed one, if any.
 
     Raises
     ------
     InputError
-        For a number or a text that cannot be, with the name of the attribute as its ``field``.
+        If a number or a text is invalid, with the name of the attribute as its ``field``.
     """
 
     layers: tuple[int, ...] | None = None
@@ -103,18 +103,19 @@ class Training(Options):
         super().__post_init__()
         if self.layers is not None and not _are_counts(self.layers):
             raise ShapeError(
-                f"layers per stage are whole numbers, not {shortened(repr(self.layers), 60)}", field="layers_per_stage"
+                f"layers per stage must be whole numbers, not {shortened(repr(self.layers), 60)}",
+                field="layers_per_stage",
             )
         if self.layers is not None and (min(self.layers, default=0) < 0 or not sum(self.layers)):
             raise ShapeError(
-                f"layers per stage are numbers of at least 0, and not all of them 0, not {self.layers}",
+                f"layers per stage must be at least 0 and not all 0, not {self.layers}",
                 field="layers_per_stage",
             )
         if self.csv == "":
-            raise InputError("csv is an empty path: name a file", field="csv")
+            raise InputError("csv must be the path of a file, not empty", field="csv")
 
     def layers_of(self, stages: int) -> tuple[int, ...] | None:
-        """The layers of this many stages. Raises ShapeError where they are not one number a stage."""
+        """Return the layers of this many stages. Raises ShapeError if there is not one number per stage."""
         if self.layers is not None and len(self.layers) != stages:
             raise ShapeError(
                 f"layers per stage: {len(self.layers)} values for {stages} stages", field="layers_per_stage"
@@ -124,7 +125,7 @@ class Training(Options):
 
 def _are_counts(layers: Any) -> bool:
     several = isinstance(layers, Sequence) and not isinstance(layers, str | bytes)
-    return several and all(isinstance(each, Integral) and not isinstance(each, bool) for each in layers)
+    return several and all(isinstance(count, Integral) and not isinstance(count, bool) for count in layers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +135,11 @@ class TrainerSettings:
     Attributes
     ----------
     text
-        Flags or code, to paste.
+        Flags or code to paste.
     files
-        The text of each file that these settings name, by the path that they name it with.
+        Text of each file that the settings refer to, by its path.
     warnings
-        What goes wrong with them in this trainer's release, a sentence each; the text says it too.
+        Problems with these settings in this trainer's release, one sentence each; the text contains them too.
     """
 
     text: str
@@ -148,41 +149,43 @@ class TrainerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Format:
-    """A file format, with a function for each thing that it can be written of.
+    """A file format with a writer for each kind of content it supports.
 
     Attributes
     ----------
     name
-        As ``pipeplan export --to`` takes it.
+        Name for ``pipeplan export --to``.
     title
-        In a menu.
+        Title in menus.
     help
-        What it is for, one sentence.
+        Purpose, in one sentence.
     ending
-        Of its files. Of several formats that can hold the same, the longest ending that a file has decides.
+        File name ending. If several formats support the same content, the longest matching ending decides.
     media
-        Its media type.
+        Media type.
     write_schedule, write_timeline, write_costs, write_record
-        Its text of a schedule, an outcome, costs, or the record of an answer of any kind; None for what it cannot hold.
+        Functions that return the text of a schedule, a timeline, costs, or the record of any answer; None if
+        unsupported.
     write_for_release
-        Like ``write_schedule``, where the text depends on the trainer's release: takes its name too, None for the default.
+        Like ``write_schedule`` for a release of the trainer; None selects the default release.
     warnings
-        What the user must know of a schedule that is written in this format, a sentence each.
+        Function that returns warnings for a schedule written in this format, one sentence each.
     write_settings
-        A trainer's settings for a schedule, which takes what it must know beside.
+        Function from a schedule and a :class:`Training` to a trainer's settings.
     convert_schedule
-        Like ``write_schedule``, where that leaves out what a schedule holds, without leaving anything out.
+        Like ``write_schedule``, but without omitting ops that ``write_schedule`` leaves out.
     draw, draw_report, draw_front, draw_plan
-        A picture of views, a page of views with a table, a picture of a front of memory and time, or of a plan; see
-        :mod:`pipeplan.drawing`, which formats do not know.
+        Functions that draw views, a page of views with a table, a Pareto front, or a plan; see :mod:`pipeplan.drawing`,
+        which this package does not import.
     explains
-        Whether its pictures also say why ranks idle.
+        True if its pictures also show why ranks idle.
     read
-        What a text holds. Takes the text, a name for messages, and whether an op that stands twice is left for the checker
-        to report; raises FormatError for a text that is not right, and InvalidScheduleError for ops that make no schedule.
+        Function that returns the content of a text. Takes the text, a name for messages, and a flag that leaves
+        duplicate ops for the checker. Raises FormatError for invalid text, InvalidScheduleError for an invalid
+        schedule.
     recognises
-        Whether a text is of this format rather than another one of the same ending; None for the one that is meant where
-        no other format recognises the text.
+        Function that returns True if a text is of this format and not of another one with the same ending; None for the
+        format to use if no other one recognises the text.
     """
 
     name: str
@@ -195,7 +198,7 @@ class Format:
     write_for_release: Callable[[Schedule, str | None], str] | None = None
     warnings: Callable[[Schedule], tuple[str, ...]] | None = None
     write_settings: Callable[[Schedule, Training], TrainerSettings] | None = None
-    write_timeline: Callable[[Outcome], str] | None = None
+    write_timeline: Callable[[TimelineContent], str] | None = None
     write_costs: Callable[[Costs], str] | None = None
     write_record: Callable[[Mapping[str, Any]], str] | None = None
     draw: Callable[..., bytes | str] | None = None
@@ -208,7 +211,7 @@ class Format:
 
     @property
     def writers(self) -> dict[Content, Callable[..., bytes | str | TrainerSettings]]:
-        """Return the contents that the format can hold, each with its writer."""
+        """Supported contents, each with its writer."""
         writers: dict[Content, Callable[..., bytes | str | TrainerSettings] | None] = {
             "schedule": self.write_schedule,
             "settings": self.write_settings,
@@ -224,7 +227,7 @@ class Format:
 
     @property
     def suffix(self) -> str:
-        """The last part of its ending: ``.json`` of ``.trace.json``."""
+        """Last part of its ending: ``.json`` for ``.trace.json``."""
         return "." + self.ending.rpartition(".")[2]
 
 
@@ -233,20 +236,20 @@ _ORDER: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 
 @cache
 def formats() -> Mapping[str, Format]:
-    """The formats by name: those that hold a schedule first, then those of timelines and of costs."""
+    """Return all formats by name: first those of schedules, then those of timelines and costs."""
     package = import_module(__package__)
-    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
-    declared = [each for module in modules for each in getattr(module, "FORMATS", ())]
+    modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
+    declared = [declaration for module in modules for declaration in getattr(module, "FORMATS", ())]
     return in_order(declared)
 
 
 def in_order(declared: Iterable[Format]) -> dict[str, Format]:
-    """Formats by name, in the order in which lists and menus show them."""
-    return {each.name: each for each in sorted(declared, key=_place)}
+    """Return formats by name in the order of lists and menus."""
+    return {declaration.name: declaration for declaration in sorted(declared, key=_place)}
 
 
 def _place(declared: Format) -> tuple[int, str]:
-    """Return the sort key of a format: its first content, then its name; formats that are only read come last."""
+    """Return the sort key of a format: its first content, then its name; formats without writers come last."""
     return next(
         (turn for turn, content in enumerate(_ORDER) if content in declared.writers), len(_ORDER)
     ), declared.name
@@ -256,13 +259,13 @@ class _Versioned(msgspec.Struct):
     version: int
 
 
-def other_version(text: str, known: int) -> str | None:
-    """Return a message about a file of another version than the known one; None for the known one and other files."""
+def other_version(text: str, supported: int) -> str | None:
+    """Return a message if a file has another version than the supported one, else None."""
     try:
-        found = msgspec.json.decode(text, type=_Versioned).version
+        version = msgspec.json.decode(text, type=_Versioned).version
     except (msgspec.DecodeError, RecursionError):
         return None
-    if found == known:
+    if version == supported:
         return None
-    newer = ": a newer pipeplan wrote it, which reads it" if found > known else ""
-    return f"it is of version {found}; this pipeplan reads version {known}{newer}"
+    newer = "; a newer pipeplan wrote it" if version > supported else ""
+    return f"unsupported version {version}: this pipeplan reads version {supported}{newer}"

@@ -1,7 +1,7 @@
-"""What PyTorch's profiler (Kineto) recorded of a pipeline run: traces of its ranks in, measured timelines out.
+"""Traces of PyTorch's profiler (Kineto): reads the traces of a run's ranks, returns measured timelines.
 
-``distributedInfo`` names the rank of a trace and the process groups that it is in. :mod:`pipeplan.formats.annotations` tells
-which annotations mark ops, and :mod:`pipeplan.formats.op_times` when an op worked.
+``distributedInfo`` has the rank of a trace and its process groups. :mod:`pipeplan.formats.annotations` determines which
+annotations mark ops, and :mod:`pipeplan.formats.op_times` when an op worked.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pipeplan.formats.traced_run import median_step, traced_run
 from pipeplan.model import Floats, Timeline
 
 _MESSAGES = ("c10d::", "gloo:", "nccl:", "record_param_comms")
-"""Prefixes of the names of the host's operators and annotations that move messages."""
+"""Prefixes of the names of host operators and annotations that send or receive."""
 
 _HOST_RECEIVES = "gloo:recv"
-"""Prefix of the names of gloo's receives, which last until the host has waited for them."""
+"""Prefix of the names of gloo's receives, which last until the message has arrived."""
 
 _ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-"""Categories of what a GPU does."""
+"""Categories of GPU activities."""
 
 _LARGEST_CLOCK = 2**63
-"""Nanoseconds that no clock shows."""
+"""Limit of a clock in nanoseconds: 64-bit integers."""
 
 
 class _Arguments(msgspec.Struct):
@@ -69,33 +69,33 @@ class _Trace(msgspec.Struct):
 
 
 def parse_rank(name: str, text: str) -> RankTrace:
-    """Return the pipeline ops in the text of a trace; without ``distributedInfo`` it is of rank 0 of 1.
+    """Return the pipeline ops in a trace. Without ``distributedInfo``, it is the trace of rank 0 of 1.
 
     Raises
     ------
     FormatError
-        For text that is no trace or is cut off, and for what :func:`~pipeplan.formats.annotations.marks_of` and
-        :func:`~pipeplan.formats.rank_trace.rank_trace` raise it.
+        If the text is not a trace or is truncated, and in the cases of :func:`~pipeplan.formats.annotations.marks_of`
+        and :func:`~pipeplan.formats.rank_trace.rank_trace`.
     """
     try:
         trace = msgspec.json.decode(text, type=_Trace)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(f"{name}: this is no trace of PyTorch's profiler, or it is cut off: {error}") from None
+        raise FormatError(f"{name}: not a trace of PyTorch's profiler, or truncated: {error}") from None
     events = [event for event in trace.traceEvents if event.ph == "X"]
     host = [event for event in events if event.cat == "user_annotation"]
     marks = marks_of(name, (Span(event.name, event.ts, event.end, event.tid) for event in host))
     if abs(trace.baseTimeNanoseconds) >= _LARGEST_CLOCK:
         raise FormatError(f"{name}: baseTimeNanoseconds does not fit into 64 bits")
-    whose = trace.distributedInfo or _Distributed(0, 1)
+    process = trace.distributedInfo or _Distributed(0, 1)
     operators = [event for event in events if event.cat == "cpu_op"]
     return rank_trace(
         name,
         _recorded(marks, host, operators, events),
-        rank=whose.rank,
-        world_size=whose.world_size,
+        rank=process.rank,
+        world_size=process.world_size,
         host=trace.host_name,
         base=trace.baseTimeNanoseconds,
-        groups=frozenset(tuple(group.ranks) for group in whose.pg_config),
+        groups=frozenset(tuple(group.ranks) for group in process.pg_config),
         receives=_times_of(operators, "c10d::recv"),
         sends=_times_of(operators, "c10d::send"),
     )
@@ -132,9 +132,9 @@ def _times_of(events: Iterable[_Event], prefix: str) -> Floats:
 
 
 def _gpu_activities(events: Sequence[_Event]) -> tuple[list[Activity], list[Activity]]:
-    """Return the kernels and the messages of a GPU, each with the launch that its correlation leads to.
+    """Return the kernels and the messages of a GPU, each with the time of its launch, which its correlation identifies.
 
-    Copies count where kernels compute: a stream that only copies moves data.
+    Copies count only on streams that also compute: a stream with copies alone moves data.
     """
     launched = {
         event.args.correlation: event.ts
@@ -150,16 +150,16 @@ def _gpu_activities(events: Sequence[_Event]) -> tuple[list[Activity], list[Acti
     for event in worked:
         assert event.args is not None
         stream = (event.pid, event.tid)
-        found = Activity(streams[stream], launched[event.args.correlation], event.ts, event.end)
+        activity = Activity(streams[stream], launched[event.args.correlation], event.ts, event.end)
         if is_message(event.name):
-            messages.append(found)
+            messages.append(activity)
         elif stream in computing:
-            kernels.append(found)
+            kernels.append(activity)
     return kernels, messages
 
 
 def _annotated_work(marks: Sequence[AnnotatedOp], events: Iterable[_Event]) -> dict[int, tuple[float, float]]:
-    """Return start and end of the annotation of each mark on the GPU over all streams, by the number of the mark."""
+    """Return the start and end of each mark's annotation on the GPU over all streams, by the number of the mark."""
     number_of = {key: number for number, key in enumerate(occurrences([mark.span.name for mark in marks]))}
     names = {mark.span.name for mark in marks}
     times: dict[int, tuple[float, float]] = {}
@@ -175,18 +175,18 @@ def _annotated_work(marks: Sequence[AnnotatedOp], events: Iterable[_Event]) -> d
 
 
 def parse_kineto(traces: Mapping[str, str]) -> tuple[Timeline, ...]:
-    """The measured timelines that the traces hold, one a step and replica, in milliseconds from its first start.
+    """Return the measured timelines of a run, one per step and replica, in milliseconds from its first start.
 
     Parameters
     ----------
     traces
-        The traces' text by their names, which are used in messages: of every rank, each of one step or of several.
+        Text of the traces by their names, which messages use: of every rank, each with one or several steps.
 
     Raises
     ------
     FormatError
-        For text that is no trace or is cut off, a trace without pipeline annotations or with a part of a step, and for what
-        :func:`~pipeplan.formats.traced_run.traced_run` raises it.
+        If a text is not a trace or is truncated, lacks pipeline annotations or has an incomplete step, and in the cases
+        of :func:`~pipeplan.formats.traced_run.traced_run`.
     """
     return traced_run([parse_rank(name, text) for name, text in traces.items()]).timelines
 
@@ -199,7 +199,7 @@ FORMATS = (
     Format(
         name="kineto",
         title="PyTorch profiler trace",
-        help="What PyTorch's profiler recorded of a run of one rank: its step of median length. Of more ranks, a folder.",
+        help="Trace of one rank, read as its step of median length; for several ranks, name a folder of traces.",
         ending=".json",
         media="application/json",
         read=_median_step,

@@ -1,8 +1,8 @@
-"""NVIDIA Nsight Systems' SQLite export: the pipeline ops that NVTX ranges mark, of every process in a report.
+"""NVIDIA Nsight Systems: the pipeline ops that NVTX ranges mark in a report exported to SQLite.
 
-``nsys export --type sqlite`` makes it of a report. The ranges are named like PyTorch's annotations (``PP:2F0``), whether by
-``torch.cuda.nvtx.range`` or by ``torch.autograd.profiler.emit_nvtx``, which writes down what ``record_function`` marks. A
-launch inside a range leads by its correlation to a kernel. NVIDIA, "Nsight Systems: SQLite Export Schema Reference".
+``nsys export --type sqlite`` exports a report. The ranges are named like PyTorch's annotations (``PP:2F0``), whether by
+``torch.cuda.nvtx.range`` or by ``torch.autograd.profiler.emit_nvtx``, which emits the names of ``record_function``. The
+correlation of a launch inside a range identifies its kernel. NVIDIA, "Nsight Systems: SQLite Export Schema Reference".
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _CLOCK = "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME"
 _HOST = "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'"
 
 _PROCESS = 24
-"""The bits of a thread's number behind those of its process."""
+"""Number of low bits in a global thread id that identify the thread; the higher bits identify the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A kernel or copy of a GPU, in microseconds; ``name`` is None for a copy."""
+    """A kernel or copy on a GPU, in microseconds; ``name`` is None for a copy."""
 
     stream: int
     launched: float
@@ -56,21 +56,25 @@ class _Work:
 
 
 def parse_nsys(paths: Sequence[Path]) -> list[RankTrace]:
-    """The trace of every process that marked ops, of reports of one run in SQLite.
+    """Return the trace of every process that marked ops in the reports of one run.
 
-    A report does not say which rank a process is: they are numbered by their lowest stage.
+    A report does not contain ranks, so processes are numbered by their lowest stage.
 
     Raises
     ------
     FormatError
-        For a file that is no such export, no marked ops in any process, and for what
-        :func:`~pipeplan.formats.annotations.marks_of` raises it.
+        If a file is not such an export, no process has marked ops, and in the cases of
+        :func:`~pipeplan.formats.annotations.marks_of`.
     """
-    found = [trace for path in paths for trace in _processes(path)]
-    found.sort(key=lambda trace: (min(int(mark.ops[0].stage) for mark in trace.recorded.marks), trace.host, trace.name))
+    processes = [trace for path in paths for trace in _processes(path)]
+    processes.sort(
+        key=lambda trace: (min(int(mark.ops[0].stage) for mark in trace.recorded.marks), trace.host, trace.name)
+    )
     return [
-        rank_trace(each.name, each.recorded, rank=rank, world_size=len(found), host=each.host, base=each.base)
-        for rank, each in enumerate(found)
+        rank_trace(
+            process.name, process.recorded, rank=rank, world_size=len(processes), host=process.host, base=process.base
+        )
+        for rank, process in enumerate(processes)
     ]
 
 
@@ -93,9 +97,9 @@ def _processes(path: Path) -> Iterator[_Process]:
             host = str(next(iter(_rows(database, _HOST)), ("",))[0])
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise FormatError(
-            f"{path} is no export of Nsight Systems: {error}; make one with: nsys export --type sqlite REPORT"
+            f"{path} is not an SQLite export of Nsight Systems: {error}; create one with: nsys export --type sqlite REPORT"
         ) from None
-    marking = [process for process, found in spans.items() if any(is_mark(span.name) for span in found)]
+    marking = [process for process, ranges in spans.items() if any(is_mark(span.name) for span in ranges)]
     if not marking:
         marks_of(str(path), [])
     for process in marking:
@@ -104,14 +108,14 @@ def _processes(path: Path) -> Iterator[_Process]:
 
 
 def _rows(database: Connection, query: str) -> Iterable[tuple[Any, ...]]:
-    """Return the rows of a query; none where its table is missing, since tables are made for what was recorded."""
+    """Return the rows of a query; none if its table is missing, because exports have tables only for recorded data."""
     table = query.partition(" FROM ")[2].partition(" ")[0]
-    known = database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    return database.execute(query) if known else []
+    exists = database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return database.execute(query) if exists else []
 
 
 def _spans(database: Connection) -> dict[int, list[Span]]:
-    """Return the ranges of each process in microseconds, without what ``emit_nvtx`` adds behind a comma."""
+    """Return the ranges of each process in microseconds, without the arguments that ``emit_nvtx`` adds after a comma."""
     spans = defaultdict(list)
     for start, end, name, thread in _rows(database, _RANGES):
         text = str(name).partition(", ")[0]
@@ -121,7 +125,7 @@ def _spans(database: Connection) -> dict[int, list[Span]]:
 
 
 def _work(database: Connection) -> dict[int, list[_Work]]:
-    """Return the work of GPUs for each process, with the time of its launch."""
+    """Return the GPU work of each process, with the time of its launch."""
     launched = {
         (int(thread) >> _PROCESS, correlation): _micro(start)
         for thread, correlation, start in _rows(database, _LAUNCHES)
@@ -141,9 +145,9 @@ def _micro(nanoseconds: Any) -> float:
 
 
 def _recorded(name: str, spans: Sequence[Span], work: Sequence[_Work]) -> Recorded:
-    computing = {each.stream for each in work if each.name is not None and not is_message(each.name)}
-    messages = [each for each in work if each.name is not None and is_message(each.name)]
-    kernels = [each for each in work if each.stream in computing and not (each.name and is_message(each.name))]
+    computing = {item.stream for item in work if item.name is not None and not is_message(item.name)}
+    messages = [item for item in work if item.name is not None and is_message(item.name)]
+    kernels = [item for item in work if item.stream in computing and not (item.name and is_message(item.name))]
     moves = sorted((span.start, span.end) for span in spans if moves_data(span.name))
     return Recorded(
         marks=marks_of(name, (span for span in spans if is_mark(span.name))),
@@ -158,4 +162,4 @@ def _recorded(name: str, spans: Sequence[Span], work: Sequence[_Work]) -> Record
 
 
 def _activities(work: Iterable[_Work]) -> Activities:
-    return Activities(Activity(each.stream, each.launched, each.start, each.end) for each in work)
+    return Activities(Activity(item.stream, item.launched, item.start, item.end) for item in work)

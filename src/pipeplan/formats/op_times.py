@@ -1,16 +1,15 @@
-"""When an annotated op worked: what it had a GPU do after its receive, or what the host did in its annotation.
+"""Start and end of an annotated op: of its GPU work after its receive, or of its host work inside the annotation.
 
-An annotation says when the host was at an op, and the host waits there for messages, or runs ahead of the GPU. So what
-counts is what the op had done:
+An annotation has the times at which the host was at an op, but the host may wait there for messages, or run ahead of the
+GPU. So the times of an op are those of its work:
 
-* where a GPU works, the kernels that were launched inside the annotation, by any thread: autograd has its own. Kernels that
-  move messages (NCCL's) do not compute. An op starts with the first kernel on its stream that starts after the receive has
-  ended; what ran before, such as the copies of an FSDP unshard, was not the op's.
-* else the annotation, whatever the host does in it: not all work is an operator. It starts when the last receive in it has
-  ended, and FSDP has moved what the op needs; with the first operator where the trace does not say when a message had
-  arrived. It ends with the annotation, or where the host turns to sending.
-* An op that launches nothing on a GPU starts when what it waited for is there, and takes the shortest time that a profiler's
-  clock can tell.
+* On a GPU: the kernels launched inside the annotation, by any thread, because autograd has its own. Kernels that transfer
+  messages (NCCL's) do not count. An op starts with the first kernel that starts after the receive has ended; earlier
+  ones, such as the copies of an FSDP unshard, are not part of the op.
+* Else: the annotation, because not all work of the host is an operator. It starts when the last receive in it has ended and
+  FSDP has moved the parameters; if the trace has no time of arrival, with the first operator. It ends with the
+  annotation, or where the host starts to send.
+* An op that launches nothing on a GPU starts when its inputs are there, and takes the resolution of the profiler's clock.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from pipeplan.formats.annotations import RESOLUTION, AnnotatedOp
 from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Op
 
 _MOVES = ("FSDP::all_gather", "FSDP::post_backward_reduce")
-"""Prefixes of the annotations inside which FSDP moves parameters and gradients."""
+"""Prefixes of the annotations in which FSDP moves parameters and gradients."""
 
 
 class Activity(NamedTuple):
-    """Work, or a message: where it ran, when the host began it, from when to when it ran, in microseconds."""
+    """Work or a message: its stream, the time at which the host launched it, its start and end, in microseconds."""
 
     stream: int
     launched: float
@@ -39,42 +38,42 @@ class Activity(NamedTuple):
 
 
 class Activities:
-    """Activities in the order in which the host began them."""
+    """Activities in the order in which the host launched them."""
 
-    def __init__(self, found: Iterable[Activity]) -> None:
-        table = np.array(sorted(found, key=lambda each: each.launched), np.float64).reshape(-1, 4)
+    def __init__(self, activities: Iterable[Activity]) -> None:
+        table = np.array(sorted(activities, key=lambda activity: activity.launched), np.float64).reshape(-1, 4)
         self.stream, self.launched, self.start, self.end = table.T
 
     def __len__(self) -> int:
         return len(self.start)
 
     def within(self, start: float, end: float) -> NDArray[np.intp]:
-        """The numbers of those that the host began between two times."""
+        """Return the indices of the activities that the host launched between two times."""
         return np.arange(*np.searchsorted(self.launched, (start, end + RESOLUTION / 2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """The annotations, kernels and messages that a profiler recorded of a rank.
+    """Annotations, kernels and messages that a profiler recorded on one rank.
 
     Attributes
     ----------
     marks
-        The annotated ops in order.
+        Annotated ops in order.
     operators
-        What the host computed; the stream is a number for the thread.
+        Operators of the host; their stream is the number of the thread.
     kernels
-        What a GPU computed.
+        Compute kernels of a GPU.
     messages
-        Receives of the host; what moved messages on a GPU.
+        Receives of the host, or message kernels of a GPU.
     handovers
-        When the host turned to sending or receiving.
+        Times at which the host started to send or receive.
     threads
-        The number of each thread.
+        Number of each thread.
     moves
-        When the host moved parameters or gradients: starts and ends, shape (2, moves).
+        Starts and ends of the host's transfers of parameters or gradients, shape (2, moves).
     annotated_work
-        By the number of a mark: start and end of work on a GPU that the annotation itself tells, where no kernel does.
+        Start and end of an annotation's GPU work by the number of the mark, for traces without kernels.
     """
 
     marks: Sequence[AnnotatedOp]
@@ -88,17 +87,17 @@ class Recorded:
 
 
 def moves_data(name: str) -> bool:
-    """Whether an annotation of this name is FSDP's own moving of parameters and gradients."""
+    """Return True if an annotation of this name is FSDP's own transfer of parameters or gradients."""
     return name.startswith(_MOVES)
 
 
 def is_message(kernel: str) -> bool:
-    """Whether a kernel of this name moves messages: NCCL's, and those of its kin for other makers' GPUs."""
+    """Return True if a kernel of this name transfers messages: NCCL, or its counterparts for other GPUs."""
     return kernel.lower().startswith(("nccl", "rccl", "mscclkernel"))
 
 
 def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
-    """Start and end of each annotated op in microseconds, shape (marks,) each."""
+    """Return the start and end of each annotated op in microseconds, shape (marks,) each."""
     arrivals = _arrivals(recorded)
     times = np.empty((len(recorded.marks), 2))
     free = -np.inf
@@ -112,12 +111,12 @@ def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
 
 
 def _arrivals(recorded: Recorded) -> dict[int, float]:
-    """By the number of an op's mark: when what its receive's mark began had ended; of a pair, for the first of the two.
+    """Return the end of the receive for each op that has one, by the number of the op's mark.
 
-    The second one of a pair may wait while the first one works, and what passes between them is the pair's.
+    For an overlapped pair, only the receive for its first op counts: the second op may wait while the first one works.
     """
     ends: dict[tuple[Kind, int, int, int], float] = {}
-    found: dict[int, float] = {}
+    arrivals: dict[int, float] = {}
     for number, mark in enumerate(recorded.marks):
         for op in mark.ops:
             key = _received_for(op)
@@ -128,8 +127,8 @@ def _arrivals(recorded: Recorded) -> dict[int, float]:
             elif key in ends:
                 end = ends.pop(key)
                 if op is mark.ops[0]:
-                    found[number] = end
-    return found
+                    arrivals[number] = end
+    return arrivals
 
 
 def _received_for(op: Op) -> tuple[Kind, int, int, int]:
@@ -143,7 +142,7 @@ def _received_for(op: Op) -> tuple[Kind, int, int, int]:
 
 
 def _message_time(recorded: Recorded, mark: AnnotatedOp) -> tuple[float, float]:
-    """Return the time of a message: of its kernels on a GPU, else of the annotation."""
+    """Return the time of a message: of its GPU kernels if there are any, else of the annotation."""
     here = recorded.messages.within(mark.span.start, mark.span.end)
     if len(recorded.kernels) and len(here):
         return float(recorded.messages.start[here].min()), float(recorded.messages.end[here].max())
@@ -151,14 +150,14 @@ def _message_time(recorded: Recorded, mark: AnnotatedOp) -> tuple[float, float]:
 
 
 def _compute_time(recorded: Recorded, number: int, arrival: float, free: float) -> tuple[float, float]:
-    """Start and end of a compute op.
+    """Return the start and end of a compute op.
 
     Parameters
     ----------
     arrival
-        When the message that it needs had arrived, as far as a receive's own mark tells it.
+        End of its receive, if a mark of its own recorded it.
     free
-        When the op before it ended.
+        End of the previous op.
     """
     span = recorded.marks[number].span
     if number in recorded.annotated_work and not len(recorded.kernels):
@@ -178,10 +177,10 @@ def _compute_time(recorded: Recorded, number: int, arrival: float, free: float) 
 
 
 def _host_time(recorded: Recorded, number: int, arrival: float) -> tuple[float, float]:
-    """Return start and end of a compute op of the host: its annotation without the waiting and moving at its begin."""
+    """Return the start and end of a compute op on the host: its annotation without waiting and FSDP's moves at the start."""
     span, work = recorded.marks[number].span, recorded.operators
     received = recorded.messages.end[recorded.messages.within(span.start, span.end)]
-    # What arrived after the annotation was not this op's.
+    # Messages that arrived after the annotation belong to other ops.
     start = max((end for end in (arrival, *received.tolist()) if end <= span.end), default=span.start)
     start = max(start, span.start)
     here = _own_work(recorded, number, work)
@@ -196,7 +195,7 @@ def _host_time(recorded: Recorded, number: int, arrival: float) -> tuple[float, 
 
 
 def _own_work(recorded: Recorded, number: int, work: Activities) -> NDArray[np.intp]:
-    """Return the work that the host began inside an op's annotation, without FSDP's moves and other threads' operators."""
+    """Return the work launched inside an op's annotation, without FSDP's moves and operators of other threads."""
     span = recorded.marks[number].span
     here = work.within(span.start, _until(recorded, number))
     if work is recorded.operators:
@@ -208,13 +207,13 @@ def _own_work(recorded: Recorded, number: int, work: Activities) -> NDArray[np.i
 
 
 def _turns_to_messages(recorded: Recorded, start: float, end: float) -> bool:
-    """Whether the host began to send or receive between two times."""
+    """Return True if the host started to send or receive between two times."""
     first, stop = np.searchsorted(recorded.handovers, (start, end))
     return bool(stop > first)
 
 
 def _until(recorded: Recorded, number: int) -> float:
-    """Return the end of an op's annotation; with PyTorch's GPipe that of the loss behind a forward."""
+    """Return the end of an op's annotation; for PyTorch's GPipe, that of the loss after a forward."""
     mark, following = recorded.marks[number], recorded.marks[number + 1 : number + 2]
     if mark.numbered or not following or mark.ops[0].kind != Kind.F:
         return mark.span.end
@@ -224,7 +223,7 @@ def _until(recorded: Recorded, number: int) -> float:
 
 
 def _arrival_inside(recorded: Recorded, number: int, here: NDArray[np.intp], work: Activities) -> float:
-    """Return when the messages had arrived that the host began to receive inside the annotation, before it computed."""
+    """Return the latest end of the messages whose receive started inside the annotation before its first work."""
     span = recorded.marks[number].span
     until = float(work.launched[here[0]]) if len(here) else span.end
     early = recorded.messages.within(span.start, until)
@@ -232,6 +231,6 @@ def _arrival_inside(recorded: Recorded, number: int, here: NDArray[np.intp], wor
 
 
 def _host_end(recorded: Recorded, end: float, last: float) -> float:
-    """Return the end of an annotation, or the first message after its last work had begun."""
+    """Return the end of an annotation, or the first message after the start of its last work."""
     following = np.searchsorted(recorded.handovers, last, side="right")
     return min(end, float(np.append(recorded.handovers, np.inf)[following]))

@@ -1,13 +1,13 @@
-"""pipeplan's own JSON: a schedule, or a timeline, with everything that is needed to have it back.
+"""pipeplan's own lossless JSON of schedules and timelines.
 
 ::
 
     {"format": "pipeplan-schedule", "version": 1, "schedule": "1f1b", "ranks": 2, "chunks": 1, "stages": 2,
      "microbatches": 1, "slices": 1, "placement": [0, 1], "rows": [["0F0", "0B0"], ["1F0", "1B0"]]}
 
-A timeline is the same with ``"format": "pipeplan-timeline"``, the times of every op of every row, and the figures of the
-result that it belongs to, if to any (the keys of ``pipeplan simulate --json`` and ``search --json``). ``placement`` is the
-rank of each stage, or one such list for each copy of the model. Unknown keys are errors.
+A timeline has ``"format": "pipeplan-timeline"``, the same keys, the start and end of every op, and optionally the figures of
+its result (the keys of ``pipeplan simulate --json`` and ``search --json``). ``placement`` is the rank of each stage, or one
+such list for each copy of the model. Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipeplan.records import VERSION, Record, optional_fields
 class ScheduleRecord(
     msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="format", tag="pipeplan-schedule"
 ):
-    """A schedule as JSON holds it; ``rows`` are cells of the text notation."""
+    """A schedule in JSON; ``rows`` are cells of the text notation."""
 
     version: int
     schedule: str
@@ -52,14 +52,14 @@ class BubbleRecord(Record, frozen=True, kw_only=True):
 
 
 class StepRecord(Record, frozen=True, kw_only=True):
-    """Time of a step with what it adds behind its last op: with a barrier at its end, and without one."""
+    """Time of a step including the time added after its last op, with a barrier at its end and without one."""
 
     with_barrier: float
     without_barrier: float
 
 
 class OverLimitRecord(Record, frozen=True, kw_only=True):
-    """Rank that is furthest over its memory limit: its peak and its limit; and how many other ranks are over theirs."""
+    """Rank that exceeds its memory limit the most, its peak and its limit, and the number of other ranks over theirs."""
 
     rank: int
     peak: float
@@ -69,7 +69,7 @@ class OverLimitRecord(Record, frozen=True, kw_only=True):
 
 
 class ObjectiveRecord(Record, frozen=True, kw_only=True):
-    """What a search minimised, and its lower bound."""
+    """Objective of a search, and its lower bound."""
 
     name: Literal["makespan", "span"]
     of: Literal["plan", "p95", "worst"]
@@ -80,7 +80,7 @@ class ObjectiveRecord(Record, frozen=True, kw_only=True):
 
 
 class JitterRecord(Record, frozen=True, kw_only=True):
-    """The objective when op times vary, and that of the best published schedule."""
+    """Objective with varying op times, and that of the best published schedule."""
 
     deviation: float
     mean: float
@@ -89,7 +89,7 @@ class JitterRecord(Record, frozen=True, kw_only=True):
 
 
 class SlowRankRecord(Record, frozen=True, kw_only=True):
-    """The objective when one rank is slower by a share, each in turn, and that of the best published schedule."""
+    """Objective if one rank is slower by a share, each in turn, and that of the best published schedule."""
 
     share: float
     mean: float
@@ -98,9 +98,9 @@ class SlowRankRecord(Record, frozen=True, kw_only=True):
 
 
 class Price(Record, frozen=True, kw_only=True):
-    """By which share recomputing or offloading makes the step longer, and what it saves on the rank that saves the most.
+    """Relative increase of the step time by recomputation or offloading, and the largest saving of memory on a rank.
 
-    Both are against the same order with everything kept.
+    Both are relative to the same order without recomputation and offloading.
     """
 
     time: float
@@ -110,9 +110,9 @@ class Price(Record, frozen=True, kw_only=True):
 
 
 class Decided(Record, frozen=True, kw_only=True):
-    """What a search was free to decide and what it decided; ``recomputed`` and ``offloaded`` count microbatches by stage.
+    """Choices that a search was free to make, and the choices in its schedule.
 
-    There are ``microbatches`` in the step.
+    ``recomputed`` and ``offloaded`` count microbatches per stage, of ``microbatches`` in the step.
     """
 
     choices: tuple[Literal["split", "overlap", "weight-order", "recompute", "offload"], ...]
@@ -126,14 +126,14 @@ class Decided(Record, frozen=True, kw_only=True):
 
     @property
     def frees_memory(self) -> bool:
-        """Whether the search was free to hold less than all that backwards need."""
+        """True if the search was free to recompute or offload."""
         return "recompute" in self.choices or "offload" in self.choices
 
 
 class PublishedSchedule(Record, frozen=True, kw_only=True):
-    """A published schedule that a search has to beat: its name, that of its placement, and its objective.
+    """A published schedule to compare with: its name, its placement, and its objective.
 
-    The name has the schedule's variant or group where that is not its own.
+    The name includes the variant or the group size if it is not the default.
     """
 
     name: str = msgspec.field(name="schedule")
@@ -142,7 +142,7 @@ class PublishedSchedule(Record, frozen=True, kw_only=True):
 
 
 class PlacementRecord(Record, frozen=True, kw_only=True):
-    """What a search knows of a placement: the best proven bound, and the best value found; null where it cannot win."""
+    """A placement in a search: its best lower bound, and the best value found; null if it cannot win."""
 
     placement: str
     chunks: int
@@ -151,38 +151,38 @@ class PlacementRecord(Record, frozen=True, kw_only=True):
 
 
 class SearchFigures(Record, frozen=True, kw_only=True):
-    """How a search came to a schedule, what it has proven, and what it gained: what it adds to the JSON of its result.
+    """Course of a search, its proof and its gain: the keys that it adds to the JSON of its result.
 
     Attributes
     ----------
     found_by
-        The engine that found it, and what it started from.
+        Engine that found the schedule, and its starting point.
     optimal
-        Whether the bound proves that no schedule of the placement has a smaller objective; of spans, none whose ops start
-        as soon as they can.
+        True if the bound proves that no schedule of the placement has a smaller objective; for spans, no schedule whose
+        ops start as early as possible.
     evaluations, seconds
-        What the search spent.
+        Evaluated schedules and elapsed time.
     interrupted
-        Whether the user stopped it before its budget was spent.
+        True if the user stopped the search before its budget was spent.
     compiled_after
-        Seconds of the budget after which it ran on compiled kernels, 0 from its start; None: some were never ready.
+        Seconds after which the search ran on compiled kernels, 0 from the start; None: never on all of them.
     tried
         Bound and best value of each placement that could have won.
     minimized
-        The objective, its value, and its lower bound.
+        Objective, its value, and its lower bound.
     under_jitter, with_slow_rank
-        The objective in the runs that the search judges by, and that of the best published schedule; None where op times do
-        not vary, and no rank is slower.
+        Objective under variation by which the search judges, and that of the best published schedule; None without
+        variation.
     communication
-        How transfers behave.
+        Model of transfers.
     decided
-        What the schedule decided beside its order, and what the search was free to decide.
+        Choices in the schedule besides its order, and those that the search was free to make.
     best_published
-        The best published schedule of the search's placement within the limit; None where none fits.
+        Best published schedule of the search's placement within the limit; None if none fits.
     best_published_anywhere
-        The best one of any placement; None where none fits, and for shapes too large to try the others.
+        Best published schedule of any placement; None if none fits, or the shape is too large to try the others.
     gain, gain_anywhere
-        By what share the objective is smaller than theirs; below 0: larger.
+        Relative reduction of the objective compared with theirs; negative for an increase.
     """
 
     found_by: str
@@ -206,9 +206,9 @@ class SearchFigures(Record, frozen=True, kw_only=True):
 class ResultFigures(Record, frozen=True, kw_only=True):
     """Figures of one schedule on one set of costs.
 
-    ``over`` is null where every rank is within its limit. ``least_gap``, the gap to the least bound of all schedules, is
-    there in a comparison, ``step`` where a step adds anything behind its last op, and what follows from ``found_by`` on in a
-    search. Times are in ``time_unit``; lists have a number per rank.
+    ``over`` is null if every rank is within its limit. ``least_gap``, the gap to the smallest bound of all schedules,
+    is in comparisons only; ``step`` is present if a step adds time after its last op, and the keys from ``found_by`` on
+    in searches. Times are in ``time_unit``; lists have one number per rank.
     """
 
     name: str = msgspec.field(name="schedule")
@@ -241,7 +241,7 @@ class ResultFigures(Record, frozen=True, kw_only=True):
 if TYPE_CHECKING:
     ResultRecord = ResultFigures
 else:
-    # A result that was searched for has the figures of its search as well.
+    # The result of a search also has the figures of the search.
     ResultRecord = msgspec.defstruct(
         "ResultRecord",
         optional_fields(SearchFigures),
@@ -253,7 +253,7 @@ else:
 
 
 class TimesRecord(ScheduleRecord, kw_only=True):
-    """A schedule with times; ``start`` and ``end`` have a number for every op of every row, pairs counting two."""
+    """A schedule with times; ``start`` and ``end`` have one number per op of every row, and two per overlapped pair."""
 
     unit: str = ""
     source: Literal["simulated", "measured"] = "simulated"
@@ -262,8 +262,8 @@ class TimesRecord(ScheduleRecord, kw_only=True):
 
 
 def _timeline_record() -> Any:
-    """Times, and any figures of the result that they belong to."""
-    doc = f"{TimesRecord.__doc__}\n\n    The figures are those of its result, if it belongs to one; see ResultRecord."
+    """Return the record of times with the optional figures of their result."""
+    doc = f"{TimesRecord.__doc__}\n\n    The optional figures are those of its result; see ResultRecord."
     return msgspec.defstruct(
         "TimelineRecord",
         optional_fields(ResultRecord, without=ScheduleRecord.__struct_fields__),
@@ -275,23 +275,23 @@ def _timeline_record() -> Any:
 
 
 TimelineRecord: Any = _timeline_record()
-"""A timeline as JSON holds it."""
+"""A timeline in JSON."""
 
 
 def placement_record(placement: Placement) -> list[int | list[int]]:
-    """The rank of each stage; with several copies of the model, a list for each."""
+    """Return the rank of each stage; for several copies of the model, one list per copy."""
     if placement.copies == 1:
         return list(placement.rank_of[0])
     return [list(copy) for copy in placement.rank_of]
 
 
 def schedule_json(schedule: Schedule) -> str:
-    """A schedule as JSON."""
+    """Return a schedule as JSON."""
     return _encode(ScheduleRecord(**_fields(schedule)))
 
 
 def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None) -> str:
-    """A timeline as JSON; ``figures`` is the record of its result."""
+    """Return a timeline as JSON; ``figures`` is the record of its result."""
     offsets = timeline.schedule.offsets[1:-1]
     times = {
         "unit": timeline.unit,
@@ -321,24 +321,24 @@ def _encode(record: ScheduleRecord) -> str:
 
 
 def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule | Timeline:
-    """The schedule or the timeline that JSON holds.
+    """Return the schedule or timeline in a JSON text.
 
     Parameters
     ----------
     text
-        What :func:`schedule_json` or :func:`timeline_json` wrote.
+        Output of :func:`schedule_json` or :func:`timeline_json`.
     name
-        Where it comes from, for messages.
+        Source of the text, for messages.
     keep_duplicates
-        Whether an op that stands twice is left for the checker to report.
+        True to leave duplicate ops for the checker to report.
 
     Raises
     ------
     FormatError
-        For text that is not JSON or is cut off, an unknown key or version, a key that stands twice, shapes that contradict
-        each other, a cell that is no op, times that are no times.
+        If the text is not JSON or is truncated, a key or version is unknown, a key occurs twice, shapes contradict each
+        other, a cell is not an op, or times are invalid.
     InvalidScheduleError
-        For ranks or stages that hold nothing, ops out of range.
+        If a rank or stage holds nothing, or an op is out of range.
     """
     try:
         record = msgspec.json.decode(text, type=ScheduleRecord | TimelineRecord)
@@ -350,7 +350,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
     except msgspec.DecodeError as error:
         if "missing required field `format`" in str(error):
             raise FormatError(
-                f"{name} holds no schedule: its key 'format' is missing; a file of settings is for --config"
+                f"{name} is not a schedule: the key 'format' is missing; pass a file of settings with --config"
             ) from None
         raise FormatError(f"{name}: {other_version(text, VERSION) or error}") from None
     except (NotationError, ShapeError, CostError, FormatError, RecursionError) as error:
@@ -361,11 +361,11 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
 
 def _schedule(record: ScheduleRecord, keep_duplicates: bool) -> Schedule:
     placement = Placement.of(*_copies(record.placement))
-    said = (record.ranks, record.chunks, record.stages)
-    if said != (placement.ranks, placement.chunks, placement.stages):
+    declared = (record.ranks, record.chunks, record.stages)
+    if declared != (placement.ranks, placement.chunks, placement.stages):
         raise FormatError(
-            f"it says {record.ranks} ranks, {record.chunks} chunks, {record.stages} stages, but its placement has "
-            f"{placement.ranks}, {placement.chunks}, {placement.stages}"
+            f"the file declares {record.ranks} ranks, {record.chunks} chunks, {record.stages} stages, but its placement "
+            f"has {placement.ranks}, {placement.chunks}, {placement.stages}"
         )
     if min(record.microbatches, record.slices) < 1:
         raise FormatError(f"microbatches and slices must be at least 1, not {record.microbatches} and {record.slices}")
@@ -383,7 +383,7 @@ def _copies(placement: Sequence[int | list[int]]) -> list[tuple[int, ...]]:
     flat = tuple(value for value in placement if isinstance(value, int))
     copies = [tuple(value) for value in placement if isinstance(value, list)]
     if flat and copies:
-        raise FormatError("placement is the rank of each stage, or one such list for each copy of the model, not both")
+        raise FormatError("placement must be the rank of each stage, or one such list for each copy of the model")
     return copies or [flat]
 
 
@@ -398,10 +398,10 @@ def _times(rows: list[list[float]], schedule: Schedule, what: str) -> NDArray[np
     expected = np.diff(schedule.offsets).tolist()
     counts = [len(row) for row in rows]
     if counts != expected:
-        raise FormatError(f"'{what}' has {counts} times a rank, and the rows have {expected} ops")
+        raise FormatError(f"'{what}' has {counts} times per rank, but the rows have {expected} ops")
     times = np.array([time for row in rows for time in row], np.float64)
     if not bool(np.all(np.isfinite(times))):
-        raise FormatError(f"'{what}' holds a time that is not finite")
+        raise FormatError(f"'{what}' contains a time that is not finite")
     return times
 
 
@@ -409,7 +409,7 @@ FORMATS = (
     Format(
         name="json",
         title="Figures and times, JSON",
-        help="pipeplan's own: a schedule, a timeline with its figures, or the record of any other answer.",
+        help="pipeplan's own format: a schedule, a timeline with its figures, or the record of any other answer.",
         ending=".json",
         media="application/json",
         write_schedule=schedule_json,

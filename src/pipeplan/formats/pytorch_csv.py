@@ -1,9 +1,9 @@
-"""PyTorch's schedule CSV: a line a rank, cells apart by commas, no header; an empty cell is a bubble.
+"""PyTorch's schedule CSV: one line per rank, cells separated by commas, no header; an empty cell is a bubble.
 
-This is what ``torch.distributed.pipelining`` reads with ``_load_csv`` and writes with ``_dump_csv``, in both of its forms:
-compute only, and with communication. Read strictly: nothing is skipped but empty cells. The forms of all releases are read.
-Writing numbers microbatches in the order of their losses (:func:`~pipeplan.passes.in_order_of_losses`), and adds the ops
-that wait where the release of PyTorch requires them (:data:`TORCH_RELEASES`).
+``torch.distributed.pipelining`` reads it with ``_load_csv`` and writes it with ``_dump_csv``, in two forms: compute
+only, and with communication. Parsing is strict and skips only empty cells; the forms of all releases are supported. The
+writer numbers microbatches in the order of their losses (:func:`~pipeplan.passes.in_order_of_losses`), and adds the ops
+that wait if the release of PyTorch requires them (:data:`TORCH_RELEASES`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipeplan.model import (
 from pipeplan.passes import in_order_of_losses, lower_for_torch, without_communication
 
 TORCH_RELEASES = ("2.13", "2.14", "2.15")
-"""Releases whose pipeline runtime is known, the oldest first."""
+"""Supported releases of PyTorch's pipeline runtime, the oldest first."""
 
 _FIRST_WITH_WAITS = (2, 15)
 
@@ -38,13 +38,13 @@ def torch_release(name: str | None = None) -> str:
     Parameters
     ----------
     name
-        As the user writes it, such as ``2.14`` or ``2.15.0+cpu``. None: that of the installed PyTorch, which need not be
-        known; without one the newest known release.
+        Release as the user writes it, such as ``2.14`` or ``2.15.0+cpu``. None: that of the installed PyTorch, even if
+        it is not supported, or without PyTorch the newest supported release.
 
     Raises
     ------
     InputError
-        For a name that is not one of a known release.
+        If the release is not supported.
     """
     if name is None:
         return _installed() or TORCH_RELEASES[-1]
@@ -58,9 +58,9 @@ def torch_release(name: str | None = None) -> str:
 
 
 def has_waits(release: str) -> bool:
-    """Return whether the runtime of a release requires an op that waits for every SEND and every REDUCE_GRAD.
+    """Return True if a release requires an op that waits for every SEND and every REDUCE_GRAD.
 
-    Earlier releases refuse such ops.
+    Earlier releases reject such ops.
     """
     major, minor = map(int, release.split("."))
     return (major, minor) >= _FIRST_WITH_WAITS
@@ -76,44 +76,44 @@ def _installed() -> str:
 
 
 def _minor(name: str) -> str:
-    """Return ``2.15`` of ``2.15.0+cpu``; empty for what is no version."""
+    """Return ``2.15`` for ``2.15.0+cpu``; empty for anything that is not a version."""
     match = re.fullmatch(r"([0-9]{1,3}\.[0-9]{1,3})((\.|a|b|rc|\+)[.+0-9a-z]*)?", name)
     return match[1] if match else ""
 
 
 def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
-    """The schedule that the text of a CSV holds.
+    """Return the schedule in the text of a CSV.
 
     Parameters
     ----------
     text
-        A line a rank; lines may be of different length.
+        One line per rank; lines may differ in length.
     name
-        What to call the schedule, also in messages.
+        Name of the schedule, also for messages.
     keep_duplicates
-        Whether an op that stands twice is left for the checker to report.
+        True to leave duplicate ops for the checker to report.
 
     Raises
     ------
     FormatError
-        For a header, a line without ops, or a cell that is no op; the message names the line and the cell. For numbers
-        that are too large to be planned.
+        If there is a header, a line without ops, a cell that is not an op (the message has the line and the cell), or a
+        number that is too large.
     InvalidScheduleError
-        For ranks or stages that hold nothing.
+        If a rank or stage holds nothing.
     """
     cells: list[list[str]] = []
     for number, line in enumerate(_lines(text), start=1):
         if not line.strip(", \t\r"):
-            raise FormatError(f"{name}: line {number} is blank; every line is a rank's ops")
+            raise FormatError(f"{name}: line {number} is blank; expected the ops of rank {number - 1}")
         cells.append(line.split(","))
     if not any(_is_op(cell) for cell in cells[0] if cell.strip()):
         start = text[:60].partition("\n")[0]
-        raise FormatError(f"{name}: line 1 holds no op; it starts with rank 0's ops, without a header: {start!r}")
+        raise FormatError(f"{name}: line 1 has no op; expected rank 0's ops without a header, not {start!r}")
     return schedule_of_cells(cells, name, keep_duplicates)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield one line after the other, so that a file of nothing but line ends is refused at its first."""
+    """Yield lines one by one, so that a huge file of line ends fails at its first line."""
     start, end = 0, len(text.removesuffix("\n"))
     while start <= end:
         stop = text.find("\n", start, end)
@@ -131,24 +131,24 @@ def _is_op(cell: str) -> bool:
 
 
 def torch_csv(schedule: Schedule) -> str:
-    """The text of a schedule's CSV, with the communication that it holds.
+    """Return the text of a schedule's CSV, including its communication.
 
     Raises
     ------
     FormatError
-        For what PyTorch's notation has no word for: slices of a sequence, recomputation, copies to the host.
+        If PyTorch's notation cannot express the schedule: sequence slices, recomputation, host copies.
     """
     if schedule.slices > 1:
-        raise FormatError("PyTorch's CSV has no slices of a sequence; pipeplan's JSON has them")
+        raise FormatError("PyTorch's CSV does not support sequence slices; use pipeplan's JSON")
     if schedule.has(Kind.R):
-        raise FormatError("PyTorch's CSV has no recomputation; pipeplan's JSON has it")
+        raise FormatError("PyTorch's CSV does not support recomputation; use pipeplan's JSON")
     if not schedule.kinds.isdisjoint(HOST_KINDS):
-        raise FormatError("PyTorch's CSV has no copies to the host and back; pipeplan's JSON has them")
+        raise FormatError("PyTorch's CSV does not support copies to the host; use pipeplan's JSON")
     return "".join(",".join(format_cells(row)) + "\n" for row in schedule)
 
 
 def torch_csv_compute(schedule: Schedule) -> str:
-    """Return the text of a schedule's CSV with its compute ops alone.
+    """Return the text of a schedule's CSV with only its compute ops.
 
     Raises
     ------
@@ -176,12 +176,12 @@ def torch_csv_comms(schedule: Schedule, release: str | None = None) -> str:
 
 
 def torch_csv_warnings(schedule: Schedule) -> tuple[str, ...]:
-    """Return what the user must know of a schedule that is written as CSV: whether its microbatches are renumbered."""
+    """Return a warning if the CSV of a schedule has renumbered microbatches."""
     if in_order_of_losses(schedule) is schedule:
         return ()
     return (
-        "microbatches are numbered in the order in which the last stage runs their forwards, since PyTorch takes the k-th "
-        "loss for microbatch k; train with this CSV and compare runs with it, not with the schedule that it was made from",
+        "microbatches are renumbered in the order of the last stage's forwards, because PyTorch uses the k-th loss for "
+        "microbatch k; train with this CSV and compare runs with it, not with the original schedule",
     )
 
 
@@ -193,7 +193,7 @@ FORMATS = (
     Format(
         name="torch-csv",
         title="PyTorch CSV",
-        help="The order of compute ops, as torch.distributed.pipelining and torchtitan read it.",
+        help="Order of the compute ops, as torch.distributed.pipelining and torchtitan read it.",
         ending=".csv",
         media="text/csv; charset=utf-8",
         write_schedule=torch_csv_compute,
@@ -205,8 +205,8 @@ FORMATS = (
         name="torch-csv-comms",
         title="PyTorch CSV with communication",
         help=(
-            "Compute ops with sends, receives and sharding, as PyTorch's runtime executes them: of the release that "
-            f"--trainer-version names, else of the installed one, else of {TORCH_RELEASES[-1]}."
+            "Compute ops with sends, receives and sharding, as PyTorch's runtime executes them, for the release in "
+            f"--trainer-version (default: the installed one, or {TORCH_RELEASES[-1]})."
         ),
         ending=".comms.csv",
         media="text/csv; charset=utf-8",

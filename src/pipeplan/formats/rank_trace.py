@@ -1,4 +1,4 @@
-"""What one rank's profiler recorded of a pipeline, whatever the profiler: ops with their times, in whole steps."""
+"""Trace of one rank in a form that is independent of the profiler: ops with their times, in whole steps."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from pipeplan.formats.op_times import Recorded, op_times
 from pipeplan.model import Floats, Kind
 
 Groups = frozenset[tuple[int, ...]]
-"""The ranks of process groups."""
+"""Ranks of process groups."""
 
 _NEVER = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankTrace:
-    """The pipeline ops of one rank, in order.
+    """Pipeline ops of one rank, in order.
 
     Attributes
     ----------
     name
-        Of the trace, for messages.
+        Name of the trace, for messages.
     rank, world_size
-        Of the process that wrote it.
+        Rank of the process that wrote it, and number of processes.
     host
-        On which it ran.
+        Name of its host.
     base
-        The zero of its times, in nanoseconds of that host's clock.
+        Zero of its times, in nanoseconds of that host's clock.
     cells
-        The ops in the text notation; an overlapped pair is one cell.
+        Ops in the text notation; an overlapped pair is one cell.
     start, end
-        Of each cell, in microseconds since ``base``.
+        Times of each cell, in microseconds since ``base``.
     steps
-        The numbers of the cells of each step.
+        Numbers of the cells of each step.
     beginnings
-        The numbers of the steps that begin a recording; the others follow the one before at once.
+        Numbers of the steps that begin a recording; every other step directly follows the previous one.
     numbered
-        Whether the cells have their stages' numbers.
+        True if the cells contain stages.
     receives, sends
-        Whether the host turns to receiving or sending inside the annotation of any forward.
+        True if the host receives, or sends, inside the annotation of any forward.
     talks
-        Whether the host turns to sending or receiving at all.
+        True if the host sends or receives at all.
     groups
-        The process groups that the rank is in.
+        Process groups of the rank.
     """
 
     name: str
@@ -69,7 +69,7 @@ class RankTrace:
     groups: Groups
 
     def of_stage(self, stage: int) -> RankTrace:
-        """The trace with the number of its stage in every cell."""
+        """Return the trace with this stage in every cell."""
         return replace(self, cells=[with_stage(cell, stage) for cell in self.cells], numbered=True)
 
 
@@ -85,28 +85,28 @@ def rank_trace(
     receives: Floats = _NEVER,
     sends: Floats = _NEVER,
 ) -> RankTrace:
-    """The trace of what was recorded of a rank.
+    """Return the trace of one rank from what a profiler recorded.
 
     Parameters
     ----------
     name, rank, world_size, host, groups
-        See :class:`RankTrace`.
+        Attributes of :class:`RankTrace`.
     base
-        The zero of the recorded times.
+        Zero of the recorded times.
     receives, sends
-        When the host turned to receiving and to sending, sorted.
+        Sorted times at which the host started to receive and to send.
 
     Raises
     ------
     FormatError
-        For a part of a step, and for ops of which none takes any time.
+        If a step is incomplete, or no op takes any time.
     """
     start, end = op_times(recorded)
     if (end - start).max() <= 2 * RESOLUTION and not any(mark.span.end > mark.span.start for mark in recorded.marks):
         raise FormatError(
-            f"{name}: none of its ops has a duration ('dur'); record the run with a profiler that times them"
+            f"{name}: no op has a duration ('dur'); record the run with a profiler that times annotations"
         )
-    # Times since an epoch leave no digits for what is below a microsecond.
+    # Floats of times since an epoch have no digits left below a microsecond.
     zero = int(start.min())
     marks = recorded.marks
     return RankTrace(
@@ -135,10 +135,10 @@ def _in_a_forward(marks: Sequence[AnnotatedOp], times: Floats) -> bool:
 
 
 def _steps(name: str, marks: Sequence[AnnotatedOp]) -> list[list[int]]:
-    """The numbers of the marks of each step: an op's k-th occurrence belongs to the k-th step.
+    """Return the numbers of the marks of each step: an op's k-th occurrence belongs to the k-th step.
 
-    An op of a whole stage, which may occur several times, belongs to the step of the op before it; an unshard to that of the
-    op after it.
+    A stage-wide op, which may occur several times, belongs to the step of the previous op; an unshard to that of the
+    next op.
     """
     own = [number for number, mark in enumerate(marks) if not mark.ops[0].kind.is_stage_wide]
     keys = occurrences([marks[number].cell for number in own])
@@ -148,7 +148,7 @@ def _steps(name: str, marks: Sequence[AnnotatedOp]) -> list[list[int]]:
     if counts and min(counts.values()) != len(steps):
         rare, times = counts.most_common()[-1]
         raise FormatError(
-            f"{name}: {PREFIX}{rare} occurs {times} time(s), other ops {len(steps)} times; record whole steps"
+            f"{name}: {PREFIX}{rare} occurs {times} time(s), but other ops {len(steps)} times; record whole steps"
         )
     before = _carried(turns, range(len(marks)))
     after = _carried(turns, reversed(range(len(marks))))
@@ -160,7 +160,7 @@ def _steps(name: str, marks: Sequence[AnnotatedOp]) -> list[list[int]]:
 
 def _carried(turns: dict[int, int], numbers: Iterable[int]) -> dict[int, int]:
     """Return the step of each mark, in this order: its own, or that of the last mark that has one."""
-    found: dict[int, int] = {}
+    steps: dict[int, int] = {}
     last: int | None = None
     waiting = []
     for number in numbers:
@@ -168,13 +168,13 @@ def _carried(turns: dict[int, int], numbers: Iterable[int]) -> dict[int, int]:
         if last is None:
             waiting.append(number)
         else:
-            found[number] = last
-    first = next(iter(found.values()), 0)
-    return found | dict.fromkeys(waiting, first)
+            steps[number] = last
+    first = next(iter(steps.values()), 0)
+    return steps | dict.fromkeys(waiting, first)
 
 
 def occurrences(names: Iterable[str]) -> list[tuple[str, int]]:
-    """Each name with the number of times that it came before."""
+    """Return each name with the number of its earlier occurrences."""
     seen: dict[str, int] = {}
     keys = []
     for name in names:
@@ -184,39 +184,39 @@ def occurrences(names: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def joined(recordings: Sequence[RankTrace]) -> RankTrace:
-    """The recordings of one rank as one, in order of time.
+    """Join several recordings of one rank into one, in order of time.
 
     Raises
     ------
     FormatError
-        Where two are of the same time, or do not hold the same ops.
+        If two of them are from the same time or have different ops.
     """
-    recordings = sorted(recordings, key=lambda each: each.base)
+    recordings = sorted(recordings, key=lambda recording: recording.base)
     for before, after in pairwise(recordings):
         if after.base - before.base < 1000 * float(before.end.max()):
             raise FormatError(
-                f"{before.name} and {after.name} are both of rank {before.rank}, and of the same time; give one trace of "
+                f"{before.name} and {after.name} are both of rank {before.rank} and overlap in time; give one trace of "
                 "every rank"
             )
         if (before.numbered, set(before.cells)) != (after.numbered, set(after.cells)):
             raise FormatError(
-                f"{before.name} and {after.name} are both of rank {before.rank} and hold different ops: they are traces of "
-                "different runs; name the folder of one"
+                f"{before.name} and {after.name} are both of rank {before.rank} but have different ops, so they are traces "
+                "of different runs; name the folder of one run"
             )
     first = recordings[0]
-    shifts = [(each.base - first.base) / 1e3 for each in recordings]
-    offsets = np.cumsum([0, *(len(each.cells) for each in recordings)]).tolist()
+    shifts = [(recording.base - first.base) / 1e3 for recording in recordings]
+    offsets = np.cumsum([0, *(len(recording.cells) for recording in recordings)]).tolist()
     return replace(
         first,
-        cells=[cell for each in recordings for cell in each.cells],
-        start=np.concatenate([each.start + shift for each, shift in zip(recordings, shifts, strict=True)]),
-        end=np.concatenate([each.end + shift for each, shift in zip(recordings, shifts, strict=True)]),
+        cells=[cell for recording in recordings for cell in recording.cells],
+        start=np.concatenate([recording.start + shift for recording, shift in zip(recordings, shifts, strict=True)]),
+        end=np.concatenate([recording.end + shift for recording, shift in zip(recordings, shifts, strict=True)]),
         steps=[
             [number + offset for number in step]
-            for each, offset in zip(recordings, offsets, strict=False)
-            for step in each.steps
+            for recording, offset in zip(recordings, offsets, strict=False)
+            for step in recording.steps
         ],
-        beginnings=frozenset(np.cumsum([0, *(len(each.steps) for each in recordings[:-1])]).tolist()),
-        receives=any(each.receives for each in recordings),
-        sends=any(each.sends for each in recordings),
+        beginnings=frozenset(np.cumsum([0, *(len(recording.steps) for recording in recordings[:-1])]).tolist()),
+        receives=any(recording.receives for recording in recordings),
+        sends=any(recording.sends for recording in recordings),
     )

@@ -1,7 +1,7 @@
-"""A schedule as rows of ops: a line a rank, ops apart by blanks, as people type and paste it.
+"""Schedules as plain rows of ops: one line per rank, ops separated by blanks, easy to type and paste.
 
-This is the text notation as it stands in messages and in the web app's editor. Read leniently: ops may stand apart by commas
-or tabs too, lines end as on any system, and blank lines around the rows are passed over.
+This is the text notation of messages and of the web app's editor. Parsing is lenient: commas and tabs also separate ops,
+all line ends are accepted, and blank lines around the rows are skipped.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pipeplan.formats.format import Format
 from pipeplan.model import Schedule, format_schedule, schedule_from_cells
 
 _APART = re.compile(r"[ ,\t\f\v\u00a0]+")
-"""Separators of ops; the web app's editor knows the same ones."""
+"""Separators of ops; the web app's editor must accept the same ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The ops of a text, row by row.
+    """Ops of a text, row by row.
 
     Attributes
     ----------
     cells
-        The words of each row: an op, or an overlapped pair.
+        Words of each row: an op, or an overlapped pair.
     lines
-        The line of the text on which each row stands, from 0.
+        Line of the text that contains each row, counted from 0.
     """
 
     cells: Sequence[Sequence[str]]
@@ -35,13 +35,13 @@ class Rows:
 
 
 def rows_of(text: str, *, ranks: int | None = None) -> Rows:
-    """The rows of a text.
+    """Return the rows of a text.
 
     Parameters
     ----------
     ranks
-        How many rows are expected. A text of as many lines has a row a line, with rows that hold nothing; of any other text,
-        and without a number, lines that hold nothing are passed over.
+        Expected number of rows. If the text has this many lines, each is a row, even if it is empty. Otherwise, and
+        without a number, empty lines are skipped.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     cells = [[word for word in _APART.split(line) if word] for line in lines]
@@ -52,27 +52,27 @@ def rows_of(text: str, *, ranks: int | None = None) -> Rows:
 
 
 def parse_rows(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
-    """The schedule that a text of rows holds.
+    """Return the schedule in a text of rows.
 
     Parameters
     ----------
     name
-        What to call the schedule, also in messages.
+        Name of the schedule, also for messages.
     keep_duplicates
-        Whether an op that stands twice is left for the checker to report.
+        True to leave duplicate ops for the checker to report.
 
     Raises
     ------
     FormatError
-        For a text without ops, a word that is no op, and numbers that are too large to be planned.
+        If there are no ops, a word is not an op, or a number is too large.
     InvalidScheduleError
-        For stages that no rank holds.
+        If no rank holds some stage.
     """
     return schedule_of_cells(rows_of(text).cells, name, keep_duplicates)
 
 
 def schedule_of_cells(cells: Sequence[Sequence[str]], name: str, keep_duplicates: bool) -> Schedule:
-    """Return the schedule of rows of ops; see :func:`parse_rows` for parameters and errors."""
+    """Return the schedule with these rows of ops. Parameters and errors are those of :func:`parse_rows`."""
     try:
         return schedule_from_cells(cells, name=name, keep_duplicates=keep_duplicates)
     except (NotationError, ShapeError) as error:
@@ -85,7 +85,7 @@ FORMATS = (
     Format(
         name="rows",
         title="Rows of ops",
-        help="A line a rank, ops apart by blanks: to read, to type and to paste. Any `.txt` is read so.",
+        help="One line per rank, ops separated by blanks: to read, type and paste. Any `.txt` is read like this.",
         ending=".rows.txt",
         media="text/plain; charset=utf-8",
         write_schedule=lambda schedule: format_schedule(schedule) + "\n",

@@ -1,4 +1,4 @@
-"""What was measured of a run, from its files: the traces of its ranks, or what ``pipeplan run`` has written."""
+"""Measured runs from their files: traces of the ranks, or timelines that ``pipeplan run`` has written."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ from pipeplan.formats.traced_run import MeasuredRun, traced_run
 from pipeplan.model import Timeline
 
 SIZE_LIMIT = 2048 * MEBIBYTE
-"""No trace that can be read here is larger than this, in bytes."""
+"""Maximum size of a trace in bytes."""
 
 
 def read_timelines(path: FilePath) -> tuple[Timeline, ...]:
-    """The timelines that a file holds, or a folder with the traces of a run: one a step.
+    """Return the timelines in a file, or in a folder with the traces of a run: one per step.
 
-    See :func:`read_run` for what a folder can hold, and for errors.
+    The content of a folder and the errors are those of :func:`read_run`.
     """
     return read_run(path).timelines
 
 
 def holds_run(path: Path) -> bool:
-    """Whether this can only be a run: a folder, or an export of Nsight Systems."""
+    """Return True if this path can only be a run: a folder, or an export of Nsight Systems."""
     return os.path.isdir(path) or path.suffix.lower() == NSYS_ENDING  # of what is closed, reading says so
 
 
 def read_run(path: FilePath) -> MeasuredRun:
-    """Return what was measured of a run, from a file or a folder.
+    """Return the measured run in a file or a folder.
 
-    In a folder, and in the folders in it, the ``.json`` files count, packed by gzip or not: traces of PyTorch's profiler, of
-    every rank and of one step or several; or timelines that ``pipeplan run`` has measured. So do the ``.sqlite`` files that
-    Nsight Systems exports.
+    In a folder and its subfolders, the ``.json`` files count, compressed by gzip or not: traces of PyTorch's profiler,
+    of every rank and of one step or several; or timelines that ``pipeplan run`` has measured. So do ``.sqlite`` exports
+    of Nsight Systems.
 
     Raises
     ------
     InputError
-        If something cannot be read, or the file holds a schedule, which has no times.
+        If something cannot be read, or the file contains a schedule, which has no times.
     PipeplanError
-        For what :func:`read_file` and :func:`~pipeplan.formats.traced_run.traced_run` raise it.
+        In the cases of :func:`read_file` and :func:`~pipeplan.formats.traced_run.traced_run`.
     """
     path = path_of(path, "the run")
     if not os.path.exists(path) and not path.suffix:
-        raise InputError(f"cannot read the run {path}: there is no such file or folder")
+        raise InputError(f"cannot read the run {path}: no such file or folder")
     if os.path.isdir(path):
         return _run_in(path)
     if path.suffix.lower() == NSYS_ENDING:
         return traced_run(parse_nsys([path]))
     if unpacked_name(path.name).lower().endswith(".json") and _is_trace(text := _trace_text(path)):
         return traced_run([parse_rank(str(path), text)])
-    found = read_schedule_or_timeline(path)
-    if not isinstance(found, Timeline):
-        raise InputError(f"{path} holds a schedule, which has no times; a timeline or the traces of a run have them")
-    return MeasuredRun((found,), steps=1, replicas=1, files=1)
+    content = read_schedule_or_timeline(path)
+    if not isinstance(content, Timeline):
+        raise InputError(f"{path} is a schedule without times: expected a timeline or the traces of a run")
+    return MeasuredRun((content,), steps=1, replicas=1, files=1)
 
 
 def _run_in(folder: Path) -> MeasuredRun:
@@ -83,24 +83,24 @@ def _run_in(folder: Path) -> MeasuredRun:
         return replace(traced_run(traces), left_out=(*left_out, *timelines))
     if not timelines:
         raise FormatError(
-            f"{folder} holds no times of a run: neither a trace of PyTorch's profiler nor a timeline of pipeplan run "
-            "(.json, .json.gz), nor an export of Nsight Systems (.sqlite); name the folder of one run"
+            f"{folder} has no measured run: expected traces of PyTorch's profiler or timelines of pipeplan run "
+            "(.json, .json.gz), or exports of Nsight Systems (.sqlite)"
         )
     return MeasuredRun(tuple(timelines.values()), len(timelines), 1, len(timelines), left_out=tuple(left_out))
 
 
 def _is_no_file(path: Path) -> bool:
-    """Whether a path is a folder, a pipe or a device; a link that leads nowhere is a missing file."""
+    """Return True for a folder, a pipe or a device. A broken link is a missing file, which reading reports."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _measured(text: str, name: str) -> Timeline | None:
-    """Return the measured timeline that a text holds; None for another content."""
+    """Return the measured timeline in a text; None for another content."""
     try:
-        found = parse(text, name)
+        content = parse(text, name)
     except PipeplanError:
         return None
-    return found if isinstance(found, Timeline) and found.source == "measured" else None
+    return content if isinstance(content, Timeline) and content.source == "measured" else None
 
 
 def _is_trace(text: str) -> bool:

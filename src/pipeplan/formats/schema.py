@@ -1,4 +1,4 @@
-"""The records of pipeplan's own file formats, by the names of their schemas in ``docs/schema``."""
+"""Records of pipeplan's own file formats, by the names of their schemas in ``docs/schema``."""
 
 from __future__ import annotations
 

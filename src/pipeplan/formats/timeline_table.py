@@ -1,13 +1,13 @@
-"""A timeline as a table with a line an op, for pandas and spreadsheets: CSV, or JSON with a list a column.
+"""A timeline as a table with one line per op, for pandas and spreadsheets: CSV, or JSON with one list per column.
 
 ::
 
     schedule,rank,kind,stage,microbatch,slice,group,start,end,unit,source
     1f1b,0,F,0,0,0,-1,0.0,1.0,ms,simulated
 
-``pandas.read_csv(path)`` gives the frame, and so does ``pandas.DataFrame(json.load(file))``. ``group`` is the number of an
-overlapped pair, -1 for none; ``microbatch`` is -1 for an op of a whole stage. A table says all but the placement, which is
-read off where the stages stand, and microbatches and slices, which are those that occur.
+``pandas.read_csv(path)`` or ``pandas.DataFrame(json.load(file))`` returns the data frame. ``group`` is the number of an
+overlapped pair, -1 for none; ``microbatch`` is -1 for stage-wide ops. The table does not contain the placement and the
+numbers of microbatches and slices; the reader infers them from the ops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
 
 
 class TimelineTable(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The columns, each with a value an op; in the order of the CSV."""
+    """Columns of the table, each with one value per op; in the order of the CSV."""
 
     schedule: list[str]
     rank: list[int]
@@ -46,7 +46,7 @@ COLUMNS = TimelineTable.__struct_fields__
 
 
 def timeline_columns(timeline: Timeline) -> TimelineTable:
-    """The columns of a timeline."""
+    """Return the columns of a timeline."""
     schedule, count = timeline.schedule, len(timeline.schedule)
     columns = schedule.columns
     return TimelineTable(
@@ -65,9 +65,9 @@ def timeline_columns(timeline: Timeline) -> TimelineTable:
 
 
 def timeline_csv(timeline: Timeline) -> str:
-    """A timeline as CSV with a header."""
+    """Return a timeline as CSV with a header."""
     text = io.StringIO()
-    # A carriage return alone is left unquoted by the writer, and refused by the reader.
+    # Python's csv writer leaves a lone carriage return unquoted, which its reader rejects.
     strange = "\r" in timeline.schedule.name + timeline.unit
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if strange else csv.QUOTE_MINIMAL)
     text.write(",".join(COLUMNS) + "\n")
@@ -76,24 +76,25 @@ def timeline_csv(timeline: Timeline) -> str:
 
 
 def timeline_columns_json(timeline: Timeline) -> str:
-    """A timeline as JSON: an object with a list a column."""
+    """Return a timeline as a JSON object with one list per column."""
     return json_text(timeline_columns(timeline), compact=True) + "\n"
 
 
 def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
-    """The timeline that :func:`timeline_csv` wrote.
+    """Return the timeline in the text of :func:`timeline_csv`.
 
     Raises
     ------
     FormatError
-        For another header, a line with more or fewer cells, a value that cannot be, ops that make no schedule.
+        If the header differs, a line has another number of cells, a value is invalid, or the ops are not a valid
+        schedule.
     """
     try:
         lines = list(csv.reader(io.StringIO(text), strict=True))
     except csv.Error as error:
         raise FormatError(f"{name}: {error}") from None
     if not lines or tuple(lines[0]) != COLUMNS:
-        raise FormatError(f"{name}: the first line of a timeline is {','.join(COLUMNS)}")
+        raise FormatError(f"{name}: the first line of a timeline must be {','.join(COLUMNS)}")
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(COLUMNS):
             raise FormatError(f"{name}: line {number} has {len(line)} cells, not {len(COLUMNS)}")
@@ -102,7 +103,7 @@ def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
 
 
 def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
-    """The timeline that :func:`timeline_columns_json` wrote; raises what :func:`parse_timeline_csv` does."""
+    """Return the timeline in the text of :func:`timeline_columns_json`. Raises like :func:`parse_timeline_csv`."""
     try:
         table = msgspec.json.decode(text, type=TimelineTable)
         require_unique_keys(text)
@@ -119,13 +120,12 @@ def _parse(columns: dict[str, list[str]], name: str) -> Timeline:
 
 
 def _timeline(table: TimelineTable) -> Timeline:
-    """Raises FormatError or CostError."""
     if len({len(column) for column in msgspec.structs.astuple(table)}) > 1 or not table.rank:
         raise FormatError("a timeline's columns must have the same length, and at least one op")
     schedule = _schedule(table)
     start, end = np.array(table.start), np.array(table.end)
     if (wrong := np.flatnonzero(~((np.abs(start) < np.inf) & (start <= end) & (end < np.inf)))).size:
-        raise FormatError(f"{schedule.place(int(wrong[0]))} has no time, or ends before it starts")
+        raise FormatError(f"{schedule.place(int(wrong[0]))} has no finite time or ends before it starts")
     return Timeline(schedule, start, end, _only(table.unit, "unit"), _source(table))
 
 
@@ -134,7 +134,7 @@ def _schedule(table: TimelineTable) -> Schedule:
     if (np.diff(rank) < 0).any():
         raise FormatError("ranks must be in ascending order, each with its ops in the order in which it runs them")
     if rank[-1] >= len(rank):
-        raise FormatError(f"every rank from 0 to {rank[-1]} runs an op, and there are {len(rank)} ops in all")
+        raise FormatError(f"ranks 0 to {rank[-1]} must each have an op, but the table has only {len(rank)}")
     rows = np.split(np.arange(len(rank)), np.searchsorted(rank, np.arange(1, int(rank[-1]) + 1)))
     columns = _columns(table)
     try:
@@ -171,9 +171,9 @@ def _small(values: list[int], what: str, *, least: int, most: int = 10**9) -> ND
 
 
 def _only(values: list[str], what: str) -> str:
-    """Return the one value of a column that must be the same in every line."""
+    """Return the value of a column that must be the same in every line."""
     if len(set(values)) > 1:
-        raise FormatError(f"a timeline has one {what}, not {', '.join(sorted(set(values))[:3])}")
+        raise FormatError(f"all lines must have the same {what}, not {', '.join(sorted(set(values))[:3])}")
     return values[0]
 
 
@@ -185,7 +185,7 @@ FORMATS = (
     Format(
         name="timeline-csv",
         title="Times of every op, CSV",
-        help="A line an op with its times, under a header, for pandas and spreadsheets.",
+        help="One line per op with its times, under a header, for pandas and spreadsheets.",
         ending=".timeline.csv",
         media="text/csv; charset=utf-8",
         write_timeline=lambda outcome: timeline_csv(outcome.timeline),
@@ -195,7 +195,7 @@ FORMATS = (
     Format(
         name="timeline-columns",
         title="Times of every op, JSON columns",
-        help="An object with a list a column, a value an op, as pandas.DataFrame takes it.",
+        help="Object with one list per column and one value per op, for pandas.DataFrame.",
         ending=".columns.json",
         media="application/json",
         write_timeline=lambda outcome: timeline_columns_json(outcome.timeline),

@@ -1,8 +1,8 @@
-"""The Chrome trace format (JSON), which Perfetto and ``chrome://tracing`` show.
+"""The Chrome trace format (JSON) of Perfetto and ``chrome://tracing``.
 
-A track a rank with an event an op, a second track for its sends and receives, one for its copies to the host and one for
-those back, an arrow for each transfer between ranks, and a counter of each rank's memory. Google, "Trace Event Format",
-2016.
+Each rank has a track with one event per op, one for its sends and receives, and one for copies in each direction
+between rank and host. Arrows show transfers between ranks, and counters the memory of each rank. Google, "Trace Event
+Format", 2016.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _OUT, _BACK = (Kind.OFFLOAD,), (Kind.RELOAD,)
 _BESIDE = frozenset(Kind) - {*COMPUTE_KINDS, *HOST_KINDS}
 
 _MOMENT = 1e-3
-"""Microseconds by which an arrow's end lies inside its event: the resolution of the format."""
+"""Microseconds by which an arrow ends inside its event: the resolution of the format."""
 
 
 def chrome_trace(timeline: Timeline, memory: MemoryUse | None = None) -> str:
-    """A timeline as Chrome trace JSON.
+    """Return a timeline as Chrome trace JSON.
 
     Parameters
     ----------
     timeline
-        Simulated or measured.
+        Simulated or measured timeline.
     memory
-        What each rank holds after each op of the same schedule; gives the counters.
+        Memory of each rank after each op of the same schedule; adds the counters.
     """
     # Times without a unit are shown as milliseconds.
     scale = units_in(timeline.unit if timeline.unit in TIME_UNITS else "ms", "us")
@@ -69,15 +69,15 @@ def _tracks(timeline: Timeline) -> Iterator[Event]:
         if not kinds.isdisjoint(those)
     ]
     yield {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": timeline.schedule.name or "pipeline"}}
-    each = _tracks_of_a_rank(timeline.schedule)
+    per_rank = _tracks_per_rank(timeline.schedule)
     for rank in range(timeline.schedule.ranks):
-        yield from _track(each * rank, f"rank {rank}")
+        yield from _track(per_rank * rank, f"rank {rank}")
         for track, name in beside:
-            yield from _track(each * rank + track, f"rank {rank} {name}")
+            yield from _track(per_rank * rank + track, f"rank {rank} {name}")
 
 
-def _tracks_of_a_rank(schedule: Schedule) -> int:
-    """Return the tracks of a rank: compute, communication, and copies in both directions where there are any."""
+def _tracks_per_rank(schedule: Schedule) -> int:
+    """Return the number of tracks per rank: compute, communication, and one for each direction of host copies, if any."""
     return 2 if schedule.kinds.isdisjoint(HOST_KINDS) else 4
 
 
@@ -87,11 +87,11 @@ def _track(number: int, name: str) -> Iterator[Event]:
 
 
 def _track_of(timeline: Timeline) -> list[int]:
-    """Return the track of each op: communication and copies may overlap compute, and so have their own."""
+    """Return the track of each op. Communication and copies have separate tracks because they may overlap computation."""
     schedule = timeline.schedule
     track = np.full(len(Kind), 1)
     track[list(COMPUTE_KINDS)], track[list(_OUT)], track[list(_BACK)] = 0, 2, 3
-    tracks: list[int] = (_tracks_of_a_rank(schedule) * schedule.rank + track[schedule.columns.kind]).tolist()
+    tracks: list[int] = (_tracks_per_rank(schedule) * schedule.rank + track[schedule.columns.kind]).tolist()
     return tracks
 
 
@@ -121,7 +121,7 @@ def _transfers(timeline: Timeline, scale: float) -> Iterator[Event]:
 
 
 def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[Event]:
-    """Return the level after each op, from the moment at which it changes; see :func:`~pipeplan.model.memory_moments`."""
+    """Yield the memory level after each op, at the time of its change; see :func:`~pipeplan.model.memory_moments`."""
     schedule = timeline.schedule
     moments = memory_moments(timeline) * scale
     if memory.bytes is None:
@@ -141,7 +141,7 @@ FORMATS = (
     Format(
         name="trace",
         title="Trace for Perfetto",
-        help="Every op as an event, transfers as arrows and memory as counters, for Perfetto and chrome://tracing.",
+        help="Ops as events, transfers as arrows and memory as counters, for Perfetto and chrome://tracing.",
         ending=".trace.json",
         media="application/json",
         write_timeline=lambda outcome: chrome_trace(outcome.timeline, outcome.memory),

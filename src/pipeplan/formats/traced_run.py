@@ -1,8 +1,8 @@
-"""A run as its ranks' profilers recorded it: the measured timeline of every step, and of every replica.
+"""Measured run from the traces of its ranks: the timeline of every step and replica.
 
 All ranks are put on one clock, that of their hosts. Ranks that ran the same ops are replicas: data-parallel or
-tensor-parallel peers. The k-th of each such group, in the order of the processes' ranks, make the k-th replica of the
-pipeline.
+tensor-parallel peers. The k-th rank of each such group, in the order of the processes' ranks, belongs to the k-th
+replica of the pipeline.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from pipeplan.model import (
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """What was measured of a run.
+    """Measurements of a run.
 
     Attributes
     ----------
     timelines
-        One a step and replica of the pipeline.
+        One timeline per step and replica of the pipeline.
     steps, replicas
-        How many.
+        Their numbers.
     files
-        How many files it is from.
+        Number of files that were read.
     pauses
-        Milliseconds from the last end of a step's compute ops to the first start of the next one's, where steps follow each
-        other.
+        Milliseconds from the last end of a step's compute ops to the first start of the next step's, for consecutive
+        steps.
     left_out
-        Files of its folder that hold no times.
+        Files of the folder without times.
     copies_timed
-        Whether the times of copies to the host and back are theirs: a trace's annotations say when the rank turned to one.
+        True if ops that copy to the host and back have the times of the copies. In traces of annotations they do not.
     """
 
     timelines: tuple[Timeline, ...]
@@ -64,7 +64,7 @@ class MeasuredRun:
 
     @property
     def typical(self) -> Timeline:
-        """The timeline of median length."""
+        """Timeline of median length."""
         return median_step(self.timelines)
 
     def __str__(self) -> str:
@@ -74,51 +74,51 @@ class MeasuredRun:
 
 
 def median_step(steps: Sequence[Timeline]) -> Timeline:
-    """The step of median length; of an even number, the shorter one in the middle."""
+    """Return the step of median length; of an even number, the shorter one in the middle."""
     return sorted(steps, key=lambda step: step.makespan)[(len(steps) - 1) // 2]
 
 
 def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
-    """The measured timelines of a run, in milliseconds from the first start of each.
+    """Return the measured timelines of a run, in milliseconds from the first start of each.
 
     Parameters
     ----------
     recordings
-        Of every rank; several of one rank are of different steps.
+        Traces of every rank; several of one rank are of different steps.
 
     Raises
     ------
     FormatError
-        Without any; for two recordings of one rank and time, recordings of different runs or steps, ranks without one, and
-        ops that make no schedule.
+        If there are no traces, two of them are of the same rank and time, they are of different runs or steps, some
+        rank has none, or the ops are not a valid schedule.
     """
     if not recordings:
-        raise FormatError("a run's timeline needs a trace of every rank, and there is none")
+        raise FormatError("a run needs a trace of every rank, but there is none")
     by_rank = defaultdict(list)
-    for each in recordings:
-        by_rank[each.rank].append(each)
+    for trace in recordings:
+        by_rank[trace.rank].append(trace)
     ranks = [joined(by_rank[rank]) for rank in sorted(by_rank)]
     _require_one_run(ranks)
     pipelines = _replicas(_numbered(ranks))
     _require_whole_pipelines(pipelines, ranks[0].world_size)
     steps = len(ranks[0].steps)
-    found = [[_timeline(pipeline, step) for pipeline in pipelines] for step in range(steps)]
-    beginnings = frozenset[int]().union(*(each.beginnings for each in ranks))
+    by_step = [[_timeline(pipeline, step) for pipeline in pipelines] for step in range(steps)]
+    beginnings = frozenset[int]().union(*(trace.beginnings for trace in ranks))
     pauses = [
         _pause(before, after)
         for step in range(1, steps)
         if step not in beginnings
-        for before, after in zip(found[step - 1], found[step], strict=True)
+        for before, after in zip(by_step[step - 1], by_step[step], strict=True)
     ]
     _require_not_alone(pipelines, ranks[0].world_size)
-    timelines = tuple(timeline for row in found for timeline, _ in row)
+    timelines = tuple(timeline for row in by_step for timeline, _ in row)
     return MeasuredRun(timelines, steps, len(pipelines), len(recordings), tuple(pauses), copies_timed=False)
 
 
 def _pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:
-    """Return milliseconds from the last compute op of a step to the first of the next one."""
-    ended, started = (each[0] for each in (before, after))
-    ends, starts = (among(each.schedule.columns.kind, COMPUTE_KINDS) for each in (ended, started))
+    """Return the milliseconds from the last compute op of a step to the first of the next one."""
+    ended, started = before[0], after[0]
+    ends, starts = (among(timeline.schedule.columns.kind, COMPUTE_KINDS) for timeline in (ended, started))
     return float(after[1] + started.start[starts].min() - before[1] - ended.end[ends].max())
 
 
@@ -127,106 +127,106 @@ def _require_one_run(ranks: Sequence[RankTrace]) -> None:
     for other in ranks:
         if other.world_size != first.world_size:
             raise FormatError(
-                f"{first.name} and {other.name} are traces of different runs: of {first.world_size} and of "
+                f"{first.name} and {other.name} are traces of different runs, with {first.world_size} and "
                 f"{other.world_size} processes"
             )
         if other.numbered != first.numbered:
             raise FormatError(
-                f"{first.name} and {other.name} are traces of different runs: the ops of only one of them are annotated "
-                f"with their stages ('{PREFIX}2F0')"
+                f"{first.name} and {other.name} are traces of different runs: only one of them annotates ops with their "
+                f"stages ('{PREFIX}2F0')"
             )
-    if len({len(each.steps) for each in ranks}) > 1:
-        counts = ", ".join(f"{each.name} {len(each.steps)}" for each in ranks)
+    if len({len(trace.steps) for trace in ranks}) > 1:
+        counts = ", ".join(f"{trace.name} {len(trace.steps)}" for trace in ranks)
         raise FormatError(
-            f"these are traces of different runs or steps: they hold different numbers of steps: {counts}; give those of "
-            "the same steps of every rank"
+            f"these are traces of different runs or steps, with different numbers of steps: {counts}; give those of the "
+            "same steps of every rank"
         )
 
 
 def _numbered(ranks: Sequence[RankTrace]) -> list[RankTrace]:
-    """The ranks with the numbers of their stages: where no annotation says them, the place of the rank in its pipeline.
+    """Return the traces with stages. If annotations have none, a rank's stage is its place in its pipeline.
 
-    A pipeline is a process group in whose forwards one rank receives nothing, and one sends nothing.
+    A pipeline is a process group in whose forwards exactly one rank receives nothing and exactly one sends nothing.
     """
     if ranks[0].numbered:
         return list(ranks)
-    known = {each.rank: each for each in ranks}
+    by_rank = {trace.rank: trace for trace in ranks}
     numbered = []
-    for each in ranks:
-        groups = {tuple(sorted(group)) for group in each.groups | {tuple(known)} if each.rank in group}
-        pipelines = [group for group in groups if _is_pipeline([known.get(rank) for rank in group])]
+    for trace in ranks:
+        groups = {tuple(sorted(group)) for group in trace.groups | {tuple(by_rank)} if trace.rank in group}
+        pipelines = [group for group in groups if _is_pipeline([by_rank.get(rank) for rank in group])]
         if len(pipelines) != 1:
             raise FormatError(
-                f"{each.name}: its stage cannot be told, because traces of its pipeline's other ranks are missing or "
-                "its process groups unknown; give the trace of every rank, or annotate ops with their stages "
+                f"{trace.name}: its stage is unknown, because traces of its pipeline's other ranks or its process groups "
+                "are missing; give the trace of every rank, or annotate ops with their stages "
                 f"('{PREFIX}2F0')"
             )
-        numbered.append(each.of_stage(pipelines[0].index(each.rank)))
+        numbered.append(trace.of_stage(pipelines[0].index(trace.rank)))
     return numbered
 
 
 def _is_pipeline(group: Sequence[RankTrace | None]) -> bool:
-    found = [each for each in group if each is not None]
-    firsts, lasts = ([getattr(each, does) for each in found].count(False) for does in ("receives", "sends"))
-    return len(found) == len(group) and firsts == lasts == 1
+    traces = [trace for trace in group if trace is not None]
+    firsts, lasts = ([getattr(trace, does) for trace in traces].count(False) for does in ("receives", "sends"))
+    return len(traces) == len(group) and firsts == lasts == 1
 
 
 def _replicas(ranks: Sequence[RankTrace]) -> list[list[RankTrace]]:
-    """Return the pipelines, each with a rank of every group of ranks that ran the same ops, in order."""
+    """Return the pipelines, each with one rank of every group of ranks that ran the same ops, in order."""
     peers = defaultdict(list)
-    for each in ranks:
-        peers[frozenset(each.cells)].append(each)
+    for trace in ranks:
+        peers[frozenset(trace.cells)].append(trace)
     groups = list(peers.values())
     if len({len(group) for group in groups}) > 1:
         most, least = max(groups, key=len), min(groups, key=len)
         raise FormatError(
-            f"{len(most)} traces hold the ops of {most[0].name}, and {len(least)} those of {least[0].name}: give the trace "
+            f"{len(most)} traces have the ops of {most[0].name}, but {len(least)} those of {least[0].name}: give the trace "
             "of every rank, or those of one replica of the pipeline"
         )
     if len(groups) == 1 and ranks[0].talks:
         raise FormatError(
-            f"{ranks[0].name}: it sends or receives, but the traces of its pipeline's other ranks are missing; give the "
-            "trace of every rank"
+            f"{ranks[0].name} sends or receives, but the traces of its pipeline's other ranks are missing; give the trace "
+            "of every rank"
         )
-    return [sorted(pipeline, key=lambda each: each.rank) for pipeline in map(list, zip(*groups, strict=True))]
+    return [sorted(pipeline, key=lambda trace: trace.rank) for pipeline in map(list, zip(*groups, strict=True))]
 
 
 def _require_whole_pipelines(pipelines: Sequence[Sequence[RankTrace]], world_size: int) -> None:
-    """Where not every process has a trace, the ranks of a pipeline are those of a process group, as far as these are known.
+    """Check that the ranks of each pipeline are a process group, if not every process has a trace and groups are known.
 
-    Ops alone do not show it: those of the first stages of a pipeline are a schedule of a shorter one.
+    The ops alone do not show a missing trace: those of the first stages of a pipeline are a schedule of a shorter one.
     """
     if sum(map(len, pipelines)) == world_size:
         return
     for pipeline in pipelines:
-        ranks = {each.rank for each in pipeline}
+        ranks = {trace.rank for trace in pipeline}
         if len(ranks) > 1 and all(
-            each.groups and not any(set(group) == ranks for group in each.groups) for each in pipeline
+            trace.groups and not any(set(group) == ranks for group in trace.groups) for trace in pipeline
         ):
-            names = ", ".join(each.name for each in pipeline)
+            names = ", ".join(trace.name for trace in pipeline)
             raise FormatError(
-                f"{names}: no process group is of just these ranks, so they are a part of a pipeline, or of several; give "
-                f"the trace of each of the {world_size} processes, or those of one replica of the pipeline"
+                f"{names}: no process group has exactly these ranks, so they are not a whole pipeline; give the trace of "
+                f"each of the {world_size} processes, or those of one replica of the pipeline"
             )
 
 
 def _require_not_alone(pipelines: Sequence[Sequence[RankTrace]], world_size: int) -> None:
-    """Refuse a rank whose ops are a whole schedule, unless a group says that it is a pipeline or all traces are there."""
+    """Reject a single rank with a whole schedule, unless its process group or the number of traces confirms it is alone."""
     if sum(map(len, pipelines)) == world_size:
         return
     for first, *others in pipelines:
         if not others and (first.rank,) not in first.groups:
             raise FormatError(
-                f"{first.name}: it is of rank {first.rank} of {world_size:,} processes, and nothing says that this rank "
-                "is a pipeline of its own: give the trace of every rank"
+                f"{first.name}: this is rank {first.rank} of {world_size:,} processes, and its process groups do not show "
+                "that it is a pipeline of its own: give the trace of every rank"
             )
 
 
 def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
-    """Return one step of all ranks of a pipeline on one clock, and the zero of the step on that clock in milliseconds."""
-    picks = [each.steps[step] for each in recorded]
-    names = ", ".join(each.name for each in recorded)
-    rows = [[each.cells[number] for number in pick] for each, pick in zip(recorded, picks, strict=True)]
+    """Return one step of all ranks of a pipeline on one clock, and the start of the step on that clock in milliseconds."""
+    picks = [trace.steps[step] for trace in recorded]
+    names = ", ".join(trace.name for trace in recorded)
+    rows = [[trace.cells[number] for number in pick] for trace, pick in zip(recorded, picks, strict=True)]
     try:
         schedule = schedule_from_cells(rows)
         counts = [[len(parse_cell(cell)) for cell in row] for row in rows]
@@ -236,12 +236,12 @@ def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
         raise FormatError(
             f"{names}: {error}; a timeline needs one trace of every pipeline rank of one replica"
         ) from None
-    earliest = min(each.base for each in recorded)
+    earliest = min(trace.base for trace in recorded)
     start, end = (
         np.concatenate(
             [
-                np.repeat(getattr(each, side)[pick] + (each.base - earliest) / 1e3, count)
-                for each, pick, count in zip(recorded, picks, counts, strict=True)
+                np.repeat(getattr(trace, side)[pick] + (trace.base - earliest) / 1e3, count)
+                for trace, pick, count in zip(recorded, picks, counts, strict=True)
             ]
         )
         for side in ("start", "end")
@@ -256,7 +256,7 @@ def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
 
 
 def _require_all_ranks(schedule: Schedule, names: str) -> None:
-    """Refuse messages to or from a stage that no trace has: a trace is missing."""
+    """Raise an error for messages to or from a stage without a trace."""
     columns = schedule.columns
     onward = among(columns.kind, (Kind.SEND_F, Kind.RECV_B)) & (columns.stage == schedule.stages - 1)
     if onward.any():
@@ -269,7 +269,7 @@ def _require_complete(schedule: Schedule) -> None:
         if (lost := np.flatnonzero(sources == MISSING)).size:
             op = schedule.place(int(lost[0]))
             raise FormatError(
-                f"these are traces of different runs, or of a part of the ranks: {op} waits for an op that no trace has"
+                f"these are traces of different runs, or of only some ranks: {op} waits for an op that is in no trace"
             )
 
 
@@ -277,11 +277,11 @@ def _require_order(schedule: Schedule, names: str) -> None:
     try:
         require_order(schedule, dependencies(schedule))
     except InvalidScheduleError as error:
-        raise FormatError(f"{names}: {error}: no rank can have run this") from None
+        raise FormatError(f"{names}: {error}; no run can have this order") from None
 
 
 def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats, recorded: list[RankTrace]) -> None:
-    """Refuse ops that end before an op of another rank whose result they need has started."""
+    """Raise an error for ops that end before an op of another rank has started whose result they need."""
     arrival = dependencies(schedule).arrival
     later = np.flatnonzero(crosses_ranks(schedule, arrival))
     wrong = later[end[later] < start[arrival[later]]]

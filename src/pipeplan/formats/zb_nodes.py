@@ -1,9 +1,9 @@
-"""What the zero-bubble authors' runtime executes, as text: a line a rank of ``KIND.chunk.microbatch@time``.
+"""Nodes of the zero-bubble authors' runtime as text: one line per rank of ``KIND.chunk.microbatch@time``.
 
-That runtime runs each rank's nodes in order: ops, transfers, and post-validation. It takes the optimizer step before it
-knows whether the step is sound (the gradient norm over all ranks is finite and needs no clipping) and validates it
-afterwards, rank by rank from the last to the first, during the warm-up of the next step. Activations that were sent before
-the sender had validated may have to be computed again: their receives carry a rollback mark, ``*``.
+That runtime executes each rank's nodes in order: ops, transfers, and post-validation. It takes the optimizer step
+before it knows whether the step is valid (the gradient norm over all ranks is finite and needs no clipping). It
+validates the step during the warm-up of the next one, rank by rank from the last to the first. Activations that were
+sent before the sender had validated may have to be computed again: their receives carry a rollback mark, ``*``.
 
 Qi, Wan, Huang, Lin: Zero Bubble Pipeline Parallelism, ICLR 2024, section 4.
 """
@@ -19,12 +19,12 @@ from itertools import count, pairwise, takewhile
 import numpy as np
 
 from pipeplan.errors import ShapeError
-from pipeplan.formats.format import Format, Outcome
+from pipeplan.formats.format import Format, TimelineContent
 from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies
 
 
 class NodeKind(StrEnum):
-    """Kinds of nodes by the runtime's names for them."""
+    """Kinds of nodes, by the runtime's names."""
 
     F = "F"
     I = "I"  # noqa: E741 - the field's own letter
@@ -42,25 +42,25 @@ TRANSFERS = {
     NodeKind.F: (NodeKind.SEND_FORWARD, NodeKind.RECV_FORWARD),
     NodeKind.I: (NodeKind.SEND_BACKWARD, NodeKind.RECV_BACKWARD),
 }
-"""The two ends of the transfer of a kind's result."""
+"""Both ends of the transfer of a kind's result."""
 
 RECEIVES = frozenset(receive for _, receive in TRANSFERS.values())
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeNode:
-    """A node of the runtime: one op, transfer or validation of a rank.
+    """One op, transfer or validation of a rank.
 
     Attributes
     ----------
     kind, chunk, microbatch
-        What, and on what; validation nodes carry chunk 0 and microbatch 0.
+        Work of the node; validation nodes have chunk 0 and microbatch 0.
     time, end
-        When it starts and ends, in the timeline's unit; only ops take time.
+        Start and end in the timeline's unit; only ops take time.
     pair
-        The number that both ends of a transfer carry; each validation node has one of its own, an op none.
+        Number shared by both ends of a transfer; each validation node has its own, ops have none.
     rollback
-        Whether this receive carries data computed before the sender's optimizer step was validated.
+        True if this receive has data that were computed before the sender validated its optimizer step.
     """
 
     kind: NodeKind
@@ -76,19 +76,19 @@ Rows = list[list[RuntimeNode]]
 
 
 def zero_bubble_nodes(timeline: Timeline, transfer: float) -> tuple[tuple[RuntimeNode, ...], ...]:
-    """Every rank's nodes in the order in which the runtime executes them.
+    """Return every rank's nodes in the order in which the runtime executes them.
 
     Parameters
     ----------
     timeline
-        Of a V schedule whose backwards are all split: F, I and W only.
+        Timeline of a V schedule with only F, I and W.
     transfer
-        How long a message between ranks takes, in the timeline's unit.
+        Time of a message between ranks, in the timeline's unit.
 
     Raises
     ------
     ShapeError
-        For another placement, other kinds of op, or sliced sequences.
+        If the placement is another one, there are other kinds of ops, or sequence slices.
     """
     schedule = timeline.schedule
     _require_split_v(schedule)
@@ -103,14 +103,17 @@ def _require_split_v(schedule: Schedule) -> None:
     kinds = schedule.kinds
     if schedule.placement.name != "v" or schedule.slices > 1 or not kinds <= {Kind.F, Kind.I, Kind.W}:
         raise ShapeError(
-            "the zero-bubble runtime takes V schedules of F, I and W on whole sequences; this one is "
-            f"{schedule.placement.name}, of {', '.join(kind.name for kind in sorted(kinds))}, "
-            f"with {schedule.slices} slice(s) a sequence"
+            "the zero-bubble runtime needs a V schedule of F, I and W on whole sequences, not placement "
+            f"{schedule.placement.name} with {', '.join(kind.name for kind in sorted(kinds))} and "
+            f"{schedule.slices} slice(s) per sequence"
         )
 
 
 def _validation_times(timeline: Timeline, transfer: float) -> list[float]:
-    """Return when each rank validates: a transfer before its warm-up's last forward of chunk 0, not before the next rank."""
+    """Return when each rank validates.
+
+    That is one transfer before its warm-up's last forward of chunk 0, but not before the next rank has validated.
+    """
     schedule = timeline.schedule
     forwards = schedule.where(Kind.F)
     start = np.zeros(schedule.keys)
@@ -158,12 +161,12 @@ def _add_transfers(rows: Rows, schedule: Schedule, nodes: list[RuntimeNode], fir
 
 
 def _turn(node: RuntimeNode) -> tuple[float, float]:
-    """Return the sort key: time, then pair number, ops last."""
+    """Return the sort key of a node: time, then pair number; ops come last."""
     return node.time, math.inf if node.pair is None else node.pair
 
 
 def _receives_ahead(row: list[RuntimeNode]) -> list[RuntimeNode]:
-    """Move receives that are due while the op before them still runs before that op, so that the two overlap."""
+    """Move receives that are due during the previous op before that op, so that the two overlap."""
     for place in range(1, len(row)):
         before, node = row[place - 1], row[place]
         if before.pair is None and node.kind in RECEIVES and node.time <= before.end:
@@ -172,7 +175,7 @@ def _receives_ahead(row: list[RuntimeNode]) -> list[RuntimeNode]:
 
 
 def _with_rollback(rows: Rows) -> tuple[tuple[RuntimeNode, ...], ...]:
-    """Return the rows with those receives marked whose send stands before the validation of the sender."""
+    """Return the rows with those receives marked whose send precedes the validation of the sender."""
     unvalidated = [_sent_before_validation(row) for row in rows]
     marked = [tuple(rows[0])]
     for sent, row in zip(unvalidated, rows[1:], strict=False):
@@ -186,7 +189,7 @@ def _sent_before_validation(row: list[RuntimeNode]) -> set[int | None]:
 
 
 def format_zb_nodes(rows: Iterable[Sequence[RuntimeNode]]) -> str:
-    """One line a rank, each ended by a newline. Whole times are written as integers."""
+    """Return one line per rank, each with a newline. Whole times are written as integers."""
     return "".join(" ".join(map(_word, row)) + "\n" for row in rows)
 
 
@@ -195,7 +198,7 @@ def _word(node: RuntimeNode) -> str:
     return f"{node.kind}.{node.chunk}.{node.microbatch}@{time}" + "*" * node.rollback
 
 
-def _write(outcome: Outcome) -> str:
+def _write(outcome: TimelineContent) -> str:
     transfer = 0.0 if outcome.costs is None else outcome.costs.transfer.time()
     return format_zb_nodes(zero_bubble_nodes(outcome.timeline, transfer))
 

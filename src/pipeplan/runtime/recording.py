@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import replacing
-from pipeplan.formats import Outcome, formats
+from pipeplan.formats import TimelineContent, formats
 from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Floats, Kind, Schedule, Timeline, among, received_when_needed
 from pipeplan.runtime.clocks import Clock, Nanoseconds
 from pipeplan.runtime.offloading import Copy
@@ -222,7 +222,7 @@ class Recording:
         fitting = [ending for ending in written if path.name.lower().endswith(ending)]
         if not fitting:
             raise UnknownNameError("format of timelines", path.suffix or path.name, written)
-        text = written[max(fitting, key=len)](Outcome(timeline=self.timeline))
+        text = written[max(fitting, key=len)](TimelineContent(timeline=self.timeline))
         if self._first_rank:
             with replacing(path) as temporary:
                 temporary.write_text(text, encoding="utf-8", newline="")

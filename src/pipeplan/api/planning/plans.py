@@ -18,7 +18,7 @@ from pipeplan.api.planning.plan_table import choice_parts, heading_of, miss_of, 
 from pipeplan.api.results import Result
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
-from pipeplan.formats import Content, Format, Outcome, TrainerSettings, torch_csv_compute, torch_csv_warnings
+from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.hardware import Cluster, Link
 from pipeplan.planner import Calibration, Counts, Estimate, PlanResult, Sensitivity, part_of
 from pipeplan.readable import percent
@@ -199,7 +199,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
             return whole
         return whole | {
             "pictures": lambda chosen: [self.result.view(reasons=chosen.explains)],
-            "timeline": lambda _: Outcome(
+            "timeline": lambda _: TimelineContent(
                 timeline=self.result.timeline, costs=self.result.costs, figures=self.result.to_dict()
             ),
             "schedule": lambda _: self.result.schedule,

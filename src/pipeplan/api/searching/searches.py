@@ -30,7 +30,7 @@ from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import label, resolve
 from pipeplan.costs import ConfiguredSettings, Settings
 from pipeplan.errors import InputError, ShapeError
-from pipeplan.formats import Outcome
+from pipeplan.formats import TimelineContent
 from pipeplan.model import Kind, Op, Schedule, from_ops
 from pipeplan.solver import (
     Effort,
@@ -246,7 +246,9 @@ def _require_expressible(schedule: Schedule, problem: Problem, outputs: Sequence
     if outputs:
         there = replace(problem, microbatches=schedule.microbatches)
         simulation = there.simulated(schedule)
-        require_expressible(outputs, Outcome(timeline=simulation.timeline, memory=simulation.memory, costs=there.costs))
+        require_expressible(
+            outputs, TimelineContent(timeline=simulation.timeline, memory=simulation.memory, costs=there.costs)
+        )
 
 
 def _one_by_one(problem: Problem) -> Schedule:
