@@ -8,6 +8,9 @@ import pytest
 
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate, plan
+from pipeplan.planner.selection.bounds import Bounds
+from pipeplan.planner.selection.nothing_fits import closest_miss
+from pipeplan.planner.selection.request import PlanRequest, default_limit
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
 
@@ -51,3 +54,27 @@ def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(traine
     assert not short.complete
     assert short.counts.legal > short.counts.estimated > 0
     assert short.best.step_time <= (1 + short.optimality_gap) * least
+
+
+def test_the_closest_miss_has_a_time_limit(monkeypatch):
+    node = cluster("h100-sxm:8x1")
+    asked = PlanRequest(
+        model=model("llama3-70b"), cluster=node, global_batch=8, sequence=8192, memory_limit=default_limit(node)
+    )
+    bounded: list[float] = []
+    bytes_of = Bounds.bytes
+
+    def counted(self: Bounds, *order: Any) -> float:
+        bounded.append(bytes_of(self, *order))
+        return bounded[-1]
+
+    monkeypatch.setattr(Bounds, "bytes", counted)
+    whole = closest_miss(asked)
+    of_whole = len(bounded)
+    bounded.clear()
+    late = closest_miss(asked, seconds=0.0)
+    assert whole is not None
+    assert late is not None
+    assert late.estimate.peak_bytes >= whole.estimate.peak_bytes > asked.memory_limit
+    assert "of usable memory per GPU" in late.change
+    assert len(bounded) < of_whole / 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -106,7 +107,7 @@ MORE_GPUS = (2, 4, 8, 16, 32, 64)
 """Factors on the number of nodes that are tried."""
 
 
-def thriftiest(request: PlanRequest, *, must_fit: bool = False) -> Estimate | None:
+def thriftiest(request: PlanRequest, *, must_fit: bool = False, seconds: float = inf) -> Estimate | None:
     """Return the configuration with the lowest peak, or the first that fits; None if none is valid.
 
     Configurations are estimated in the order of their memory bounds, until no bound is below the lowest peak.
@@ -115,10 +116,18 @@ def thriftiest(request: PlanRequest, *, must_fit: bool = False) -> Estimate | No
     ----------
     must_fit
         Return None if nothing fits, and skip configurations whose parameters alone do not.
+    seconds
+        Time limit, beyond which the lowest peak so far is returned; at least one configuration is estimated. With
+        ``must_fit``, None is then returned.
     """
     best: Estimate | None = None
     largest = request.memory_limit if must_fit else inf
-    for least, configuration in islice(_by_memory(request, largest), MOST_ESTIMATES):
+    until = time.monotonic() + seconds
+    if must_fit and seconds <= 0:
+        return None
+    for least, configuration in islice(_by_memory(request, largest, until), MOST_ESTIMATES):
+        if time.monotonic() > until and (must_fit or best is not None):
+            break
         if best is not None and (best.peak_bytes <= least or best.peak_bytes <= request.memory_limit):
             break
         try:
@@ -132,11 +141,15 @@ def thriftiest(request: PlanRequest, *, must_fit: bool = False) -> Estimate | No
     return best
 
 
-def _by_memory(request: PlanRequest, largest: float) -> Iterator[tuple[float, Configuration]]:
-    """Yield configurations in the order of their memory bounds, up to the largest: frames first, then their variants."""
+def _by_memory(request: PlanRequest, largest: float, until: float) -> Iterator[tuple[float, Configuration]]:
+    """Yield configurations in the order of their memory bounds, up to the largest: frames first, then their variants.
+
+    From the time ``until`` on, frames are left out, unless none has given a configuration.
+    """
     space = Space.of(request)
     numbers = count()
     heap: list[tuple[float, int, object]] = []
+    any_configuration = False
     for frame in space.frames():
         bounds = space.bounds(frame)
         if bounds.state <= largest:
@@ -146,6 +159,8 @@ def _by_memory(request: PlanRequest, largest: float) -> Iterator[tuple[float, Co
         if isinstance(node, Configuration):
             yield least, node
             continue
+        if any_configuration and time.monotonic() > until:
+            continue
         frame, bounds = node  # type: ignore[misc]
         saving = _most_saving(space.savings(frame))
         if saving is None:
@@ -153,6 +168,7 @@ def _by_memory(request: PlanRequest, largest: float) -> Iterator[tuple[float, Co
         for order in space.orders(frame):
             needed = bounds.bytes(order, saving["recompute"], saving["offload"])
             if needed <= largest:
+                any_configuration = True
                 heappush(heap, (needed, next(numbers), as_configuration(request, {**frame, **order, **saving})))
 
 
@@ -165,36 +181,37 @@ def _most_saving(choices: list[dict[str, Any]]) -> dict[str, Any] | None:
     )
 
 
-def closest_miss(request: PlanRequest) -> ClosestMiss | None:
-    """Return the lowest peak of a request and what would fit; None if no configuration is valid."""
-    lowest = thriftiest(request)
+def closest_miss(request: PlanRequest, seconds: float = inf) -> ClosestMiss | None:
+    """Return the lowest peak of a request and what would fit, searched for within some seconds; None if none is valid."""
+    until = time.monotonic() + seconds
+    lowest = thriftiest(request, seconds=seconds / 2)
     if lowest is None:
         return None
     over = lowest.peak_bytes - request.memory_limit
-    changes = list(islice(_changes(request, lowest), 2))
+    changes = list(islice(_changes(request, lowest, until), 2))
     return ClosestMiss(estimate=lowest, over_by=max(over, 0.0), change="; or ".join(changes))
 
 
-def _changes(request: PlanRequest, lowest: Estimate) -> Iterator[str]:
-    """Yield changes with which something fits, the cheapest first, each confirmed by an estimate."""
-    yield from _without_fixed(request)
+def _changes(request: PlanRequest, lowest: Estimate, until: float) -> Iterator[str]:
+    """Yield changes with which something fits, the cheapest first, each confirmed by an estimate before ``until``."""
+    yield from _without_fixed(request, until)
     whole = _with_all_moved(request, lowest)
     if whole is not None:
         yield f"offloading all activations needs {_gibibytes(whole)}"
-    more = _on_more_gpus(request)
+    more = _on_more_gpus(request, until)
     if more is not None:
         yield f"with {more.configuration.gpus:,} GPUs, {_degrees(more)} needs {_gibibytes(more)}"
     yield f"with {_gibibytes(lowest)} of usable memory per GPU, {_degrees(lowest)} fits"
-    shorter = _shorter(request)
+    shorter = _shorter(request, until)
     if shorter is not None:
         yield f"with sequences of {shorter.configuration.sequence:,} tokens it needs {_gibibytes(shorter)}"
 
 
-def _without_fixed(request: PlanRequest) -> Iterator[str]:
+def _without_fixed(request: PlanRequest, until: float) -> Iterator[str]:
     """Yield changes of one fixed field."""
     for field, values in request.fixed.items():
         rest = {name: other for name, other in request.fixed.items() if name != field}
-        estimate = thriftiest(replace(request, fixed=rest), must_fit=True)
+        estimate = thriftiest(replace(request, fixed=rest), must_fit=True, seconds=until - time.monotonic())
         if estimate is not None:
             name = short_name(field)
             better = written(field, getattr(estimate.configuration, field, ""))
@@ -210,20 +227,22 @@ def _with_all_moved(request: PlanRequest, lowest: Estimate) -> Estimate | None:
     return estimate if estimate.peak_bytes <= request.memory_limit else None
 
 
-def _on_more_gpus(request: PlanRequest) -> Estimate | None:
+def _on_more_gpus(request: PlanRequest, until: float) -> Estimate | None:
     for factor in MORE_GPUS:
         cluster = replace(request.cluster, nodes=factor * request.cluster.nodes)
         fixed = {name: values for name, values in request.fixed.items() if name not in {"data"}}
-        estimate = thriftiest(replace(request, cluster=cluster, fixed=fixed), must_fit=True)
+        estimate = thriftiest(
+            replace(request, cluster=cluster, fixed=fixed), must_fit=True, seconds=until - time.monotonic()
+        )
         if estimate is not None:
             return estimate
     return None
 
 
-def _shorter(request: PlanRequest) -> Estimate | None:
+def _shorter(request: PlanRequest, until: float) -> Estimate | None:
     sequence = request.sequence // 2
     while sequence >= 512:
-        estimate = thriftiest(replace(request, sequence=sequence), must_fit=True)
+        estimate = thriftiest(replace(request, sequence=sequence), must_fit=True, seconds=until - time.monotonic())
         if estimate is not None:
             return estimate
         sequence //= 2

@@ -71,6 +71,9 @@ LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 LEVEL_ROUNDS = 10
 """Maximum number of rounds of branch and bound at each of these levels."""
 
+AFTERWARDS = 8.0
+"""Minimum number of seconds for the closest miss if nothing fits, even if the budget has ended."""
+
 SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
 """Fraction of the budget at which each phase ends at the latest; layouts have fractions of their own."""
 
@@ -348,7 +351,7 @@ class Planning:
             runners_up=(),
             front=(),
             sensitivity=(),
-            closest_miss=closest_miss(self._whole),
+            closest_miss=closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS)),
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
