@@ -1,4 +1,4 @@
-"""How long a kernel of a given size takes in PyTorch, on a GPU or a CPU."""
+"""Time single kernels of given sizes in PyTorch, on a GPU or a CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeplan.runtime.group import choose_device
 from pipeplan.workload import AttentionCore, Gemm, GroupedGemm, MemoryPass, Work
 
 SAMPLE = 2e-3
-"""Seconds that one sample lasts at least: launches and the clock's own time vanish in it."""
+"""Least duration of a sample in seconds, long enough to make launches and the clock's own time negligible."""
 
 _MOST_RUNS = 1000
 
@@ -30,18 +30,20 @@ def kernel_timer(
     Parameters
     ----------
     device
-        ``cpu``, ``cuda`` or ``auto``: cuda where there is a GPU.
+        ``cpu``, ``cuda`` or ``auto``: cuda if there is a GPU.
     precision
-        bf16 or fp16.
+        Precision of products and activations: bf16 or fp16.
     threads
-        Of the CPU.
+        Number of CPU threads.
     name
-        Of the GPU that it should be, such as ``h100-sxm``; empty: any.
+        Required GPU, such as ``h100-sxm``; empty: any.
+    samples
+        Number of samples, of which the median counts.
 
     Raises
     ------
     InputError
-        For a GPU that is not there, another one than it should be, and a precision that kernels are not measured in.
+        If there is no GPU or another one than required, or the precision is unsupported.
     """
     if precision not in ("bf16", "fp16"):
         raise InputError(f"kernels are measured in bf16 or fp16, not {precision}", field="precision")
@@ -54,7 +56,7 @@ def kernel_timer(
 
 
 def _require(device: torch.device, name: str) -> None:
-    """Whether a device is the GPU of this name: its first word (h100, mi300x, gb200) is in what the driver calls it."""
+    """Require that a device is the GPU of this name: its first word (h100, mi300x, gb200) is in the driver's name for it."""
     if device.type != "cuda":
         raise InputError(
             f"calibrating {name} needs one, and PyTorch finds no GPU here; a CPU is calibrated with the device cpu and a "
@@ -67,16 +69,16 @@ def _require(device: torch.device, name: str) -> None:
 
 
 class KernelTimer:
-    """Measures kernels one by one.
+    """Timer of single kernels.
 
     Parameters
     ----------
     device
         ``cpu`` or a GPU of PyTorch.
     dtype
-        Of products and activations.
+        Type of products and activations.
     samples
-        Of which the median counts.
+        Number of samples, of which the median counts.
     """
 
     def __init__(self, device: torch.device, *, dtype: torch.dtype = torch.bfloat16, samples: int = 5) -> None:
@@ -87,18 +89,18 @@ class KernelTimer:
 
     @property
     def described(self) -> str:
-        """The device and PyTorch's version."""
+        """Return the name of the device and PyTorch's version."""
         on_gpu = self._device.type == "cuda"
         name = torch.cuda.get_device_name(self._device) if on_gpu else f"CPU, {torch.get_num_threads()} thread(s)"
         return f"{name}, PyTorch {torch.__version__}"
 
     def __call__(self, work: Work) -> float:
-        """Seconds of one kernel, or the kernels of one pass.
+        """Return the seconds of one kernel, or of the kernels of one pass over memory.
 
         Raises
         ------
         InputError
-            Where it does not fit into the device's memory.
+            If it does not fit into the device's memory.
         """
         with _fitting(work.name):
             match work:
@@ -114,7 +116,7 @@ class KernelTimer:
                     raise InputError(f"one GPU alone has no {work.name}")
 
     def loss(self, tokens: float, vocabulary: float) -> float:
-        """Seconds of the cross entropy of logits in 32 bits, forward and backward. Raises as a kernel does."""
+        """Return the seconds of a cross entropy of float32 logits, forward and backward. Raises InputError like a kernel."""
         with _fitting("loss"):
             logits = self._random(_whole(tokens), _whole(vocabulary)).requires_grad_()
             targets = torch.randint(_whole(vocabulary), (_whole(tokens),), device=self._device)
@@ -126,7 +128,7 @@ class KernelTimer:
             return self._timed(run)
 
     def optimizer(self, parameters: float) -> float:
-        """Seconds of a step of Adam, in one kernel, on parameters in 32 bits. Raises as a kernel does."""
+        """Return the seconds of a fused AdamW step on float32 parameters. Raises InputError like a kernel."""
         with _fitting("optimizer"):
             weight = torch.zeros(_whole(parameters), device=self._device, requires_grad=True)
             weight.grad = torch.ones_like(weight)
@@ -151,7 +153,7 @@ class KernelTimer:
         return self._timed(lambda: [torch.mm(left, right) for left, right in pairs])
 
     def _attention(self, work: AttentionCore) -> float:
-        """Causal; of the backward, what it adds to a forward."""
+        """Time causal attention: its forward, or its backward without the forward."""
         sequence = _whole(2 * work.keys)
         batch = _whole(work.queries / sequence)
         heads, kv_heads = _whole(work.heads), _whole(work.kv_heads)
@@ -175,7 +177,7 @@ class KernelTimer:
         return self._timed(lambda: torch.autograd.grad(output, (query, key, values), gradient, retain_graph=True))
 
     def _pass(self, work: MemoryPass) -> float:
-        """Half of the bytes are read and half written, in as many kernels."""
+        """Time a pass over memory that reads half of the bytes and writes the other half, in ``work.kernels`` kernels."""
         numbers = _whole(work.bytes / (2 * self._dtype.itemsize * work.kernels))
         read = self._random(numbers)
         write = torch.empty_like(read)
@@ -187,11 +189,11 @@ class KernelTimer:
         return self._timed(run)
 
     def _random(self, *shape: int) -> Tensor:
-        """Real numbers: products of zeros draw less power and run faster."""
+        """Return random numbers: products of zeros draw less power and run faster."""
         return torch.randn(shape, device=self._device, dtype=self._dtype)
 
     def _timed(self, run: Callable[[], Any]) -> float:
-        """Seconds of one run, the median of some samples that are long enough."""
+        """Return the seconds of one run: the median of samples that are long enough."""
         run()
         once = self._sample(run, 1)
         runs = max(1, min(_MOST_RUNS, round(SAMPLE / max(once, 1e-9))))
@@ -208,7 +210,7 @@ class KernelTimer:
 
 @contextmanager
 def _fitting(what: str) -> Iterator[None]:
-    """Turns running out of memory into a sentence."""
+    """Raise InputError if the block runs out of memory."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""What a pipeline trains: a model as a sequence of layers, its data and its loss, and how stages share its layers."""
+"""Model of a training run: a sequence of layers, its data and its loss, and the division of its layers into stages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pipeplan.errors import InputError
 from pipeplan.model import Placement
 
 USERS_ERRORS = (Exception, SystemExit)
-"""What a user's code may raise: also what would end this process without a word."""
+"""Exceptions of a user's code, including those that would end this process silently."""
 
 _SEEDS = 1 << 63
-"""PyTorch takes seeds below it."""
+"""Upper limit of PyTorch's seeds."""
 
 Builder = Callable[[], nn.Module]
 Batch = Callable[[torch.Generator], tuple[Tensor, Tensor]]
@@ -32,20 +32,21 @@ class Model:
     Attributes
     ----------
     name
-        What to call it.
+        Name of the model in reports.
     layers
-        A builder per layer, in order: called without arguments, each returns a module that takes the one tensor returned
-        by the layer before and returns one tensor. A rank builds only its own layers, and seeds the generator with the
-        layer's number before each, so that the parameters do not depend on where the model is cut. Layers may share a
-        parameter only where one rank holds them all.
+        One builder per layer, in order. Called without arguments, it returns a module that takes the one tensor returned by
+        the layer before and returns one tensor. A rank builds only its own layers, and seeds the generator with the layer's
+        number before each, so that the parameters do not depend on where the model is cut. Layers may share a parameter only
+        if one rank holds them all.
     batch
-        One microbatch from a generator on the CPU: the first layer's input and the loss's targets, microbatch first.
+        Function that draws one microbatch from a generator on the CPU: the first layer's input and the loss's targets, with
+        the microbatch as first dimension.
     loss
-        Of the last layer's output and the targets, the mean over the microbatch.
+        Function of the last layer's output and the targets; the mean over the microbatch.
     weights
-        How long each layer takes relative to the others, for even cuts; None: all the same.
+        Relative time of each layer, for even cuts; None: all the same.
     dtype
-        Of the parameters: ``float32`` or ``bfloat16``.
+        Type of the parameters: ``float32`` or ``bfloat16``.
     """
 
     name: str
@@ -68,12 +69,12 @@ class Model:
             raise InputError(f"model {self.name} has {len(self.layers)} layers and {len(self.weights)} weights")
 
     def build(self, first: int, stop: int, *, seed: int, device: torch.device) -> nn.Sequential:
-        """Layers ``first`` to ``stop - 1`` as one module, on a device, in the model's dtype.
+        """Build layers ``first`` to ``stop - 1`` as one module, on a device, in the model's dtype.
 
         Raises
         ------
         InputError
-            If a builder raises or returns no module.
+            If a builder raises an exception or does not return a module.
         """
         layers = [self._layer(number, seed, device) for number in range(first, stop)]
         return nn.Sequential(*layers).to(device=device, dtype=getattr(torch, self.dtype))
@@ -84,24 +85,24 @@ class Model:
             with device:
                 layer = self.layers[number]()
         except USERS_ERRORS as error:
-            raise InputError(f"building layer {number} of model {self.name} raised {said(error)}") from error
+            raise InputError(f"building layer {number} of model {self.name} raised {error_line(error)}") from error
         if not isinstance(layer, nn.Module):
             raise InputError(f"layer {number} of model {self.name} is a {type(layer).__name__}, not a torch.nn.Module")
         return layer
 
     def microbatch(self, step: int, number: int, *, seed: int) -> tuple[Tensor, Tensor]:
-        """Input and targets of one microbatch of one step; the same on every rank.
+        """Return input and targets of one microbatch of one step, which are the same on every rank.
 
         Raises
         ------
         InputError
-            If the model's function raises or returns anything but two tensors.
+            If the model's function raises an exception or does not return two tensors.
         """
         generator = torch.Generator().manual_seed(((seed * 1_000_003 + step) * 1_000_003 + number) % _SEEDS)
         try:
             made: Any = self.batch(generator)
         except USERS_ERRORS as error:
-            raise InputError(f"the batch function of model {self.name} raised {said(error)}") from error
+            raise InputError(f"the batch function of model {self.name} raised {error_line(error)}") from error
         if not (isinstance(made, tuple) and len(made) == 2 and all(isinstance(part, Tensor) for part in made)):
             raise InputError(f"the batch function of model {self.name} must return (input, targets), two tensors")
         return made[0], made[1]
@@ -112,28 +113,28 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
-def said(error: BaseException) -> str:
-    """An exception of the user's code in a line: its type and the first line of what it says."""
+def error_line(error: BaseException) -> str:
+    """Return an exception of the user's code in one line: its type and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def cut(model: Model, stages: int, layout: Layout | None = None) -> tuple[tuple[int, int], ...]:
-    """First layer, and one past the last, of every stage.
+    """Divide a model's layers into stages. Return the first layer of every stage, and one past its last.
 
     Parameters
     ----------
     model
-        Whose layers are cut.
+        The model to divide.
     stages
-        S.
+        Number of stages.
     layout
-        How many layers each stage has; None cuts so that the slowest stage is as fast as can be, by the model's weights.
+        Number of layers of each stage; None: the division with the fastest slowest stage, by the model's weights.
 
     Raises
     ------
     InputError
-        If the layout does not add up to the model, has an empty stage, or there are more stages than layers.
+        If the layout does not add up to the model's layers or has an empty stage, or there are more stages than layers.
     """
     if layout is None:
         layout = balanced(model.weights or (1.0,) * len(model.layers), stages)
@@ -150,28 +151,28 @@ def require_ties_on_one_rank(
     seed: int,
     device: torch.device,
 ) -> None:
-    """Refuse a placement that puts layers with a common parameter on different ranks.
+    """Refuse a placement that puts layers with a shared parameter on different ranks.
 
     Every rank would hold a copy of the parameter, see only its own part of the gradient, and train another model.
 
-    The layers are built one at a time. The parameters of a layer that shares nothing die with it, so the memory needed is
-    that of the largest layer.
+    The layers are built one at a time. The parameters of a layer that shares nothing are freed with it, so the memory needed
+    is that of the largest layer.
 
     Parameters
     ----------
     model
         The whole model.
     ranges
-        First layer, and one past the last, of every stage.
+        First layer of every stage, and one past its last.
     placement
-        Which rank holds each stage.
+        Rank of each stage.
     seed, device
-        As for :meth:`~pipeplan.runtime.model.Model.build`.
+        Arguments of :meth:`~pipeplan.runtime.model.Model.build`.
 
     Raises
     ------
     InputError
-        With both layers, both ranks and what to do.
+        If there is one; the message names both layers, both ranks and a remedy.
     """
     holders: dict[int, tuple[weakref.ref[nn.Parameter], str, int]] = {}
     layers = [(layer, stage) for stage, bounds in enumerate(ranges) for layer in range(*bounds)]
@@ -180,7 +181,7 @@ def require_ties_on_one_rank(
         for name, parameter in model.build(layer, layer + 1, seed=seed, device=device)[0].named_parameters():
             place = f"{name} of layer {layer}"
             alive, other, other_rank = holders.setdefault(id(parameter), (weakref.ref(parameter), place, rank))
-            if alive() is not parameter:  # the number of a dead parameter, used again
+            if alive() is not parameter:  # Python reused the id of a freed parameter.
                 holders[id(parameter)] = (weakref.ref(parameter), place, rank)
             elif rank != other_rank:
                 raise InputError(

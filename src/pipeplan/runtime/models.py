@@ -1,6 +1,6 @@
-"""Small GPT models to try things with, and layers of Llama 3's shape to measure.
+"""Built-in models, small GPTs and Llama 3 8B, and loading models by name.
 
-Dubey et al.: The Llama 3 Herd of Models, 2024, table 3.
+The shape of Llama 3 8B is from Dubey et al., "The Llama 3 Herd of Models", 2024, table 3.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from pipeplan.costs import ModelOptions
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import require_text, shortened
-from pipeplan.runtime.model import USERS_ERRORS, Model, cross_entropy, said
+from pipeplan.runtime.model import USERS_ERRORS, Model, cross_entropy, error_line
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class GPT:
     microbatch: int
 
     def model(self, name: str) -> Model:
-        """The model: embedding, blocks and head, each a layer."""
+        """Return the model: embedding, blocks and head are layers."""
         block = 12 * self.width**2 + 2 * self.length * self.width
         return Model(
             name=name,
@@ -59,7 +59,7 @@ class GPT:
         return nn.Sequential(nn.LayerNorm(self.width), nn.Linear(self.width, self.vocabulary, bias=False))
 
     def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Sequences that count up in steps from 1 to 3, and the token that follows each: something to learn."""
+        """Return sequences that count up in steps of 1 to 3, and the next token of each: a pattern that can be learned."""
         shape = (self.microbatch, 1)
         start = torch.randint(self.vocabulary, shape, generator=generator)
         step = torch.randint(1, 4, shape, generator=generator)
@@ -68,7 +68,7 @@ class GPT:
 
 
 class Embedding(nn.Module):
-    """Tokens and positions as vectors."""
+    """Embedding of tokens and positions."""
 
     def __init__(self, size: GPT) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Embedding(nn.Module):
         self.position = nn.Embedding(size.length, size.width)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Shape (microbatch, length) to (microbatch, length, width)."""
+        """Map tokens of shape (microbatch, length) to vectors of shape (microbatch, length, width)."""
         return self.token(tokens) + self.position(torch.arange(tokens.shape[1], device=tokens.device))
 
 
@@ -92,7 +92,7 @@ class GPTBlock(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shape (microbatch, length, width) to the same."""
+        """Map shape (microbatch, length, width) to the same."""
         x = x + self._attention(self.norm_attention(x))
         return x + self.mlp(self.norm_mlp(x))
 
@@ -105,7 +105,7 @@ class GPTBlock(nn.Module):
 
 @dataclass(frozen=True)
 class Llama:
-    """Sizes: sequences of ``length`` tokens, ``microbatch`` of them at once."""
+    """Sizes of a Llama model: sequences of ``length`` tokens, ``microbatch`` of them at once."""
 
     layers: int
     width: int
@@ -118,7 +118,7 @@ class Llama:
     rope_theta: float = 500_000.0
 
     def model(self, name: str) -> Model:
-        """The model: embedding, layers and head apart."""
+        """Return the model: embedding, transformer layers and head are layers."""
         return Model(
             name=name,
             layers=(self.embedding, *(self.layer,) * self.layers, self.head),
@@ -137,7 +137,7 @@ class Llama:
         return LlamaLayer(self)
 
     def head(self) -> nn.Module:
-        """The final norm and the projection to the vocabulary."""
+        """Build the final norm and the projection to the vocabulary."""
         return nn.Sequential(nn.RMSNorm(self.width), nn.Linear(self.width, self.vocabulary, bias=False))
 
     def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -170,7 +170,7 @@ class LlamaLayer(nn.Module):
         self.register_buffer("sine", turns.sin(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shape (microbatch, length, width) to the same."""
+        """Map shape (microbatch, length, width) to the same."""
         x = x + self._attention(self.norm_attention(x))
         hidden = self.norm_mlp(x)
         return x + self.down(nn.functional.silu(self.gate(hidden)) * self.up(hidden))
@@ -188,14 +188,14 @@ class LlamaLayer(nn.Module):
         return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
 
     def _turned(self, x: Tensor) -> Tensor:
-        """Rotary positions: each pair of components turned by its position's angle."""
+        """Apply rotary position embedding: rotate each pair of components by the angle of its position."""
         first, second = x.chunk(2, dim=-1)
         cosine, sine = self.cosine, self.sine
         return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
 
 def _turns(size: Llama, head: int) -> Tensor:
-    """The angle of each position and pair of components, shape (length, head / 2)."""
+    """Return the angle of each position and pair of components, shape (length, head / 2)."""
     frequency = size.rope_theta ** (-torch.arange(0, head, 2, dtype=torch.float32) / head)
     return torch.outer(torch.arange(size.length, dtype=torch.float32), frequency)
 
@@ -208,29 +208,31 @@ BUILT_IN: dict[str, Callable[[], Model]] = {
     "gpt-small": lambda: _SMALL.model("gpt-small"),
     "llama-3-8b": lambda: LLAMA_3_8B.model("llama-3-8b"),
 }
-"""The models that need no code of the user's: ``gpt-tiny`` trains in milliseconds; a block of ``gpt-small`` takes some 15
-ms forward on one CPU thread; ``llama-3-8b`` has the shape of Llama 3's 8 billion parameters, in bfloat16."""
+"""Built-in models. ``gpt-tiny`` trains in milliseconds; a block of ``gpt-small`` takes 15 ms forward on one CPU thread;
+``llama-3-8b`` has the shape of Llama 3 with 8 billion parameters, in bfloat16."""
 
 
 def load_model(name: str, *, dtype: str | None = None, timeout: float = 120.0) -> Model:
-    """A built-in model by its name, or what ``function()`` of a module returns, by ``module:function``.
+    """Load a built-in model by its name, or call a function of a module, given as ``module:function``, that returns one.
 
-    Modules are looked for in the current folder too. What they print goes to stderr: stdout is for the answer.
+    Modules are also searched in the current folder. Their output goes to stderr, because stdout is for the answer.
 
     Parameters
     ----------
+    name
+        Name of the model or the function.
     dtype
-        Of the parameters, instead of the model's own.
+        Type of the parameters, instead of the model's own.
     timeout
         Seconds that the import and the function may take.
 
     Raises
     ------
     UnknownNameError
-        For a name that is not built in, or a function that the module does not have.
+        If the name is not built in, or the module has no such function.
     InputError
-        If the module cannot be imported, or the function raises, ends the process, does not return in time or does not
-        return a :class:`Model`.
+        If the module cannot be imported, or the function raises an exception, ends the process, exceeds the timeout or does
+        not return a :class:`Model`.
     """
     if dtype not in (None, "float32", "bfloat16"):
         raise InputError(f"a model's dtype is float32 or bfloat16, not {dtype}")
@@ -240,7 +242,7 @@ def load_model(name: str, *, dtype: str | None = None, timeout: float = 120.0) -
 
 
 def model_for(options: ModelOptions) -> Model:
-    """The model that options name, or the one that they hold. Raises what :func:`load_model` does."""
+    """Return the model that options name or contain. Raises the errors of :func:`load_model`."""
     if isinstance(options.model, str):
         return load_model(options.model, dtype=options.dtype, timeout=options.timeout)
     return cast("Model", options.model)
@@ -259,12 +261,12 @@ def _called(name: str) -> Model:
     module = _imported(module_name)
     function = getattr(module, function_name, None)
     if not callable(function):
-        known = [known for known, value in vars(module).items() if callable(value) and known.isidentifier()]
-        raise UnknownNameError(f"function of module {module_name}", function_name, known)
+        names = [name for name, value in vars(module).items() if callable(value) and name.isidentifier()]
+        raise UnknownNameError(f"function of module {module_name}", function_name, names)
     try:
         model = function()
     except USERS_ERRORS as error:
-        raise InputError(f"model function {name} raised {said(error)}") from error
+        raise InputError(f"model function {name} raised {error_line(error)}") from error
     if not isinstance(model, Model):
         raise InputError(f"model function {name} returned {_a(model)}, not a pipeplan.runtime.Model")
     return model
@@ -275,12 +277,12 @@ def _a(value: object) -> str:
 
 
 def in_time(load: Callable[[], Model], timeout: float, name: str) -> Model:
-    """Return what a user's function gives, called in a thread of its own: one that never returns ends with this process.
+    """Call a user's function with a timeout, in a daemon thread: one that never returns ends with this process.
 
     Raises
     ------
     InputError
-        If it has not returned in so many seconds; and whatever it raises.
+        If it has not returned after ``timeout`` seconds. Exceptions of the function are raised, too.
     """
     answers: Queue[Model | BaseException] = Queue()
 
@@ -311,4 +313,4 @@ def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except USERS_ERRORS as error:
-        raise InputError(f"cannot import the model's module '{name}': {said(error)}") from error
+        raise InputError(f"cannot import the model's module '{name}': {error_line(error)}") from error

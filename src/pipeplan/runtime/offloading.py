@@ -1,4 +1,4 @@
-"""What a rank copies to the host's memory between a forward and its backward, and the link that carries it.
+"""Offloading: copies of activations to the host's memory between a forward and its backward, and the link for them.
 
 Copies run beside compute, one after the other in each direction.
 """
@@ -18,33 +18,33 @@ from torch import Tensor
 from pipeplan.runtime.saved_tensors import Piece, SavedTensors, Staying
 
 Mark = Callable[[], Any]
-"""Takes the time; see :class:`~pipeplan.runtime.clocks.Clock`."""
+"""Function that takes a mark of a :class:`~pipeplan.runtime.clocks.Clock`."""
 
 Moves = Sequence[tuple[Tensor, Tensor]]
-"""Where bytes go, and where they are."""
+"""Pairs of destination and source."""
 
 
 class Copy(Protocol):
-    """A copy between a device and its host that is on its way."""
+    """A running copy between a device and its host."""
 
     def wait(self) -> None:
-        """Have what is computed from here on find the copy done."""
+        """Make all further computation of the device wait for the copy."""
 
     def marks(self) -> tuple[Any, Any]:
-        """Return when the copy began and ended; known once it was waited for."""
+        """Return marks of the copy's beginning and end; call :meth:`wait` first."""
 
 
 class HostLink(Protocol):
-    """Copies what is there when what was asked for so far is computed."""
+    """Link between a device and its host. A copy begins when all earlier computation of the device is done."""
 
     def host_bytes(self, size: int) -> Tensor:
-        """Return room in the host's memory, shape (size,)."""
+        """Return uninitialized host memory, shape (size,)."""
 
     def leave(self, moves: Moves, mark: Mark) -> Copy:
-        """Copy from the device, behind all that left before."""
+        """Copy from the device, after all earlier copies in this direction."""
 
     def come_back(self, moves: Moves, mark: Mark) -> Copy:
-        """Copy to the device, behind all that came back before."""
+        """Copy to the device, after all earlier copies in this direction."""
 
 
 def host_link(device: torch.device) -> HostLink:
@@ -65,21 +65,21 @@ class _StreamCopy:
 
 
 class StreamLink:
-    """A GPU's: a stream in each direction, and pinned memory."""
+    """Link of a GPU: a stream in each direction, and pinned memory."""
 
     def __init__(self, device: torch.device) -> None:
         self._out, self._back = torch.cuda.Stream(device), torch.cuda.Stream(device)
 
     def host_bytes(self, size: int) -> Tensor:
-        """Pinned, so that the copy runs beside compute."""
+        """Return pinned memory, so that copies run beside compute."""
         return torch.empty(size, dtype=torch.uint8, pin_memory=True)
 
     def leave(self, moves: Moves, mark: Mark) -> Copy:
-        """The source stays until the copy was waited for, so that nothing takes its place."""
+        """Copy from the device. The caller keeps the source until it has waited for the copy."""
         return self._copied(self._out, moves, mark)
 
     def come_back(self, moves: Moves, mark: Mark) -> Copy:
-        """Copy behind what the device still does in the memory that was given."""
+        """Copy to the device, after everything that it still does in that memory."""
         return self._copied(self._back, moves, mark)
 
     def _copied(self, stream: torch.cuda.Stream, moves: Moves, mark: Mark) -> Copy:
@@ -104,21 +104,21 @@ class _ThreadCopy:
 
 
 class ThreadLink:
-    """Stands in for one where device and host are the same: a thread in each direction that copies in memory."""
+    """Link for a CPU, where device and host are the same: a thread in each direction copies within memory."""
 
     def __init__(self) -> None:
         self._out, self._back = (ThreadPoolExecutor(max_workers=1) for _ in range(2))
 
     def host_bytes(self, size: int) -> Tensor:
-        """Return memory like any other."""
+        """Return ordinary memory."""
         return torch.empty(size, dtype=torch.uint8)
 
     def leave(self, moves: Moves, mark: Mark) -> Copy:
-        """Copy when the copy before it is done."""
+        """Copy after the copy before it."""
         return _ThreadCopy(self._out.submit(_copy, moves, mark))
 
     def come_back(self, moves: Moves, mark: Mark) -> Copy:
-        """Copy when the copy before it is done."""
+        """Copy after the copy before it."""
         return _ThreadCopy(self._back.submit(_copy, moves, mark))
 
 
@@ -136,16 +136,19 @@ Key = tuple[int, int]
 class Offloading:
     """A rank's copies to the host and back.
 
-    A copy to the host begins when its forward has ended and the copies before it, in the order of the row, have begun; what
-    it copies is free on the device once :meth:`offload` has waited for it. A copy back begins at :meth:`reload`, which takes
-    the memory, and is waited for by :meth:`arrive`.
+    A copy to the host begins when its forward has ended and all earlier copies of the row have begun; :meth:`offload` waits
+    for it and frees the memory of the device. A copy back begins at :meth:`reload`, which allocates the memory, and
+    :meth:`arrive` waits for it::
+
+        F ......... OFFLOAD ......... RELOAD ......... B
+          |==copy==| free             | ==copy==     | arrive
 
     Parameters
     ----------
     order
-        The stages and microbatches that leave, in the order of the row's OFFLOADs.
+        Stages and microbatches to copy, in the order of the row's OFFLOADs.
     link
-        Between the device and its host.
+        Link between the device and its host.
     """
 
     def __init__(self, order: Sequence[Key], link: HostLink) -> None:
@@ -154,7 +157,7 @@ class Offloading:
         self.clear()
 
     def clear(self) -> None:
-        """Begin a step: nothing has left."""
+        """Reset the state for a new step."""
         self._saved: dict[Key, SavedTensors] = {}
         self._out: dict[Key, Copy] = {}
         self._back: dict[Key, Copy] = {}
@@ -165,23 +168,23 @@ class Offloading:
 
     @property
     def device_bytes(self) -> int:
-        """How much of what leaves in this step is on the device now."""
+        """Return the bytes to copy in this step that are on the device now."""
         return sum(saved.device_bytes for saved in self._saved.values())
 
     def holds(self, key: Key, tensor: torch.Tensor) -> bool:
-        """Whether a tensor's bytes leave with a microbatch."""
+        """Return whether a tensor's bytes are copied with a microbatch."""
         return self._saved[key].holds(tensor)
 
     @contextmanager
     def saving(self, key: Key, stays: Staying) -> Iterator[None]:
-        """Save the tensors of the forward, or the loss, in the block."""
+        """Record the tensors that the forward, or the loss, in the block saves."""
         if key not in self._saved:
             self._saved[key] = SavedTensors(stays)
         with self._saved[key].saving():
             yield
 
     def forward_ended(self, key: Key, mark: Mark) -> None:
-        """Begin the copies whose turn it is."""
+        """Begin all copies whose turn it is now."""
         if key not in self._leaving:
             return
         self._ended.add(key)
@@ -197,7 +200,7 @@ class Offloading:
         self._out[key] = self._link.leave([(_of(piece.host), _of(piece.device)) for piece in pieces], mark)
 
     def offload(self, key: Key) -> Copy:
-        """OFFLOAD: the device goes on when the copy is done, and has its memory back."""
+        """Run OFFLOAD: wait for the copy, and free the memory of the device."""
         copy = self._out.pop(key)
         copy.wait()
         for piece in self._pieces[key]:
@@ -205,7 +208,7 @@ class Offloading:
         return copy
 
     def reload(self, key: Key, mark: Mark) -> Copy:
-        """RELOAD: the memory is taken, the copy begins, and the device goes on."""
+        """Run RELOAD: allocate memory on the device and begin the copy, without waiting for it."""
         pieces = self._pieces.pop(key)
         for piece in pieces:
             piece.device = torch.empty(piece.bytes, dtype=torch.uint8, device=piece.place)
@@ -215,7 +218,7 @@ class Offloading:
         return copy
 
     def arrive(self, key: Key) -> None:
-        """Wait, before a backward, until what was reloaded is there, and free it on the host."""
+        """Wait for the copy back before a backward, and free the host's memory."""
         copy = self._back.pop(key, None)
         if copy is None:
             return

@@ -1,6 +1,6 @@
-"""Where every rank is, and how far a run or a profile is.
+"""Places of all ranks in their schedule, and the progress of a run or a profile.
 
-Places can be read from outside while a rank runs, so that a rank that dies or hangs can be named with its op.
+Places can be read from outside while a rank runs, so that error messages can name the op of a rank that died or hangs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SLOT = 64
 
 @dataclass(frozen=True, slots=True)
 class RankPlace:
-    """The place of a rank: since when (its host's monotonic clock, ns), in which step, at which cell of its row."""
+    """Place of a rank: the step, the cell of its row, and since when, in nanoseconds of its host's monotonic clock."""
 
     since: int
     step: int
@@ -42,7 +42,7 @@ class RankPlace:
     phase: Phase
 
     def describe(self, schedule: Schedule, rank: int) -> str:
-        """``rank 1, step 0, op 3 (1F1), computing``; the op in the schedule's notation."""
+        """Describe the place with the op in the schedule's notation: ``rank 1, step 0, op 3 (1F1), computing``."""
         if self.phase == Phase.STARTING:
             return f"rank {rank}, starting up"
         if self.phase == Phase.DONE:
@@ -55,7 +55,7 @@ class RankPlace:
 
 
 class Places:
-    """The place of every rank, in memory or in a file that the ranks of a host share with their launcher."""
+    """Places of all ranks, in memory or in a file that the ranks of a host share with their launcher."""
 
     def __init__(self, ranks: int, path: Path | None = None) -> None:
         self._ranks = ranks
@@ -67,46 +67,46 @@ class Places:
                 self._memory = mmap.mmap(file.fileno(), _SLOT * ranks)
 
     def tell(self, rank: int, step: int, position: int, phase: Phase) -> None:
-        """Record where a rank is now."""
+        """Record the current place of a rank."""
         _PLACE.pack_into(self._memory, _SLOT * rank, time.monotonic_ns(), step, position, phase)
 
     def of(self, rank: int) -> RankPlace:
-        """Return where a rank last said it was."""
+        """Return the last recorded place of a rank."""
         since, step, position, phase = _PLACE.unpack_from(self._memory, _SLOT * rank)
         return RankPlace(since, step, position, Phase(phase))
 
     def all(self) -> tuple[RankPlace, ...]:
-        """Return where all ranks are."""
+        """Return the places of all ranks."""
         return tuple(self.of(rank) for rank in range(self._ranks))
 
     def stalled(self, timeout: float) -> bool:
-        """Whether no rank has moved for that many seconds."""
+        """Return whether no rank has moved for ``timeout`` seconds."""
         return time.monotonic_ns() - max(place.since for place in self.all()) > timeout * 1e9
 
     def rank_stalled(self, rank: int, timeout: float) -> bool:
-        """Whether one rank has not moved for that many seconds."""
+        """Return whether a rank has not moved for ``timeout`` seconds."""
         return time.monotonic_ns() - self.of(rank).since > timeout * 1e9
 
 
 EVERY = 0.5
-"""Seconds between two reports: looking takes next to nothing from what is measured, drawing takes more."""
+"""Seconds between two reports: drawing the progress takes time from the ranks that are measured."""
 
 Doing = Literal["starting up", "round", "trial step", "warm-up", "step"]
-"""What is being done: imports and models; rounds of a profile, and the steps behind them; steps of a run."""
+"""Current activity: start-up; rounds of a profile, and the trial steps after them; steps of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class HowFar:
-    """The share of the work that is done.
+    """Progress of all ranks together.
 
     Attributes
     ----------
     doing
-        What all ranks have come to.
+        Current activity.
     number, count
-        Which round or step of that, from 1, and of how many.
+        Number of the current round or step of this activity, from 1, and their total.
     done, work
-        How many rounds or steps of all there are were done, with a fraction, and how many there are.
+        Finished rounds or steps of all activities, with a fraction, and their total.
     """
 
     doing: Doing
@@ -118,18 +118,18 @@ class HowFar:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """A report of a run or a profile while it goes on.
+    """Progress of a run or a profile, as a listener receives it.
 
     Attributes
     ----------
     doing, number, count
-        As in :class:`HowFar`.
+        Current activity, the number of its round or step, and their total.
     share
-        How much of all is done, from 0 to 1.
+        Share of all work that is done, from 0 to 1.
     seconds
-        Since the first rank began to work; 0 while all start up.
+        Time since the ranks began to work; 0 while they start up.
     each
-        Seconds of a round or step so far, on average, with what lies between them; None before there is one.
+        Mean time of a round or step so far, in seconds, including the time between them; None before the first is done.
     """
 
     doing: Doing
@@ -141,7 +141,7 @@ class RunProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds that are left at the same pace; None before there is one."""
+        """Return the remaining seconds at the current pace; None before the first round or step is done."""
         return None if self.each is None or self.share <= 0 else self.seconds * (1 - self.share) / self.share
 
     def __str__(self) -> str:
@@ -158,16 +158,16 @@ ProgressListener = Callable[[RunProgress], None]
 
 
 class Watcher:
-    """Looks where ranks are, and reports how far they have come, at most twice a second.
+    """Convert the places of ranks to progress, and report it at most twice a second.
 
     Parameters
     ----------
     report
-        Told how far they are.
+        Function that receives the progress.
     how_far
-        What their places mean.
+        Function that computes the progress from the places.
     clock
-        Gives the time in seconds.
+        Function that returns the time in seconds.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Watcher:
         self._reported = -EVERY
 
     def __call__(self, places: Sequence[RankPlace]) -> None:
-        """Look, and report where it is time to."""
+        """Report the progress if the last report is old enough."""
         now = self._clock()
         if now - self._reported < EVERY:
             return
@@ -191,10 +191,10 @@ class Watcher:
         if self._begun is None and far.doing != "starting up":
             self._begun = now
         seconds = 0.0 if self._begun is None else now - self._begun
-        each = seconds / far.done if far.done >= 1 and seconds > 0 else None
-        self._report(RunProgress(far.doing, far.number, far.count, min(far.done / far.work, 1.0), seconds, each))
+        pace = seconds / far.done if far.done >= 1 and seconds > 0 else None
+        self._report(RunProgress(far.doing, far.number, far.count, min(far.done / far.work, 1.0), seconds, pace))
 
 
 def starting(places: Sequence[RankPlace]) -> bool:
-    """Whether any rank still starts up."""
+    """Return whether any rank is still starting up."""
     return any(place.phase == Phase.STARTING for place in places)

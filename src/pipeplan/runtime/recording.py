@@ -1,4 +1,4 @@
-"""Measured steps: each op's start, end and wait on one rank, and the recording of all ranks that a user gets."""
+"""Measured steps: start, end and wait of each op on one rank, and the recording of all ranks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ class OpTimes:
     Attributes
     ----------
     start, end
-        Of a compute op: of its computation. Of a SEND or an op of a whole stage: of handing it over. Of a RECV: from when
-        it was posted to when it was handed over. Of an OFFLOAD or RELOAD: of its copy.
+        Times of an op. A compute op lasts while it computes; a SEND or an op of a whole stage, while it is handed over; a
+        RECV, from its posting until it is handed over; an OFFLOAD or RELOAD, while its copy runs.
     wait
-        How long the rank waited at the op before it could compute: for a message, or for the GPU. At an OFFLOAD: for the
-        copy's end.
+        Time that the rank waited at the op before it could compute, for a message or the GPU; at an OFFLOAD, for the copy.
     """
 
     start: Nanoseconds
@@ -40,18 +39,18 @@ class OpTimes:
 
 
 class Recorder:
-    """An observer of one rank: it tells at any time where the rank is, and takes times while ``recording``.
+    """Observer of one rank: it always records the rank's place, and takes times while ``recording``.
 
     Parameters
     ----------
     schedule
-        What the rank runs.
+        Schedule that the rank runs.
     rank
-        Which one it is.
+        Number of the rank.
     clock
-        By which to take times.
+        Clock that takes the times.
     places
-        Told where the rank is.
+        Record of what each rank is doing.
     """
 
     def __init__(self, schedule: Schedule, rank: int, clock: Clock, places: Places) -> None:
@@ -85,38 +84,38 @@ class Recorder:
             self._clock.restart()
 
     def turn(self, position: int) -> None:
-        """Note that the rank turns to a cell of its row."""
+        """Record that the rank turns to a cell of its row."""
         self._position = position
         if self.recording:
             self._turns.append(self._clock.mark())
         self._places.tell(self._rank, self._step, position, Phase.WAITING)
 
     def start(self) -> None:
-        """Note that what the op waited for is there."""
+        """Record that the inputs of the op have arrived."""
         self._places.tell(self._rank, self._step, self._position, Phase.COMPUTING)
         if self.recording:
             self._starts.append(self._clock.mark())
 
     def end(self) -> None:
-        """The op that started last is done; told again if it turned out to go on."""
+        """Record the end of the op that started last. A later call replaces it, for an op that goes on."""
         if self.recording:
             self._ends[len(self._starts) - 1 :] = [self._clock.mark()]
 
     def mark(self) -> Any:
-        """Return the time, for what runs beside compute."""
+        """Return a mark of the current time, for copies that run beside compute."""
         return self._clock.mark() if self.recording else None
 
     def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
-        """Note a copy to the host or back."""
+        """Record a copy to the host or back."""
         if self.recording:
             self._copies.append((self._copy_of[kind, stage, microbatch], copy))
 
     def between_steps(self) -> None:
-        """The rank is done with the step, and goes on to something else."""
+        """Record that the rank has finished the step."""
         self._places.tell(self._rank, self._step, self._position, Phase.BETWEEN_STEPS)
 
     def times(self, offset: int) -> OpTimes:
-        """Times of the step's ops, in the order of the rank's row; ``offset`` nanoseconds are added to the clock."""
+        """Return times of the step's ops, in the order of the rank's row; ``offset`` nanoseconds are added to the clock."""
         turns, starts, ends = (self._clock.times(marks) for marks in (self._turns, self._starts, self._ends))
         start, end = turns[self._cell] + offset, turns[self._cell + 1] + offset
         wait = np.zeros(len(start), np.int64)
@@ -127,7 +126,7 @@ class Recorder:
             ops, marks = zip(*((op, copy.marks()) for op, copy in self._copies), strict=True)
             copied = self._clock.times([mark for pair in marks for mark in pair]) + offset
             start[list(ops)], end[list(ops)] = copied[::2], copied[1::2]
-        # PyTorch runs the two ops of a pair one after the other: both get the time of the pair.
+        # PyTorch runs the two ops of a pair one after the other: both get the pair's start and end.
         first, second = self._second - 1, self._second
         wait[second] = start[second] - end[first]
         start[second], end[first] = start[first], end[second]
@@ -153,7 +152,7 @@ def step_nanoseconds(rows: list[OpTimes]) -> int:
 
 
 class Recording:
-    """The steps between entering and leaving :meth:`Pipeline.record`, measured; filled when it is left.
+    """Measured steps of a block of :meth:`Pipeline.record`, available when the block ends.
 
     All ranks of the pipeline have the same recording.
     """
@@ -163,66 +162,66 @@ class Recording:
         self._steps: tuple[list[OpTimes], ...] = ()
 
     def fill(self, rows: Sequence[Sequence[OpTimes]]) -> None:
-        """Take every rank's times of every step."""
+        """Store every rank's times of every step."""
         self._steps = tuple(list(step) for step in zip(*rows, strict=True))
 
     def __len__(self) -> int:
-        """The number of recorded steps."""
+        """Return the number of recorded steps."""
         return len(self._steps)
 
     @property
     def step_seconds(self) -> tuple[float, ...]:
-        """Every step, from the first start of an op to the last end on any rank: forwards and backwards, no optimizer."""
+        """Return the seconds of every step, from the first start to the last end of an op on any rank, without optimizer."""
         return tuple(step_nanoseconds(step) / 1e9 for step in self._steps)
 
     @property
     def median_step_seconds(self) -> float:
-        """The median of the steps, in seconds."""
+        """Return the median of the steps, in seconds."""
         self._require_steps()
         return median(self.step_seconds)
 
     @property
     def steps(self) -> tuple[Timeline, ...]:
-        """Every step's timeline, in milliseconds from its first start."""
+        """Return the timeline of every step, in milliseconds from its first start."""
         return tuple(measured_timeline(self._schedule, step)[0] for step in self._steps)
 
     @property
     def timeline(self) -> Timeline:
-        """The step of median length, in milliseconds from its first start on any rank.
+        """Return the timeline of the step of median length, in milliseconds from its first start on any rank.
 
-        A compute op lasts as long as it computes; a SEND, as long as it takes to hand it over; a RECV, from its posting
-        until the op that needs it found it there. Both ops of an overlapped pair have the pair's time.
+        A compute op lasts while it computes; a SEND, until it is handed over; a RECV, from its posting until the op that
+        needs it finds its data. Both ops of an overlapped pair have the pair's time.
 
         Raises
         ------
         InputError
-            If no step was recorded, or the recording goes on.
+            If no step was recorded, or the block of the recording has not ended.
         """
         return self._median()[0]
 
     @property
     def wait(self) -> Floats:
-        """How long the rank waited at each op of :attr:`timeline` before it could compute, in ms, shape (ops,)."""
+        """Return the wait at each op of :attr:`timeline` before it could compute, in milliseconds, shape (ops,)."""
         return self._median()[1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :attr:`timeline`: ``.json`` (what ``pipeplan diff`` and ``explain`` take) or ``.trace.json`` (Perfetto).
+        """Write :attr:`timeline` as ``.json`` (for ``pipeplan diff`` and ``explain``) or ``.trace.json`` (for Perfetto).
 
-        The pipeline's first rank writes, the others do nothing. Of several pipelines side by side, give each its own file.
+        The first rank of the pipeline writes; the others do nothing. Pipelines of the same job need different files.
 
         Raises
         ------
         UnknownNameError
-            For an ending that no format of timelines has.
+            If no format of timelines has this ending.
         InputError
             If no step was recorded, or the file cannot be written.
         """
         path = Path(path)
-        written = {each.ending: each.write_timeline for each in formats().values() if each.write_timeline is not None}
-        fitting = [ending for ending in written if path.name.lower().endswith(ending)]
+        writers = {form.ending: form.write_timeline for form in formats().values() if form.write_timeline is not None}
+        fitting = [ending for ending in writers if path.name.lower().endswith(ending)]
         if not fitting:
-            raise UnknownNameError("format of timelines", path.suffix or path.name, written)
-        text = written[max(fitting, key=len)](TimelineContent(timeline=self.timeline))
+            raise UnknownNameError("format of timelines", path.suffix or path.name, writers)
+        text = writers[max(fitting, key=len)](TimelineContent(timeline=self.timeline))
         if self._first_rank:
             with replacing(path) as temporary:
                 temporary.write_text(text, encoding="utf-8", newline="")

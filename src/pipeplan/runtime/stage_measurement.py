@@ -1,4 +1,4 @@
-"""Measures one stage: how long its ops take, recomputation and copies to the host included, and what they hold."""
+"""Measure one stage: time and memory of its ops, including recomputation and copies to the host."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from pipeplan.runtime.torch_internals import Backward
 _KEY = (0, 0)
 
 Forward = Callable[[], tuple[Tensor, Tensor]]
-"""A fresh input, and the output of a forward, or its loss."""
+"""Function that runs a forward on a fresh input, and returns the input and the output or loss."""
 
 
 class SavingMeasurement:
-    """One stage's R, OFFLOAD and RELOAD, as the runtime does them.
+    """Measurement of a stage's R, OFFLOAD and RELOAD, which run as in the runtime.
 
     Parameters
     ----------
     module
-        The stage.
+        Module of the stage.
     forward
-        Of it.
+        Function that runs its forward.
     clock
-        By which to take times.
+        Clock that takes the times.
     device
-        Where it is.
+        Device of the stage.
     first
-        Whether it is the model's first: then its input is of the batch, and stays.
+        Whether it is the model's first stage, whose input belongs to the batch and stays on the device.
     """
 
     def __init__(self, module: nn.Module, forward: Forward, clock: Clock, device: torch.device, *, first: bool) -> None:
@@ -59,7 +59,7 @@ class SavingMeasurement:
         return float(np.diff(self._clock.times([begin, self._clock.mark()]))[0]) / 1e6
 
     def copies(self) -> tuple[float, float]:
-        """Milliseconds of an OFFLOAD's copy and of a RELOAD's."""
+        """Return the milliseconds of an OFFLOAD's copy and of a RELOAD's."""
         offloading = Offloading([_KEY], self._link)
         passed = self._saved(offloading)
         offloading.forward_ended(_KEY, self._clock.mark)
@@ -72,7 +72,7 @@ class SavingMeasurement:
         return leaving, coming
 
     def freed_bytes(self) -> int:
-        """Return the bytes that OFFLOAD frees: what is copied, and of input and output what no backward needs."""
+        """Return the bytes that OFFLOAD frees: the copied ones, and those of input and output that no backward needs."""
         offloading = Offloading([_KEY], self._link)
         inputs, output = self._saved(offloading)
         ends = [output] if self._first else [inputs, output]
@@ -91,32 +91,32 @@ MIB = float(1 << 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProfile:
-    """The costs of one stage on one microbatch.
+    """Costs of one stage for one microbatch.
 
     Attributes
     ----------
     first_layer, stop_layer
-        Its first layer, and one past its last.
+        First layer of the stage, and one past its last.
     forward, backward, backward_input, backward_weight
-        Milliseconds of F, B, I and W. On the model's first stage I has nothing to do, and W is the whole backward.
+        Milliseconds of F, B, I and W. On the model's first stage, I has nothing to do, and W is the whole backward.
     recompute
         Milliseconds of R.
     offload
-        Milliseconds of copying a microbatch to the host, or back where that takes longer; on a CPU, within memory.
+        Milliseconds of a copy to the host, or back if that takes longer; on a CPU, within memory.
     activation_bytes
-        Held after F, the input included.
+        Bytes held after F, including the input.
     weight_activation_bytes
-        Held after I, until W. PyTorch's split backward frees nothing at I and keeps gradients for W besides.
+        Bytes held after I, until W. PyTorch's split backward frees nothing at I, and keeps gradients for W.
     recompute_bytes
-        Held after an F that is recomputed: its input.
+        Bytes held after an F that is recomputed: its input.
     offload_bytes
-        Freed by OFFLOAD. On the model's first stage the input stays, which is the caller's.
+        Bytes freed by OFFLOAD. On the model's first stage, the input stays because it belongs to the caller.
     transient_bytes
-        The most that any of the ops holds beyond what is held before and after it; None on a CPU.
+        Most bytes that an op holds beyond those held before and after it; None on a CPU.
     static_bytes
-        Parameters, their gradients, and AdamW's state.
+        Bytes of parameters, gradients and AdamW's state.
     input_bytes
-        Of the tensor that the previous stage sends.
+        Bytes of the tensor that the previous stage sends.
     """
 
     first_layer: int
@@ -155,20 +155,20 @@ class StageProfile:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage with an input to measure it on.
+    """A stage, and an input to measure it with.
 
     Attributes
     ----------
     module
-        On its device.
+        Module of the stage, on its device.
     layers
-        First layer and one past the last.
+        First layer of the stage, and one past its last.
     inputs
-        One microbatch.
+        Input of one microbatch.
     loss
-        Of the output, on the last stage; else None.
+        Function of the output on the model's last stage, else None.
     first
-        Whether it is the model's first.
+        Whether it is the model's first stage.
     """
 
     module: nn.Module
@@ -178,7 +178,7 @@ class Stage:
     first: bool
 
     def forward(self) -> tuple[Tensor, Tensor]:
-        """A fresh input, and the output, or the loss."""
+        """Run a forward on a fresh input, and return the input and the output or loss."""
         inputs = self.inputs.clone()
         if not self.first:
             inputs.requires_grad_()
@@ -192,17 +192,17 @@ class Stage:
 
 
 def measure(stage: Stage, *, repeats: int, warmup: int, meet: Callable[[], None] = lambda: None) -> StageProfile:
-    """Measure times and sizes of a stage.
+    """Measure time and memory of a stage.
 
     Parameters
     ----------
     stage
-        With its input.
+        The stage with its input.
     repeats, warmup
-        Measured rounds of F, B, F, I, W, of an F with its R, of an F with its copies; and rounds before them that do not
-        count.
+        Numbers of measured rounds, and of rounds before them. A round is F, B, F, I, W, then an F with its R, then an F with
+        its copies.
     meet
-        Called before every round: lets ranks that share a host measure at the same time, as they will run.
+        Function that is called before every round, so that ranks that share a host measure at the same time.
     """
     gradient = None if stage.loss is not None else torch.randn_like(stage.forward()[1].detach())
     clock = clock_for(stage.inputs.device)
@@ -236,7 +236,7 @@ Round = tuple[tuple[float, float], float, float, float, float, tuple[float, floa
 def _round(
     stage: Stage, gradient: Tensor | None, clock: Clock, saving: SavingMeasurement, meet: Callable[[], None]
 ) -> Round:
-    """Milliseconds of both Fs, of B, I, W and R, and of the copies to the host and back."""
+    """Return the milliseconds of both Fs, of B, I, W and R, and of the copies to the host and back."""
     gc.collect()
     gc.disable()
     meet()
@@ -261,7 +261,7 @@ def _round(
 
 
 def _sizes(stage: Stage, gradient: Tensor | None) -> tuple[int, int, int | None]:
-    """Bytes held after F and after I, and the most beyond that."""
+    """Return the bytes held after F and after I, and the most beyond that."""
     on_gpu = stage.inputs.device.type == "cuda"
     levels = (_levels_on_gpu if on_gpu else _levels_on_cpu)(partial(_split_pass, stage, gradient))
     held, kept = levels.after
@@ -278,7 +278,7 @@ Pass = Callable[[Callable[[], None]], None]
 
 
 def _split_pass(stage: Stage, gradient: Tensor | None, mark: Callable[[], None]) -> None:
-    """F, I and W, with a mark before, between and behind."""
+    """Run F, I and W, with a mark before, between and after them."""
     mark()
     passed = stage.backward(stage.forward(), gradient)
     mark()
@@ -304,7 +304,7 @@ def _levels_on_gpu(run: Pass) -> _Levels:
 
 
 def _levels_on_cpu(run: Pass) -> _Levels:
-    """From what PyTorch's profiler records of every allocation; a CPU has no counter of its own."""
+    """Return levels from the allocations that PyTorch's profiler records: a CPU has no counter of allocated memory."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
         run(_annotate)
@@ -329,7 +329,7 @@ def _annotate() -> None:
 
 
 def _static_bytes(module: nn.Module) -> int:
-    """Parameters, gradients and the state that a step of AdamW leaves."""
+    """Return the bytes of parameters, gradients and the state after a step of AdamW."""
     parameters = [parameter for parameter in module.parameters() if parameter.grad is not None]
     total = sum(parameter.nbytes for parameter in module.parameters())
     if not parameters:

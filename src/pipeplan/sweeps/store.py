@@ -1,7 +1,7 @@
-"""The file that keeps what is finished: one SQLite database a sweep, a transaction a batch.
+"""Store of a sweep: an SQLite database with one row per finished task.
 
-A sweep that is killed at any moment leaves a whole file with everything that was stored. One process at a time has it: the
-lock is the operating system's, so it ends with the process, and there is none to clean up.
+A sweep that is killed at any moment leaves a valid file with everything that was stored. One process at a time can use it.
+The lock is the operating system's, so it ends with the process and never needs to be removed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pipeplan.sweeps.identity import differences
 from pipeplan.sweeps.records import Failure, Row
 
 _APPLICATION = 0x70706C73
-"""``ppls``: what SQLite's header says of whose file it is."""
+"""``ppls``: identifies the file's application in SQLite's header."""
 
 _LAYOUT = 1
-"""Of the tables."""
+"""Version of the tables."""
 
 _TABLES = """
 CREATE TABLE sweep (asked TEXT NOT NULL, begun TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
@@ -34,39 +34,40 @@ CREATE TABLE finished (
 
 
 class Store:
-    """What is finished of one sweep.
+    """Finished tasks of one sweep, in a file.
 
     Parameters
     ----------
     path
-        The file; made where there is none.
-    asked
-        What is asked, as :func:`~pipeplan.sweeps.identity.identity` gives it.
+        The file; it is created if it does not exist.
+    identity
+        Identity of the sweep, from :func:`~pipeplan.sweeps.identity.identity`.
 
     Raises
     ------
     InputError
-        For a file that cannot be written, that another process has open, or that holds another sweep.
+        If the file cannot be written, is in use by another process, or holds another sweep.
     FormatError
-        For a file that is no store.
+        If the file is not a store.
     """
 
-    def __init__(self, path: Path, asked: str) -> None:
+    def __init__(self, path: Path, identity: str) -> None:
         if is_stream(path):
-            raise InputError(f"a store is a file, and {path} is none; name another", field="store")
+            raise InputError(f"a store is a file, but {path} is not; name another", field="store")
         require_writable(path)
         self.path = path
         with self._errors("open"):
-            # Of its own transactions Python's are none; a sweep's rows are written by one thread at a time.
+            # isolation_level=None: this class begins and commits its own transactions. The sweep's lock lets one thread at a
+            # time use the connection.
             self._file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             with self._errors("open"):
-                self._begin(asked)
+                self._begin(identity)
         except BaseException:
             self._file.close()
             raise
 
-    def _begin(self, asked: str) -> None:
+    def _begin(self, identity: str) -> None:
         self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._file.execute("BEGIN EXCLUSIVE")
         if self._file.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
@@ -74,27 +75,27 @@ class Store:
                 self._file.execute(statement)
             self._file.execute(f"PRAGMA application_id = {_APPLICATION}")
             self._file.execute(f"PRAGMA user_version = {_LAYOUT}")
-            self._file.execute("INSERT INTO sweep (asked) VALUES (?)", (asked,))
-        self._require_same(asked)
+            self._file.execute("INSERT INTO sweep (asked) VALUES (?)", (identity,))
+        self._require_same(identity)
         self._file.execute("COMMIT")
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
 
-    def _require_same(self, asked: str) -> None:
+    def _require_same(self, identity: str) -> None:
         if self._number("application_id") != _APPLICATION:
             raise FormatError(
-                f"{self.path} is a database of something else, no store of a sweep; name another file", field="store"
+                f"{self.path} is a database but not the store of a sweep; name another file", field="store"
             )
         if self._number("user_version") != _LAYOUT:
             raise FormatError(
-                f"the store {self.path} is of another version of pipeplan; name another file, or remove it",
+                f"the store {self.path} was written by another version of pipeplan; name another file, or remove it",
                 field="store",
             )
         if self._file.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged()
         (there,) = self._file.execute("SELECT asked FROM sweep").fetchone() or ("",)
         try:
-            different = differences(there, asked)
+            different = differences(there, identity)
         except (TypeError, ValueError):
             raise self._damaged() from None
         if different:
@@ -111,13 +112,13 @@ class Store:
         return int(number)
 
     def __len__(self) -> int:
-        """How many tasks are finished."""
+        """Return the number of finished tasks."""
         with self._errors("read"):
             (count,) = self._file.execute("SELECT count(*) FROM finished").fetchone()
         return int(count)
 
     def get(self, key: str) -> Row | None:
-        """What is known of a task; None where it is not finished."""
+        """Return the row of a task; None if it is not finished."""
         with self._errors("read"):
             row = self._file.execute(
                 "SELECT answer, error, message, seconds FROM finished WHERE key = ?", (key,)
@@ -129,12 +130,12 @@ class Store:
         return key, answer, failure, seconds
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Keep rows, all of them or none.
+        """Store rows, all of them or none.
 
         Raises
         ------
         InputError
-            If the disk is full or the file cannot be written any more.
+            If the disk is full or the file can no longer be written.
         """
         values = [
             (key, answer, failure and failure.error, failure and failure.message, seconds)
@@ -152,8 +153,8 @@ class Store:
                 raise
 
     def close(self) -> None:
-        """Leave one whole file, and let others have it."""
-        # On a full disk the rows stay in the journal beside the file, where the next sweep finds them.
+        """Merge the journal into the file, and release it."""
+        # On a full disk, the rows stay in the journal beside the file, where the next sweep reads them.
         with suppress(sqlite3.Error):
             self._file.execute("PRAGMA journal_mode = DELETE")
         self._file.close()
@@ -166,7 +167,7 @@ class Store:
             self._refuse(action, error)
 
     def _refuse(self, action: str, error: sqlite3.Error) -> NoReturn:
-        """SQLite's error as a sentence with its remedy."""
+        """Raise SQLite's error as a message with a remedy."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             raise InputError(
@@ -185,7 +186,7 @@ class Store:
 
 
 def _owner(path: Path) -> str:
-    """Which other process has a file locked, in words, where the system says so."""
+    """Describe the process that has locked a file; empty if the system does not tell."""
     with suppress(OSError, ValueError, IndexError):
         inode = str(path.stat().st_ino)
         for line in Path("/proc/locks").read_text().splitlines():

@@ -39,8 +39,8 @@ By version:
   each edge and direction (``pipeline_per_edge_p2p``, in place of 2.14's). A step that fails waits for its sends, which may
   never end: ``schedules._PendingSendTracker`` is replaced while a step runs.
 
-Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torch`, which refuses versions that nobody
-has checked. The tests run against the installed one.
+Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torch`, which refuses untested versions. The
+tests run against the installed one.
 """
 
 from pipeplan.runtime.torch_internals.orders import (

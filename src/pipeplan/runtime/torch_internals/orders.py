@@ -1,4 +1,4 @@
-"""Ops as the actions of PyTorch's runtime, and back."""
+"""Convert ops to actions of PyTorch's runtime and back, and read the orders of PyTorch's own schedules."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pipeplan.model import NO_MICROBATCH, WAIT_KINDS, Kind, Op, Schedule
 from pipeplan.passes import add_waits
 
 HAS_WAITS = Kind.WAIT_SEND_F.name in _ComputationType.__members__
-"""Whether the installed runtime requires actions that wait for sends and for reduced gradients."""
+"""True if the installed runtime requires actions that wait for sends and for reduced gradients."""
 
 
 class Added(StrEnum):
-    """Types of actions that PyTorch's runtime does not have and takes functions for; named as its own are."""
+    """Types of actions that PyTorch's runtime lacks and for which functions are registered; named like its own."""
 
     R = "R"
     OFFLOAD = "OFFLOAD"
@@ -32,7 +32,7 @@ class Added(StrEnum):
 
 
 def actions_of(row: Iterable[Op]) -> list[Any]:
-    """One rank's ops as the runtime's actions; an overlapped pair is one action of two."""
+    """Return one rank's ops as actions of the runtime; an overlapped pair is one action with two parts."""
     return [_action_of(cell) for cell in _cells(row)]
 
 
@@ -61,7 +61,7 @@ def _type_of(kind: Kind) -> Any:
 
 
 class RowEntry(NamedTuple):
-    """One turn of a rank: the number of a cell of its row, an action of the runtime, or both."""
+    """Entry of a rank's row: the number of a cell, an action of the runtime, or both."""
 
     cell: int | None
     action: Any
@@ -70,9 +70,9 @@ class RowEntry(NamedTuple):
 def entries_of(schedule: Schedule, rank: int) -> list[RowEntry]:
     """Return a rank's row as the installed runtime runs it.
 
-    A runtime that requires waits for sends and reductions gets those that the schedule lacks; they belong to no cell.
-    One without such actions passes over the schedule's own. Behind the last cell stands the row's end, which has no action;
-    only waits that were added can follow it.
+    If the runtime requires waits for sends and reductions, missing ones are added; they belong to no cell. If it has no such
+    actions, those of the schedule are skipped. The row's end follows the last cell and has no action; only added waits can
+    come after it.
     """
     added = [kind for kind in WAIT_KINDS if not schedule.has(kind)]
     entries: list[RowEntry] = []
@@ -87,7 +87,7 @@ def entries_of(schedule: Schedule, rank: int) -> list[RowEntry]:
 
 
 def ops_of(actions: Iterable[Any]) -> list[Op]:
-    """The ops of one rank's actions; empty steps are passed over."""
+    """Return the ops of one rank's actions, without empty steps."""
     row: list[Op] = []
     for number, action in enumerate(actions):
         if action is None:
@@ -108,13 +108,13 @@ SCHEDULE_CLASSES = (
     "ZBVZeroBubble",
     "DualPipeV",
 )
-"""The schedules of PyTorch 2.13 to 2.15, by the names that ``get_schedule_class`` takes."""
+"""Schedules of PyTorch 2.13 to 2.15, by their names for ``get_schedule_class``."""
 
 Rows = list[list[Op]]
 
 
 def schedule_class(name: str) -> type:
-    """PyTorch's schedule class of this name, with or without ``Schedule`` in front.
+    """Return PyTorch's schedule class of a name with or without the prefix ``Schedule``.
 
     Raises
     ------
@@ -122,15 +122,15 @@ def schedule_class(name: str) -> type:
         If there is none.
     """
     short = name.removeprefix("Schedule")
-    known = {known.lower(): known for known in SCHEDULE_CLASSES}
-    if short.lower() not in known:
+    names = {class_name.lower(): class_name for class_name in SCHEDULE_CLASSES}
+    if short.lower() not in names:
         raise UnknownNameError("PyTorch schedule", name, SCHEDULE_CLASSES)
-    cls: type = get_schedule_class(known[short.lower()])
+    cls: type = get_schedule_class(names[short.lower()])
     return cls
 
 
 def instantiate(cls: type, ranks: int, microbatches: int, chunks: int) -> Any:
-    """A live schedule of a class, over stand-ins for stages.
+    """Return a schedule object of a class, with stand-ins for stages.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def instantiate(cls: type, ranks: int, microbatches: int, chunks: int) -> Any:
 
 
 def rows_of(live: Any, *, communication: bool) -> tuple[Rows, dict[int, int], int]:
-    """Every rank's ops of a live schedule, the rank of every stage, and the number of microbatches.
+    """Return every rank's ops of a schedule object, the rank of every stage, and the number of microbatches.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def rows_of(live: Any, *, communication: bool) -> tuple[Rows, dict[int, int], in
 
 
 def _witnessed(live: Any, rank: int) -> list[Op]:
-    """What a single-stage schedule does on one rank, recorded by a stand-in for its stage."""
+    """Run a single-stage schedule on one rank, and return the ops that a stand-in for its stage records."""
     row: list[Op] = []
     stage = stand_in(rank, live._num_stages, live._num_stages, row)
     schedule = type(live)(stage, live._n_microbatches, loss_fn=_no_loss)
@@ -188,7 +188,7 @@ def _witnessed(live: Any, rank: int) -> list[Op]:
 
 
 def stand_in(index: int, ranks: int, stages: int, row: list[Op] | None = None) -> Any:
-    """Return what a schedule asks of a stage, without a model or a process group; each computation adds an op to ``row``."""
+    """Return a stand-in for a stage, without a model or a process group; each computation adds an op to ``row``."""
     written: list[Op] = [] if row is None else row
 
     def compute(kind: Kind) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""PyTorch's pipeline runtime, loaded with a schedule of ours."""
+"""PyTorch's pipeline runtime, loaded with a schedule of pipeplan."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pipeplan.runtime.torch_internals.orders import Added, RowEntry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
 
 Loss = Callable[[Any, Any], Tensor]
-"""Of the last stage's output and the targets of a microbatch."""
+"""Function of the last stage's output and the targets of a microbatch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The inputs of a rank in a step, an entry a microbatch.
+    """Inputs of a rank in a step, one entry per microbatch.
 
     Attributes
     ----------
     arguments
-        Of the first stage's module; empty tuples on other ranks.
+        Arguments of the first stage's module; empty tuples on other ranks.
     keywords
-        Of the modules of all stages on this rank.
+        Keyword arguments of the modules of all stages on this rank.
     targets
-        Of the loss; None where there is none.
+        Targets of the loss; None without a loss.
     """
 
     arguments: list[tuple[Any, ...]]
@@ -42,23 +42,23 @@ class Feed:
 
 
 class Runtime(_PipelineScheduleRuntime):
-    """PyTorch's runtime, loaded with a schedule of ours and watched by an observer.
+    """PyTorch's runtime, loaded with a schedule of pipeplan and watched by an observer.
 
     Parameters
     ----------
     stages
         This rank's stages, in the order of the model.
     schedule
-        With communication; of forwards alone where ``backward`` is not wanted.
+        Schedule with communication; of forwards alone for an evaluation.
     observer
-        Told what happens on this rank.
+        Observer of the ops on this rank.
     offloading
-        Its copies to the host and back.
+        Copies to the host and back.
     loss
-        Of a microbatch.
+        Loss of a microbatch.
     share
-        From a microbatch's loss to what goes backward, since gradients are summed over the microbatches; None for a pass
-        of forwards alone.
+        Function from a microbatch's loss to the part that is differentiated, because gradients are summed over the
+        microbatches; None for an evaluation.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Runtime(_PipelineScheduleRuntime):
         loss: Loss,
         share: Callable[[Tensor], Tensor] | None,
     ) -> None:
-        # PyTorch first looks ahead with one microbatch, and knows only targets that are a tensor: here, their number.
+        # PyTorch first looks ahead with one microbatch, and supports only tensors as targets: here, the microbatch's number.
         ahead = None if share is None else lambda output, number: loss(output, self._targets[int(number)])
         super().__init__(list(stages), schedule.microbatches, loss_fn=ahead, scale_grads=False)
         self._observer, self._loss, self._share, self._offloading = observer, loss, share, offloading
@@ -88,18 +88,19 @@ class Runtime(_PipelineScheduleRuntime):
         order: dict[int, list[Any]] = {rank: _actions(row) for rank, row in enumerate(rows)}
         order[self.rank] = _ObservedActions(rows[self.rank], observer)
         self.pipeline_order_with_comms = order
-        # The public way to add functions takes types of PyTorch's own alone.
+        # The public way to register functions accepts only types of PyTorch's own.
         added = {Added.R: self._recompute, Added.OFFLOAD: self._offload, Added.RELOAD: self._reload}
         self._comp_type_to_function_map.update(added)
 
     def forget_shapes(self) -> None:
-        """Learn anew, in the next pass, what the stages send."""
+        """Look ahead again in the next pass for the shapes that the stages send."""
         self._stages_forward_initialized = self._stages_backward_initialized = False
 
     def run(self, feed: Feed) -> tuple[list[Tensor], list[Any]]:
-        """One pass: every microbatch's loss and output in the order of microbatches, on the last stage's rank; else nothing.
+        """Run one pass. Return the losses and outputs of the microbatches on the rank of the last stage, else empty lists.
 
-        Losses are detached and wait for no GPU. Only a pass of forwards keeps outputs; without targets it has no losses.
+        Losses are detached and not synchronized with the GPU. Only an evaluation keeps outputs; without targets it has no
+        losses.
         """
         self._outputs.clear()
         self._losses.clear()
@@ -116,7 +117,7 @@ class Runtime(_PipelineScheduleRuntime):
         return [self._losses[n] for n in sorted(self._losses)], [self._outputs[n] for n in sorted(self._outputs)]
 
     def _initialize_stages(self, *args: Any, **kwargs: Any) -> None:
-        """Looking ahead leaves no trace: buffers are put back (PyTorch 2.14 does so itself), and DDP expects no backward."""
+        """Look ahead without side effects: restore buffers (PyTorch 2.14 does so itself), and let DDP expect no backward."""
         if self._stages_forward_initialized:
             super()._initialize_stages(*args, **kwargs)
             return
@@ -145,7 +146,7 @@ class Runtime(_PipelineScheduleRuntime):
         self._offloading.forward_ended((stage.stage_index, mb_index), self._observer.mark)
 
     def _lose(self, output: Any, microbatch: int) -> Tensor:
-        """The loss of a microbatch, with what of it goes backward."""
+        """Compute the loss of a microbatch, and keep the part of it that is differentiated."""
         loss = self._loss(output, self._targets[microbatch])
         if self._share is not None and torch.is_grad_enabled():
             self._due[microbatch] = self._share(loss)
@@ -173,15 +174,14 @@ class Runtime(_PipelineScheduleRuntime):
         return self._due.pop(mb_index) if stage.is_last else None
 
     def _update_losses(self, *_: Any) -> None:
-        """Nothing: losses are kept by the number of their microbatch."""
+        """Do nothing: losses are kept by the number of their microbatch."""
 
 
 @contextmanager
 def _failing_at_once() -> Iterator[None]:
-    """Have a step that fails raise its error without waiting for its sends, as until PyTorch 2.14.
+    """Make a failing step raise its error without waiting for its sends, as until PyTorch 2.14.
 
-    PyTorch 2.15 first waits for them, for ever where the failed rank's peers never post the receives: then no rank would
-    tell what failed.
+    PyTorch 2.15 first waits for them, forever if other ranks never post the receives: then no rank would report the error.
     """
     tracker = getattr(schedules, "_PendingSendTracker", None)
     if tracker is None:
@@ -199,7 +199,7 @@ def _actions(row: Iterable[RowEntry]) -> list[Any]:
 
 
 class _ObservedActions(list[Any]):
-    """One rank's actions; iterating over them tells the observer which cell of its row the runtime turns to."""
+    """Actions of one rank. Iterating over them notifies the observer of each cell that the runtime turns to."""
 
     def __init__(self, row: Sequence[RowEntry], observer: Observer) -> None:
         super().__init__(_actions(row))
@@ -213,5 +213,5 @@ class _ObservedActions(list[Any]):
                 yield action
 
     def __deepcopy__(self, memo: Any) -> list[Any]:
-        """A plain list: the runtime copies its rows to print them when an op fails."""
+        """Return a plain list: the runtime copies its rows to print them when an op fails."""
         return [self[position] for position in range(len(self))]

@@ -1,6 +1,6 @@
-"""A stage of PyTorch's runtime that says when it computes, and whose gradients are reduced whatever computed them.
+"""Stage of PyTorch's runtime that reports when it computes, recomputes and offloads, and always reduces its gradients.
 
-:class:`KeptForwards` is the one place that knows each release's form of what a stage keeps of a forward until its backward.
+:class:`KeptForwards` hides how each release stores the tensors of a forward until its backward.
 Until 2.14 ``fwd_cache`` holds a pair of outputs and inputs, and a stage's receive buffers hold what was received until the
 backward. From 2.15 on ``_forward_chunk_states`` holds a record, whose outputs go once they are sent, and in whose place the
 backward starts from their edges of autograd's graph; a receive buffer is taken when it is posted and given to the forward.
@@ -26,17 +26,17 @@ from pipeplan.runtime.saved_tensors import Recomputation, Staying, forgetting, v
 from pipeplan.runtime.stage_modules import StageSavings
 
 BUFFERS_STAY = not hasattr(_RecvInfo, "take_buffer")
-"""Whether receive buffers are taken for all microbatches at once and kept, as until 2.14."""
+"""True if receive buffers are allocated for all microbatches at once and kept, as until 2.14."""
 
 
 class KeptForwards:
-    """The outputs and inputs that a stage keeps of its forwards, by microbatch."""
+    """Outputs and inputs that a stage keeps from its forwards, by microbatch."""
 
     def __init__(self, stage: PipelineStage) -> None:
         self._stage: Any = stage
 
     def of(self, microbatch: int) -> tuple[Any, Any]:
-        """Return outputs and inputs; None stands for an output that was sent and let go."""
+        """Return outputs and inputs; None stands for an output that was sent and released."""
         if BUFFERS_STAY:
             pair: tuple[Any, Any] = self._stage.fwd_cache[microbatch]
             return pair
@@ -44,7 +44,7 @@ class KeptForwards:
         return tuple(state.live_outputs), state.input_values
 
     def take(self, microbatch: int) -> tuple[Any, Any]:
-        """Return what a backward starts from, outputs or their edges, and the inputs, and keep them no longer."""
+        """Return the outputs, or their edges in autograd's graph, and the inputs for a backward, and stop keeping them."""
         if BUFFERS_STAY:
             pair: tuple[Any, Any] = self._stage.fwd_cache.pop(microbatch)
             return pair
@@ -52,7 +52,7 @@ class KeptForwards:
         return state.stage_output_for_backward(), state.input_values
 
     def forget_output(self, microbatch: int) -> None:
-        """Keep the inputs alone."""
+        """Keep only the inputs."""
         if BUFFERS_STAY:
             _, inputs = self._stage.fwd_cache[microbatch]
             self._stage.fwd_cache[microbatch] = ((), inputs)
@@ -61,7 +61,7 @@ class KeptForwards:
         state.live_outputs = [None] * len(state.live_outputs)
 
     def put_back_received(self, microbatch: int) -> None:
-        """Let a forward that runs again find what it received."""
+        """Restore the received inputs for a forward that runs again."""
         if BUFFERS_STAY or self._stage.is_first:
             return
         inputs = self._stage._forward_chunk_states[microbatch].input_values
@@ -70,20 +70,20 @@ class KeptForwards:
 
 
 class Backward:
-    """The backward passes of one stage on one microbatch, as the runtime does them.
+    """Backward passes of one stage on one microbatch, as the runtime computes them.
 
     Parameters
     ----------
     module
-        The stage.
+        Module of the stage.
     inputs
-        Its input; a leaf that requires a gradient, except on the first stage.
+        Input of the stage; a leaf that requires a gradient, except on the first stage.
     output
-        Its output, or the loss on the last stage.
+        Output of the stage, or the loss on the last stage.
     gradient
-        Of the output; None on the last stage.
+        Gradient of the output; None on the last stage.
     first
-        Whether this is the first stage: its I has nothing to do, its W is the full backward.
+        Whether this is the first stage, whose I has nothing to do and whose W is the full backward.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Backward:
         self._groups: Any = None
 
     def full(self) -> None:
-        """B: gradients of the input and the weights."""
+        """Compute B: the gradients of the input and the weights."""
         if self.gradient is None:
             stage_backward(self.output[0], None, [self.inputs])
         else:
@@ -115,26 +115,26 @@ class Backward:
 
 
 class Observer(Protocol):
-    """Is told what the runtime does while it does it."""
+    """Observer of the runtime's ops on one rank."""
 
     def turn(self, position: int) -> None:
-        """The rank turns to the action at this position of its row; at the row's length, it has done them all."""
+        """Handle that the rank turns to the action at this position of its row; the row's length means the end."""
 
     def start(self) -> None:
-        """Learn that what the op waited for has arrived: it starts to compute."""
+        """Handle that the inputs of the op have arrived, and it starts to compute."""
 
     def end(self) -> None:
-        """The op that started last is done. Told again if its work turns out to go on (the loss of a forward)."""
+        """Handle the end of the op that started last. Called again if the op goes on (the loss of a forward)."""
 
     def mark(self) -> Any:
-        """The time, for what runs beside compute; called from any thread."""
+        """Return a mark of the current time, for copies beside compute. Called from any thread."""
 
     def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
-        """Learn of a copy to the host or back."""
+        """Handle a copy to the host or back."""
 
 
 class Unobserved:
-    """An observer that does not look."""
+    """Observer that does nothing."""
 
     def turn(self, position: int) -> None:
         """Do nothing."""
@@ -153,11 +153,11 @@ class Unobserved:
 
 
 class ObservedStage(PipelineStage):
-    """A stage that tells an observer when it starts and ends to compute, and keeps of a forward what its schedule says.
+    """Stage that notifies an observer of its computation, and keeps only the tensors that its schedule needs.
 
-    Backward passes run outside the caller's ``autocast``, as PyTorch wants them: their ops take the types of the forward's.
-    Where no input needs a gradient (nothing before this stage is trained), I has nothing to do and W is the whole backward:
-    PyTorch does so on the first stage alone, and on others would leave weights without gradients.
+    Backward passes run outside the caller's ``autocast``, as PyTorch recommends: their ops take the types of the forward's.
+    If no input needs a gradient (nothing before this stage is trained), I has nothing to do and W is the whole backward.
+    PyTorch does so on the first stage only, and would leave the weights of others without gradients.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class ObservedStage(PipelineStage):
         self._passed_on: set[int] = set()
 
     def clear_runtime_states(self) -> None:
-        """Forget what a step left behind, finished or not."""
+        """Discard the state of the last step, finished or not."""
         super().clear_runtime_states()
         self.give_up_buffers()
         self._recomputation.clear()
@@ -184,7 +184,7 @@ class ObservedStage(PipelineStage):
     def forward_one_chunk(
         self, fwd_chunk_id: int, args: Any, kwargs: Any = None, save_forward_output: bool = True
     ) -> Any:
-        """F. Where it is recomputed, nothing stays but its inputs, and its output until that is sent."""
+        """Compute F. If it is recomputed, only its inputs stay, and its output until that is sent."""
         passed = (fwd_chunk_id, args, kwargs, save_forward_output)
         compute = super().forward_one_chunk
         if fwd_chunk_id in self._part.recomputed:
@@ -197,7 +197,7 @@ class ObservedStage(PipelineStage):
             return self._observed(compute, passed, {})
 
     def keeping(self, microbatch: int, batch: Any) -> AbstractContextManager[Any]:
-        """Keep what the schedule says of the forward or loss in the block; ``batch`` is what goes into it."""
+        """Keep the tensors of the forward or loss in the block that the schedule needs; ``batch`` is its input."""
         if microbatch in self._part.recomputed:
             return forgetting()
         if microbatch not in self._part.offloaded:
@@ -210,12 +210,12 @@ class ObservedStage(PipelineStage):
         return self._recomputation.again(microbatch)
 
     def recompute_one_chunk(self, microbatch: int, args: Any, kwargs: Any) -> Any:
-        """R: the forward again, with all that its backward needs."""
+        """Compute R: the forward again, with all tensors that its backward needs."""
         self._forwards.put_back_received(microbatch)
         return self._observed(super().forward_one_chunk, (microbatch, args, kwargs), {"save_forward_output": False})
 
     def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[Any]:
-        """SEND_F; a message holds what it sends until it has arrived."""
+        """Post SEND_F, and release the output if nothing else needs it: the message holds it until it has arrived."""
         sent: list[Any] = super().get_fwd_send_ops(fwd_chunk_id)
         self._passed_on.add(fwd_chunk_id)
         if self._recomputation.waits(fwd_chunk_id):
@@ -225,24 +225,24 @@ class ObservedStage(PipelineStage):
         return sent
 
     def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[Any]:
-        """Post RECV_F, into memory that is taken now."""
+        """Post RECV_F, into memory that is allocated now."""
         self._take_buffers(self.args_recv_info[fwd_chunk_id])
         received: list[Any] = super().get_fwd_recv_ops(fwd_chunk_id)
         return received
 
     def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[Any]:
-        """Post RECV_B, into memory that is taken now."""
+        """Post RECV_B, into memory that is allocated now."""
         self._take_buffers(self.grad_recv_info.get(bwd_chunk_id, ()))
         received: list[Any] = super().get_bwd_recv_ops(bwd_chunk_id)
         return received
 
     def set_local_bwd_input(self, next_stage_bwd_outputs: Any, mb_index: int) -> None:
-        """A gradient from a stage of this rank; where there is none, PyTorch writes zeros into the buffer."""
+        """Take a gradient from a stage of this rank; without one, PyTorch writes zeros into the buffer."""
         self._take_buffers(self.grad_recv_info[mb_index])
         super().set_local_bwd_input(next_stage_bwd_outputs, mb_index)
 
     def give_up_buffers(self) -> None:
-        """Let go of the memory for receiving: PyTorch takes that of all microbatches at once, and keeps it."""
+        """Release the receive buffers: PyTorch allocates those of all microbatches at once, and keeps them."""
         for infos in (*self.args_recv_info.values(), *self.grad_recv_info.values()):
             _give_up(infos)
 
@@ -252,18 +252,18 @@ class ObservedStage(PipelineStage):
                 info.buffer = _make_tensor_from_meta(info.tensor_meta, self.device)
 
     def _used_up(self, microbatch: int) -> None:
-        """Behind B or W: nothing looks at what was received for the microbatch any more."""
+        """Release the received tensors of a microbatch after its B or W."""
         _give_up(self.args_recv_info[microbatch])
         _give_up(self.grad_recv_info.get(microbatch, ()))
 
     def leave(self, microbatch: int) -> None:
-        """Let inputs and outputs go behind OFFLOAD, once the outputs are sent."""
+        """Release inputs and outputs after OFFLOAD, once the outputs are sent."""
         self._left.add(microbatch)
         if not self._part.sends or microbatch in self._passed_on:
             self._vacate(microbatch)
 
     def _vacate(self, microbatch: int) -> None:
-        """Inputs that came from another stage, and outputs: the backward needs them as ends of its graph alone."""
+        """Release the memory of received inputs and of outputs: the backward needs them only as ends of its graph."""
         outputs, inputs = self._forwards.of(microbatch)
         received = () if self.is_first else inputs[: len(self.args_recv_info[microbatch])]
         for tensor in (*outputs, *received):
@@ -287,7 +287,7 @@ class ObservedStage(PipelineStage):
             self._used_up(bwd_chunk_id)
 
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
-        """W. Its gradients come from ``autograd.grad``, which DDP does not notice: it reduces them afterwards."""
+        """Compute W. Its gradients come from ``autograd.grad``, which DDP does not notice: they are reduced afterwards."""
         compute = super().backward_weight_one_chunk
         if bwd_chunk_id in self._whole:
             self._whole.discard(bwd_chunk_id)
@@ -310,14 +310,14 @@ class ObservedStage(PipelineStage):
         return not any(isinstance(value, Tensor) and value.requires_grad for value in inputs)
 
     def _postpone(self, microbatch: int, loss: Tensor | None = None, **_: Any) -> None:
-        """An I with nothing to do: what its W needs is kept, and the stage before is told of no gradient."""
+        """Handle an I with nothing to do: keep what its W needs, and send no gradient to the stage before."""
         output, inputs = self._forwards.take(microbatch)
         gradients = None if self.is_last else self._retrieve_recv_grads(microbatch)
         self.backward_state[microbatch] = (inputs, None, loss if self.is_last else output, gradients)
         self.bwd_cache[microbatch] = (None,) * len(self.args_recv_info[microbatch])
 
     def _make_up(self, microbatch: int, *, last_backward: bool) -> None:
-        """The whole backward of a postponed I."""
+        """Compute the whole backward of a postponed I."""
         inputs, _, output, gradients = self.backward_state.pop(microbatch)
         passed = {"stage_output": output, "output_grads": gradients, "input_values": inputs}
         self.backward_maybe_with_nosync("full", passed, last_backward=last_backward)
@@ -334,13 +334,13 @@ class ObservedStage(PipelineStage):
 
 
 def _give_up(infos: Any) -> None:
-    """A message that still goes out of such a buffer holds it by itself."""
+    """Release buffers. A message that is still being sent from one keeps it alive."""
     for info in infos:
         info.buffer = None
 
 
 def _reduce(replica: DistributedDataParallel) -> None:
-    """Have DDP reduce what its parameters' gradients hold, with its own buckets and hooks: nothing more is added to them."""
+    """Make DDP reduce the gradients of its parameters with its own buckets and hooks, by a backward that adds zeros."""
     parameters: list[nn.Parameter] = [parameter for parameter in replica.parameters() if parameter.requires_grad]
     replica.reducer.prepare_for_backward([])
     torch.autograd.backward(parameters, [parameter.new_zeros(()).expand_as(parameter) for parameter in parameters])
