@@ -79,7 +79,7 @@ def test_an_unknown_name_is_told(client):
 def test_a_configuration_that_is_nested_deeply_is_refused(client):
     answer = posted(client, '{"document": {"a": ' + "[" * 900 + "]" * 900 + "}}", "plan/chosen")
     assert answer.status_code == 422
-    assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 16 groups within groups"}]
+    assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 16 nested groups"}]
 
 
 def test_a_configuration_of_many_values_is_refused_before_it_is_copied(client):
