@@ -334,7 +334,7 @@ def test_exported_nodes_are_the_published_ones():
 
 def test_a_result_says_what_it_is():
     text = repr(pipeplan.simulate(parse_schedule("0F0 0B0\n1F0 1B0", name="mine"), time_unit="ms"))
-    assert text.startswith("<Result mine: makespan 6 ms, bubble (idle / total) 50.0%, peak 1 activations")
+    assert text.startswith("<Result mine: makespan 6 ms, bubble 50.0%, peak 1 activations")
     assert repr(pipeplan.compare("1f1b", "gpipe")).startswith("<Comparison of 2 schedules, 0 refused\n  <Result 1f1b")
 
 

@@ -28,8 +28,8 @@ def test_simulate_prints_a_table_and_draws_a_picture(run):
     assert "\n\n1f1b: 4 ranks, 4 stages (linear), 8 microbatches\n" in out
     for line in (
         r"makespan +33",
-        r"bubble, idle / total +27\.3%",
-        r"bubble, over ideal +37\.5%",
+        r"bubble +27\.3% \(idle / total time\)",
+        r"over ideal +37\.5% \(idle / busy time\)",
         r"lower bound +27 \(the work of rank 3\)",
         r"gap to the bound +22\.2%",
         r"rank +busy +idle +span +activations",

@@ -179,7 +179,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         gain = "" if self.search is None else self.search.gain_in_short
         return (
             f"<Result {self.name}: makespan {time_text(self.makespan, self.timeline.unit)}, "
-            f"bubble (idle / total) {percent(self.timeline.bubble.idle_over_total)}, "
+            f"bubble {percent(self.timeline.bubble.idle_over_total)}, "
             f"peak {self.memory.peak_activation.max():.4g} activations, {verdict}{gain}>"
         )
 
@@ -297,9 +297,9 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("makespan", times.text(result.makespan)),
         ("longest span", times.text(max(result.spans))),
         *_step_rows(result, times),
-        ("bubble, idle / total", percent(bubble.idle_over_total)),
-        ("bubble, over ideal", percent(bubble.over_ideal)),
-        ("bubble, of the longest span", percent(bubble.span)),
+        ("bubble", f"{percent(bubble.idle_over_total)} (idle / total time)"),
+        ("over ideal", f"{percent(bubble.over_ideal)} (idle / busy time)"),
+        ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
         ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
         ("gap to the bound", _gap(result)),
     ]
