@@ -46,7 +46,7 @@ class Editor(Watched):
 
     @property
     def makespans(self) -> list[str]:
-        """Now, as it was, and the change."""
+        """Now, before, and the change."""
         found: list[str] = self.page.eval_on_selector_all(
             ".edit .figures tbody tr:first-child td", "cells => cells.map(cell => cell.textContent)"
         )
@@ -134,7 +134,7 @@ def test_what_does_not_run_is_shown_as_far_as_it_does(editor):
     editor.begin()
     text = "\n".join(editor.lines).replace("0F3 0B0", "0F3").replace("0F1 0F2", "0F1 0B0 0F2")
     editor.after(lambda: editor.page.fill(".rows-text", text))
-    assert editor.verdict == "Does not run. 11 of 64 ops run, until 9."
+    assert editor.verdict == "Invalid: does not run. 11 of 64 ops run, until time 9."
     assert "0B0 on rank 0 waits for 1B0, which cannot run before 1F2" in editor.page.text_content(".flaws")
     assert editor.words("wrong") == ["0B0", "1F2"]
     stops = editor.page.text_content(".verdict details ul")
@@ -143,7 +143,7 @@ def test_what_does_not_run_is_shown_as_far_as_it_does(editor):
     assert editor.words("lit") == ["0B0"]
     assert editor.page.evaluate("document.activeElement.className") == "rows-text"
     editor.page.mouse.move(*editor.middle("2F2"))
-    editor.page.wait_for_selector(".edit .pp-tooltip:has-text('it never runs')")
+    editor.page.wait_for_selector(".edit .pp-tooltip:has-text('never runs')")
     assert editor.page.is_disabled("text=Add to comparison")
 
 
@@ -153,13 +153,13 @@ def test_what_is_typed_wrong_is_marked_at_its_word(editor):
     for typed, rule, wrong in (
         ("0F0 0F1 0X0", "not an op", ["0X0"]),
         ("<img src=x onerror=alert(1)>", "not an op", ["<img", "src=x", "onerror=alert(1)>"]),
-        ("0F0 0F99", "no such op", ["0F99"]),
+        ("0F0 0F99", "not in the schedule", ["0F99"]),
         ("\u202e\U0001f600", "not an op", ["\u202e\U0001f600"]),
         ("0B0 0F0", "missing", []),
         ("(0F1;0B0)OVERLAP", "not an op", ["(0F1;0B0)OVERLAP"]),
     ):
         editor.after(lambda typed=typed: editor.page.fill(".rows-text", "\n".join([typed, *others])))
-        assert editor.verdict.startswith("Does not run.")
+        assert editor.verdict.startswith("Invalid: does not run.")
         assert editor.page.text_content(".flaws .rule") == rule
         assert editor.words("wrong") == wrong
     editor.after(lambda: editor.page.fill(".rows-text", ""))
@@ -183,7 +183,7 @@ def test_an_op_is_dragged(editor):
     assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3 1F4")
     assert editor.makespans[0] == "36"
     editor.after(lambda: editor.drag("3B0", before="3F0"))
-    assert editor.verdict.startswith("Does not run.")
+    assert editor.verdict.startswith("Invalid: does not run.")
     assert editor.words("wrong") == ["3B0"]
     editor.page.focus(".edit .pp-chart")
     editor.after(lambda: editor.page.keyboard.press("Control+z"))

@@ -33,7 +33,7 @@ export function describeBar(
     facts: [
       ["where", whereOf(plot, bar)],
       neverRuns(plot, bar)
-        ? ["time", "it never runs"]
+        ? ["time", "never runs"]
         : [source === "order" ? "place" : source === "measured" ? "measured" : "time", spanText(plot, bar)],
       ...shadeOf(theme, { view, bar }),
       ...othersOf(plots, plot, bar, overlaid),

@@ -29,7 +29,7 @@ export function pngOf(frame: Frame, lit: Lit, ratio: number): Promise<Blob> {
   drawPage(surface, frame, lit, height);
   return new Promise((resolve, reject) => {
     canvas.toBlob(
-      (blob) => (blob === null ? reject(new Error("this browser made no PNG")) : resolve(blob)),
+      (blob) => (blob === null ? reject(new Error("this browser cannot make a PNG")) : resolve(blob)),
       "image/png",
     );
   });

@@ -8,10 +8,10 @@ const GROUPS: readonly (readonly [string, Keys])[] = [
   [
     "Move",
     [
-      ["W S", "zoom in and out at the pointer; hold to go on"],
-      ["A D", "earlier and later; hold to go on"],
+      ["W S", "zoom in and out at the pointer; hold to continue"],
+      ["A D", "move earlier and later; hold to continue"],
       ["ctrl + wheel, pinch", "zoom at the pointer"],
-      ["wheel", "scroll, or zoom: the switch above says which (Z)"],
+      ["wheel", "scroll or zoom, as set by the switch above (Z)"],
       ["shift + wheel, sideways", "move in time"],
       ["drag", "move in time, and up and down"],
       ["+ \u2212 0", "zoom in, zoom out, show everything"],
@@ -23,20 +23,20 @@ const GROUPS: readonly (readonly [string, Keys])[] = [
     "Ops",
     [
       ["\u2190 \u2192", "the previous and the next op on the rank"],
-      ["\u2191 \u2193", "the op that the rank above or below runs at that time"],
+      ["\u2191 \u2193", "the op on the rank above or below at that time"],
       ["home, end", "the first and the last op of the rank"],
-      ["enter, click", "highlight the chain that held the op up, and what it holds up"],
+      ["enter, click", "highlight the ops that delayed this op, and the ops that it delays"],
       ["F", "zoom to the measured interval, or to the op"],
       ["/", "find an op; enter, N and shift + N go through the matches"],
-      ["escape", "clear what is selected, found and measured"],
+      ["escape", "clear selection, matches and measurement"],
     ],
   ],
   [
     "Measure",
     [
-      ["shift + drag", "an interval on some ranks: its time by kind and by reason for idling"],
-      ["drag", "the same, while everything shows; an edge can be dragged again"],
-      ["M, shift + M", "the interval of the op; grow the interval by the op"],
+      ["shift + drag", "measure an interval on some ranks: time by kind and by reason for idling"],
+      ["drag", "the same while everything is visible; its edges can be dragged"],
+      ["M, shift + M", "measure the interval of the op; extend the interval to the op"],
     ],
   ],
   [
@@ -45,9 +45,9 @@ const GROUPS: readonly (readonly [string, Keys])[] = [
       ["G", "why ranks idle"],
       ["B", "memory"],
       ["C", "the critical path"],
-      ["O", "schedules over each other"],
-      ["T", "light, dark, or as the system"],
-      ["V", "ratios instead of kinds, where there are any"],
+      ["O", "overlay the schedules"],
+      ["T", "light, dark, or the system's setting"],
+      ["V", "ratios instead of kinds, if available"],
     ],
   ],
   [
@@ -56,7 +56,7 @@ const GROUPS: readonly (readonly [string, Keys])[] = [
       ["one finger", "move"],
       ["two fingers", "zoom"],
       ["tap", "select an op"],
-      ["hold, then slide", "say what lies under the finger"],
+      ["hold, then slide", "describe the op under the finger"],
     ],
   ],
 ];

@@ -8,7 +8,7 @@ import type { State } from "./state.js";
 import type { Surface } from "./surface.js";
 
 /** What is said where ops are finer than pixels. */
-export const FINE_NOTE = "ops too fine to draw each: colours take their share of the time";
+export const FINE_NOTE = "ops too small to draw: colours show shares of the time";
 
 export interface Entry {
   /** What stands before its colours, where they are a scale. */

@@ -31,7 +31,7 @@ export class MeasurePanel {
     const table = tableOf(found, form, theme);
     this.text = [title, ...[...table.rows].map(lineOf)].join("\n");
     const copy = button("Copy", "copy the table", () => void this.copy());
-    const fit = button("Zoom to it", "zoom to the interval (f)", () => this.actions.fit());
+    const fit = button("Zoom to interval", "zoom to the interval (f)", () => this.actions.fit());
     const clear = button("Clear", "clear the interval (escape)", () => this.actions.clear());
     const scroll = make(
       "div",

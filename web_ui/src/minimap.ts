@@ -28,13 +28,13 @@ export type Span = readonly [number, number];
 type Hold = "window" | "from" | "to" | "new";
 
 export class Minimap {
-  readonly element = make("div", { class: "pp-minimap", role: "group", "aria-label": "what shows of the whole" });
+  readonly element = make("div", { class: "pp-minimap", role: "group", "aria-label": "visible part of the timeline" });
   private readonly canvas = make("canvas", { "aria-hidden": "true" });
   private readonly surface = new CanvasSurface(this.canvas);
   private readonly handles = {
-    window: handle("pp-window", "the time that shows"),
-    from: handle("pp-edge pp-edge-from", "where it begins"),
-    to: handle("pp-edge pp-edge-to", "where it ends"),
+    window: handle("pp-window", "visible time"),
+    from: handle("pp-edge pp-edge-from", "start of the visible part"),
+    to: handle("pp-edge pp-edge-to", "end of the visible part"),
   } as const;
   private readonly before = make("div", { class: "pp-outside" });
   private readonly after = make("div", { class: "pp-outside" });

@@ -58,7 +58,7 @@ class OpDrag implements Drag {
     const row = frame.content.rowOf.get(this.hit.plot)?.[this.op.rank];
     const top = row === undefined ? 0 : toPicture(frame, row.top);
     const away = row === undefined || y < top - LOOSE || y > top + row.height + LOOSE;
-    if (away) return `${this.op.name} stays on its rank: which rank holds a stage is the placement's to say`;
+    if (away) return `${this.op.name} stays on its rank: the placement assigns stages to ranks`;
     return move.to === this.op.index ? null : (this.editing.refuses?.(move) ?? null);
   }
 }

@@ -79,7 +79,7 @@ export class Picks {
   /** `2 of 8`, for people. */
   foundText(query: string): string {
     if (query.trim() === "") return "";
-    if (this.found.length === 0) return parseQuery(query) === null ? "type an op, such as 3F7" : "no such op";
+    if (this.found.length === 0) return parseQuery(query) === null ? "type an op, such as 3F7" : "not in the schedule";
     return `${Math.max(this.current, 0) + 1} of ${this.found.length}`;
   }
 

@@ -168,7 +168,7 @@ function figuresThatFit(surface: Surface, plot: Plot, room: number): string {
 export function figuresOf({ view }: Plot): string {
   if (view.source === "order") return "order only, no times";
   const until = view.judged?.until ?? null;
-  if (until !== null) return `stops for ever at ${timeText(until, view.unit)}`;
+  if (until !== null) return `deadlocks at ${timeText(until, view.unit)}`;
   const measured = view.source === "measured" ? "measured, " : "";
   return `${measured}makespan ${timeText(view.makespan, view.unit)}, idle ${percent(view.idle_over_total)}`;
 }

@@ -321,7 +321,7 @@ export class Timeline {
 
   private label(): string {
     const titles = this.shown.map((plot) => plot.view.title).join(", ");
-    return `Timeline of ${titles}. Arrow keys move from op to op, question mark lists the keys; the same figures stand in the summary table.`;
+    return `Timeline of ${titles}. Arrow keys move between ops, the question mark lists all keys; the summary table has the same figures.`;
   }
 
   private moved(): void {
@@ -383,7 +383,7 @@ export class Timeline {
     if (this.editing === null) return false;
     if (ref === null) return true;
     const move = step(this.plots[ref.view], ref.bar, by);
-    const refused = move === null ? "it is at the end of its rank" : (this.editing.refuses?.(move) ?? null);
+    const refused = move === null ? "it is at the end of its rank already" : (this.editing.refuses?.(move) ?? null);
     if (refused !== null) this.status.textContent = refused;
     else if (move !== null && this.editing.canGrab?.(move.op) !== false) this.editing.moved(move);
     return true;

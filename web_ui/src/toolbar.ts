@@ -54,9 +54,7 @@ export class Toolbar {
     this.critical = this.toggle("Critical path", "highlight the critical path (c)", "critical");
     this.scale = this.toggle("Ratios", "colour ops by their ratio instead of by kind (v)", "scale");
     this.layout = button("Overlay", "overlay the schedules (o)", () => this.switchLayout());
-    this.wheel = button("Wheel", "what the wheel does: scroll, or zoom (z); ctrl + wheel always zooms", () =>
-      actions.switchWheel(),
-    );
+    this.wheel = button("Wheel", "wheel scrolls or zooms (z); ctrl + wheel always zooms", () => actions.switchWheel());
     this.wheel.classList.add("pp-for-wheels");
     this.more = button("\u22ef", "more", () => this.showMore());
     this.more.classList.add("pp-more");

@@ -58,18 +58,18 @@ describe("sizes", () => {
 
 describe("what a search gained", () => {
   test("is a share of what was", () => {
-    expect(gainText(0.063, "zbv")).toBe("6.3% shorter than zbv");
-    expect(gainText(-0.02, "zbv")).toBe("2.0% longer than zbv");
-    expect(gainText(0.0001, "zbv")).toBe("as long as zbv");
+    expect(gainText(0.063, "zbv")).toBe("6.3% faster than zbv");
+    expect(gainText(-0.02, "zbv")).toBe("2.0% slower than zbv");
+    expect(gainText(0.0001, "zbv")).toBe("as fast as zbv");
   });
 
   test("and what it has proven", () => {
     const proven = { lower_bound: 79.6, bound_reason: "the work of rank 7", gap: 0.026 };
     const times = Times.of([81.7, 79.6], "");
     expect(provenText(proven, false, times)).toBe(
-      "At most 2.6% above optimal: none takes less than 79.6 (the work of rank 7).",
+      "At most 2.6% above optimal: the lower bound is 79.6 (the work of rank 7).",
     );
-    expect(provenText(proven, true, times)).toBe("Proven optimal: the work of rank 7 takes as long.");
+    expect(provenText(proven, true, times)).toBe("Proven optimal: equals the lower bound (the work of rank 7).");
   });
 });
 
@@ -78,7 +78,7 @@ test.each([
   ["12,5 GiB", "12.5GiB"],
   ["8,5act", "8.5act"],
 ])("a decimal comma is told: %s", (typed, meant) => {
-  expect(pointed(typed)).toEqual([`a decimal has a point: ${meant}`]);
+  expect(pointed(typed)).toEqual([`use a decimal point: ${meant}`]);
 });
 
 test("lists have no decimal comma", () => {

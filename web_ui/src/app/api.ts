@@ -104,8 +104,8 @@ export function posted(address: string, body: unknown, signal: AbortSignal | nul
 
 export async function answered(address: string, request: RequestInit): Promise<Response> {
   const answer = await fetch(address, request).catch(() => null);
-  if (answer === null) throw new Refusal([{ field: "", message: "The server does not answer. Is it still running?" }]);
+  if (answer === null) throw new Refusal([{ field: "", message: "The server does not respond. Is it still running?" }]);
   if (answer.ok) return answer;
   const said = (await answer.json().catch(() => null)) as { errors?: readonly Fault[] } | null;
-  throw new Refusal(said?.errors ?? [{ field: "", message: `the server answered ${answer.status}` }]);
+  throw new Refusal(said?.errors ?? [{ field: "", message: `server error ${answer.status}` }]);
 }

@@ -13,7 +13,11 @@ export class Downloads {
     private readonly wanted: (format: Format) => Promise<readonly string[]>,
     settings: () => void,
   ) {
-    const config = button("These settings, JSON", "download a config file for the command line", settings);
+    const config = button(
+      "These settings, JSON",
+      "download these settings as a config file for the command line",
+      settings,
+    );
     this.items.append(config, this.message);
     this.element.append(make("summary", { class: "button" }, "Download"), this.items);
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.close());

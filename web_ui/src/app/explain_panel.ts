@@ -146,7 +146,8 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
   const peak = Math.max(...(bytes ?? explanation.peak_activation));
   const helping = tries.filter((each) => each.helps);
   const others = tries.filter((each) => !each.helps).map((each) => each.change);
-  const tried = others.length === 0 ? [] : [make("p", { class: "note" }, `Tried too, no help: ${others.join(", ")}.`)];
+  const tried =
+    others.length === 0 ? [] : [make("p", { class: "note" }, `Also tried, without gain: ${others.join(", ")}.`)];
   if (helping.length === 0) return section("What would help", ...tried);
   const unit = explanation.time_unit;
   const steps = Times.of([makespan, ...helping.map((each) => each.makespan)], unit);

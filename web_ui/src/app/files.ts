@@ -81,11 +81,11 @@ export class FileDrop {
     }
     if (holdsSchedule(file.name, await file.slice(0, SNIFFED).text(), this.suffixes)) {
       this.taken.schedule({ name: file.name.slice(-80), text: await file.text() });
-      this.tell(`${file.name} is compared with the others`, "");
+      this.tell(`${file.name} joins the comparison`, "");
     } else {
       const found = await config(file);
       this.taken.config(found);
-      this.tell([`costs and shape are from ${file.name}`, ...found.notes].join("; "), "");
+      this.tell([`costs and shape are taken from ${file.name}`, ...found.notes].join("; "), "");
     }
   }
 

@@ -74,9 +74,9 @@ export class FrontChart {
       ),
       ...points.map((point, at) => this.point(point, at, places[at])),
     );
-    const cut = points.some((point) => point.y > top) ? " With an arrow: slower than the axis reaches." : "";
-    const crosses = marks.length > 0 ? " Crosses: published schedules that no other published one beats." : "";
-    const text = `Dots: found here.${crosses}${cut}`;
+    const cut = points.some((point) => point.y > top) ? " Arrows: slower than the axis shows." : "";
+    const crosses = marks.length > 0 ? " Crosses: Pareto front of published schedules." : "";
+    const text = `Dots: found by this search.${crosses}${cut}`;
     this.element.replaceChildren(picture, make("figcaption", {}, text));
     if (focused !== "") this.element.querySelector<SVGElement>(`[data-point="${focused}"]`)?.focus();
   }

@@ -2,11 +2,11 @@
 
 import { percent, type Times } from "../format.js";
 
-/** `6.3% shorter than zbv`; a gain below 0 is a loss. */
+/** `6.3% faster than zbv`; a gain below 0 is a loss. */
 export function gainText(gain: number, than: string): string {
   const text = percent(Math.abs(gain));
-  if (text === "0.0%") return `as long as ${than}`;
-  return `${text} ${gain > 0 ? "shorter" : "longer"} than ${than}`;
+  if (text === "0.0%") return `as fast as ${than}`;
+  return `${text} ${gain > 0 ? "faster" : "slower"} than ${than}`;
 }
 
 interface Proven {
@@ -21,6 +21,6 @@ export function provenText(
   optimal: boolean,
   times: Times,
 ): string {
-  if (optimal) return `Proven optimal: ${why} takes as long.`;
-  return `At most ${percent(gap)} above optimal: none takes less than ${times.text(bound)} (${why}).`;
+  if (optimal) return `Proven optimal: equals the lower bound (${why}).`;
+  return `At most ${percent(gap)} above optimal: the lower bound is ${times.text(bound)} (${why}).`;
 }

@@ -51,7 +51,7 @@ export class Page implements Host {
     (config) => this.useConfig(config),
     () => this.useConfig({ settings: INITIAL.typed, schedules: [], notes: [] }),
   );
-  private readonly banner = new Banner("Not up to date: see the message at ", (name) => this.focus(name));
+  private readonly banner = new Banner("Out of date: see the message at ", (name) => this.focus(name));
   private readonly sheet: Sheet;
   private readonly answer = make("div", { class: "answer" });
   private readonly comparing = new Latest(() => this.compare());

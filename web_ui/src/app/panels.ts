@@ -13,7 +13,7 @@ export class Panels {
     private readonly panels: readonly Panel[],
     private readonly changed: () => void,
   ) {
-    const bar = make("div", { class: "panel-bar", role: "group", "aria-label": "more about these schedules" });
+    const bar = make("div", { class: "panel-bar", role: "group", "aria-label": "further panels on these schedules" });
     for (const panel of panels) {
       const id = `panel-${panel.name}`;
       const button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id }, panel.title);

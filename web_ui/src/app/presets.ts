@@ -5,7 +5,7 @@ import { type Config, type Preset, preset, Refusal } from "./api.js";
 
 const GROUPS: Readonly<Record<Preset["origin"], string>> = {
   measured: "Measured",
-  planned: "Predicted from the model and the GPUs' data sheets",
+  planned: "Predicted from model and data sheets",
 };
 
 export class Presets {
@@ -20,8 +20,8 @@ export class Presets {
     private readonly taken: (config: Config) => void,
     private readonly none: () => void,
   ) {
-    const label = make("label", { for: "field-preset" }, "Begin with costs of");
-    this.select.append(make("option", { value: "" }, "round numbers, or one's own"));
+    const label = make("label", { for: "field-preset" }, "Costs");
+    this.select.append(make("option", { value: "" }, "unit costs, or your own"));
     this.element = make(
       "div",
       { class: "field preset", "data-field": "preset" },

@@ -35,7 +35,7 @@ export class ResultTable {
     const head = make(
       "tr",
       {},
-      make("th", { scope: "col", class: "box", title: "which timelines are shown below" }, "show"),
+      make("th", { scope: "col", class: "box", title: "select the timelines to show below" }, "show"),
       make("th", { scope: "col" }, "schedule"),
       ...shown.map(({ key, heading, title }) => make("th", { scope: "col", class: key, title }, heading)),
     );
@@ -92,13 +92,13 @@ function columns(results: readonly Result[]): readonly Column[] {
     {
       key: "makespan",
       heading: `makespan${times.unit === "" ? "" : `, ${times.unit}`}`,
-      title: "from 0 to the last op's end",
+      title: "time from 0 to the end of the last op",
       cell: (result) => withBar(bars.get(result)),
     },
     {
       key: "bubble",
       heading: "bubble",
-      title: "idle time as a share of all time",
+      title: "idle time / total time",
       cell: (result) => percent(result.bubble.idle_over_total),
     },
     {
@@ -106,20 +106,20 @@ function columns(results: readonly Result[]): readonly Column[] {
       heading: `peak, ${scale.unit === "activations" ? "act." : scale.unit}`,
       title:
         scale.unit === "activations"
-          ? "the most that a rank holds, in activations: 1 is what all its chunks hold for one microbatch"
-          : "the most that a rank holds",
+          ? "peak memory of the fullest rank, in activations: 1 is one microbatch on all chunks of a rank"
+          : "peak memory of the fullest rank",
       cell: (result) => memoryText(peakOf(result), scale),
     },
     {
       key: "gap",
       heading: "gap (placement)",
-      title: "optimality gap: how far the makespan is above the bound of its placement",
+      title: "optimality gap: makespan above the lower bound of its placement",
       cell: ({ gap }) => gapText(gap),
     },
     {
       key: "any",
       heading: "gap (any)",
-      title: "how far the makespan is above the best lower bound of any placement here",
+      title: "makespan above the best lower bound of any placement here",
       cell: ({ least_gap: gap }) => gapText(gap),
     },
     {
@@ -128,7 +128,7 @@ function columns(results: readonly Result[]): readonly Column[] {
       title: "no schedule of this placement and these costs is faster",
       cell: (result) => make("span", { title: result.bound_reason }, times.number(boundOf(result))),
     },
-    { key: "chunks", heading: "chunks", title: "chunks a rank", cell: (result) => String(result.chunks) },
+    { key: "chunks", heading: "chunks", title: "chunks per rank", cell: (result) => String(result.chunks) },
     {
       key: "ideal",
       heading: "over ideal",
@@ -197,7 +197,7 @@ function refusedRow(name: string, message: string, columns: number): HTMLElement
 function notes(comparison: Comparison): Node[] {
   const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
   // Each row says for itself what is over its limit.
-  const warnings = comparison.warnings.filter((text) => !text.includes("over the memory limit"));
+  const warnings = comparison.warnings.filter((text) => !text.includes("exceeds the memory limit"));
   return [bounded(comparison), ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
 }
 
@@ -205,7 +205,7 @@ function notes(comparison: Comparison): Node[] {
 function bounded({ least_bound: least, results }: Comparison): string {
   const [first] = results;
   const times = Times.of([...results.map((result) => result.makespan), ...results.map(boundOf)], first.time_unit);
-  const chunks = `${least.chunks} chunk${least.chunks === 1 ? "" : "s"} a rank`;
+  const chunks = `${least.chunks} chunk${least.chunks === 1 ? "" : "s"} per rank`;
   const slices = least.slices > 1 ? `, ${least.slices} slices` : "";
   const where = `${least.placement}, ${chunks}${slices}${least.recomputing ? ", recomputing the same stages" : ""}`;
   const bound = `No schedule of any placement here can be shorter than ${times.text(least.value)} (${where})`;

@@ -67,7 +67,7 @@ export async function front(asked: FrontAsked, events: FrontEvents, signal: Abor
   throw ENDED;
 }
 
-const ENDED = new Refusal([{ field: "", message: "the server ended without an answer" }]);
+const ENDED = new Refusal([{ field: "", message: "the connection ended without an answer" }]);
 
 async function* told(address: string, asked: Asked, signal: AbortSignal): AsyncGenerator<Line> {
   const answer = await posted(address, { ...asked, session: SESSION }, signal);

@@ -26,7 +26,7 @@ export class StageTable {
     const count = this.stages();
     if (count > MOST) {
       this.cells = [];
-      this.element.replaceChildren(`${count} stages are too many for a table: type or paste the values above.`);
+      this.element.replaceChildren(`${count} stages exceed the table: type or paste the values above.`);
       return;
     }
     if (this.cells.length !== count) this.fill(count);

@@ -10,15 +10,15 @@ export interface Tip {
 
 export const TIPS: readonly Tip[] = [
   {
-    text: "Begin with your costs: choose measured ones, drop a profile of your own, or move a slider. Everything follows at once.",
+    text: "Start with your costs: choose measured ones, drop your own profile, or move a slider. The page updates at once.",
     about: [".preset", ".sheet-opener"],
   },
   {
-    text: "Click an op in the timeline: what it waited for, and what waits for it, lights up back to the first op.",
+    text: "Click an op in the timeline to highlight its dependencies, back to the first op, and the ops that wait for it.",
     about: [".timeline"],
   },
   {
-    text: "Set a memory limit, then search: the page shows what is gained over the best published schedule that fits.",
+    text: "Set a memory limit and search: the page shows the gain over the best published schedule that fits.",
     about: [".panel-bar button"],
   },
 ];
@@ -34,7 +34,7 @@ export class Tour {
   private at = 0;
 
   constructor(private readonly tips: readonly Tip[] = TIPS) {
-    const close = button("Close", "close the tips; the header opens them again (Escape)", () => this.close());
+    const close = button("Close", "close the tips; the header reopens them (Escape)", () => this.close());
     this.next.addEventListener("click", () => (this.at + 1 < this.tips.length ? this.show(this.at + 1) : this.close()));
     this.element.append(this.text, make("div", { class: "tour-hands" }, this.count, this.next, close));
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.close());

@@ -23,7 +23,7 @@ export function inWords(fault: Fault, fields: readonly Field[]): string {
 /** For those who write decimals with a comma, which lists have between their values: how `12,5GiB` is written here. */
 export function pointed(text: string): string[] {
   const found = /^\s*(\d+),(\d+)\s*([KMGT]i?B|act)?\s*$/.exec(text);
-  return found === null ? [] : [`a decimal has a point: ${found[1]}.${found[2]}${found[3] ?? ""}`];
+  return found === null ? [] : [`use a decimal point: ${found[1]}.${found[2]}${found[3] ?? ""}`];
 }
 
 function wholeWord(name: string): RegExp {

@@ -12,7 +12,7 @@ export class Command {
   constructor(version: string) {
     const copy = make("button", { type: "button" }, "Copy");
     copy.addEventListener("click", () => void this.copy());
-    const what = `All of this was computed beforehand, by pipeplan ${version}. To compute it yourself, and on costs of your own:`;
+    const what = `This page was precomputed by pipeplan ${version}. To compute it with your own costs:`;
     this.element.append(
       make("p", {}, what),
       make(

@@ -36,7 +36,7 @@ function load(key: string): Promise<Computed> {
       const data = arrived.get(key);
       arrived.delete(key);
       script.remove();
-      if (data === undefined) reject(new Error(`data/${key}.js holds something else`));
+      if (data === undefined) reject(new Error(`data/${key}.js has unexpected content`));
       else resolve(data);
     });
     script.addEventListener("error", () => {

@@ -35,7 +35,7 @@ export class Area {
     spellcheck: "false",
     autocomplete: "off",
     autocapitalize: "off",
-    "aria-label": "ops of each rank, a line a rank",
+    "aria-label": "ops of each rank, one line per rank",
     "aria-describedby": "edit-verdict",
   });
   private readonly pane = make("div", { class: "rows-pane" });
@@ -143,7 +143,7 @@ export class Area {
     if (this.area.value !== text) this.area.value = text;
     this.pager.hidden = this.count >= this.lines.length;
     const last = Math.min(this.first + this.count, this.lines.length);
-    this.shown.textContent = `lines ${this.first + 1} to ${last} of ${this.lines.length}: the text is long, so some ranks show at a time`;
+    this.shown.textContent = `lines ${this.first + 1} to ${last} of ${this.lines.length}: the text is too long to show all ranks at once`;
     this.draw();
   }
 

@@ -16,7 +16,7 @@ interface Row {
 
 /** The table; null results show a dash. */
 export function figures(now: Result | null, before: Result | null): HTMLTableElement {
-  const head = ["", "now", "as it was", "change"].map((text) => make("th", { scope: "col" }, text));
+  const head = ["", "now", "before", "change"].map((text) => make("th", { scope: "col" }, text));
   const rows = rowsOf(now, before).map((row) => {
     const moved = make("td", { class: row.better === null ? "" : row.better ? "better" : "worse" }, row.change);
     return make(
@@ -45,7 +45,7 @@ function makespan(now: Result | null, before: Result | null): Row {
   const moved = by === undefined || before === null ? "" : movedBy(times.signed(by), by / before.makespan);
   return {
     name: "makespan",
-    title: "from 0 to the last op's end",
+    title: "time from 0 to the end of the last op",
     now: text(now),
     before: text(before),
     change: moved,
@@ -72,11 +72,17 @@ function betterBy(by: number | undefined, shown: string): boolean | null {
 }
 
 function bubble(now: Result | null, before: Result | null): Row {
-  return shares("bubble", "idle time as a share of all time", now, before, (result) => result.bubble.idle_over_total);
+  return shares("bubble", "idle time / total time", now, before, (result) => result.bubble.idle_over_total);
 }
 
 function gap(now: Result | null, before: Result | null): Row {
-  return shares("gap to the bound", "how far the makespan is above the bound", now, before, (result) => result.gap);
+  return shares(
+    "gap (placement)",
+    "makespan above the lower bound of the placement",
+    now,
+    before,
+    (result) => result.gap,
+  );
 }
 
 function shares(
@@ -108,7 +114,9 @@ function peak(now: Result | null, before: Result | null): Row {
   const moved = by === undefined ? "" : size === "0" ? "0" : `${by > 0 ? "+" : "-"}${size} ${unit}`;
   return {
     name: "peak memory",
-    title: inBytes ? "the most that a rank holds" : "the most that a rank holds, in activations of one microbatch",
+    title: inBytes
+      ? "peak memory of the fullest rank"
+      : "peak memory of the fullest rank, in activations of one microbatch",
     now: text(one),
     before: text(other),
     change: moved,

@@ -83,7 +83,7 @@ export class EditPanel implements Panel {
     });
     const head = make("div", { class: "edit-head" }, make("h2", {}, "Edit"), this.select);
     const hint =
-      "A line a rank: stage, kind, microbatch (2F0). Drag an op in the picture, or choose one and press alt with left or right.";
+      "One line per rank; an op is stage, kind, microbatch (2F0). Drag an op in the picture, or select one and press alt with left or right.";
     this.element.append(
       head,
       this.toolbar.element,
@@ -127,7 +127,7 @@ export class EditPanel implements Panel {
     const all = own === "" || names.includes(own) || this.session?.original === "" ? names : [own, ...names];
     this.select.replaceChildren(
       ...all.map((name) => make("option", { value: name }, name)),
-      make("option", { value: EMPTY }, "an empty text"),
+      make("option", { value: EMPTY }, "empty text"),
     );
     if (this.session !== null) this.select.value = this.session.original === "" ? EMPTY : own;
   }
@@ -310,7 +310,7 @@ export class EditPanel implements Panel {
     const lines = linesOf(this.area.text);
     const count = wordsOf(lines[from.line] ?? "").length;
     if (to < 0 || to >= count || to === from.word) {
-      this.toolbar.say(to === from.word ? "" : "it is at the end of its rank");
+      this.toolbar.say(to === from.word ? "" : "it is at the end of its rank already");
       return;
     }
     const place = { line: from.line, word: to };
@@ -381,7 +381,7 @@ export class EditPanel implements Panel {
     const { session } = this;
     if (session === null) return;
     this.host.add({ name: session.fileName, text: session.text });
-    this.toolbar.say(`${session.fileName} is compared with the others`);
+    this.toolbar.say(`${session.fileName} joins the comparison`);
   }
 
   private search(): void {

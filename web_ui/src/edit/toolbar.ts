@@ -41,17 +41,21 @@ export class EditToolbar {
   constructor(private readonly actions: EditActions) {
     this.undo = button("Undo", "undo (ctrl+z)", () => actions.undo());
     this.redo = button("Redo", "redo (ctrl+shift+z)", () => actions.redo());
-    this.reset = button("Reset", "back to the schedule as it was (can be undone)", () => actions.reset());
-    this.earlier = button("\u2190 Earlier", "move the chosen op one place earlier (alt+left)", () => actions.shift(-1));
-    this.later = button("Later \u2192", "move the chosen op one place later (alt+right)", () => actions.shift(1));
-    this.compare = button("Add to comparison", "let it join the comparison above", () => actions.compare());
-    this.search = button("Search from it", "let it join the comparison and start a search from it", () =>
+    this.reset = button("Reset", "restore the original schedule (can be undone)", () => actions.reset());
+    this.earlier = button("\u2190 Earlier", "move the selected op one place earlier (alt+left)", () =>
+      actions.shift(-1),
+    );
+    this.later = button("Later \u2192", "move the selected op one place later (alt+right)", () => actions.shift(1));
+    this.compare = button("Add to comparison", "add the edited schedule to the comparison above", () =>
+      actions.compare(),
+    );
+    this.search = button("Search from it", "add the edited schedule to the comparison and start a search from it", () =>
       actions.search(),
     );
     const copy = button("Copy text", "copy the rows of ops", () => void this.run(actions.copy(), "copied"));
     const link = button(
       "Copy link",
-      "copy a link that holds the edited schedule",
+      "copy a link to the edited schedule",
       () => void this.run(actions.link(), "copied"),
     );
     this.files.append(make("option", { value: "" }, "Download as\u2026"));
@@ -77,7 +81,7 @@ export class EditToolbar {
     this.earlier.disabled = this.later.disabled = possible.op === "";
     this.compare.disabled = this.search.disabled = !possible.valid;
     this.files.disabled = !possible.valid;
-    this.chosen.textContent = possible.op === "" ? "no op chosen" : possible.op;
+    this.chosen.textContent = possible.op === "" ? "no op selected" : possible.op;
   }
 
   say(text: string, seconds = 6): void {

@@ -14,7 +14,7 @@ export class VerdictView {
   private readonly list = make("ul", { class: "flaws" });
   private readonly stops = make("ul", {});
   private readonly more = make("details", { hidden: true }, make("summary", {}, "Where each rank stops"), this.stops);
-  private readonly trainers = make("ul", { class: "trainers", "aria-label": "trainers that run it" });
+  private readonly trainers = make("ul", { class: "trainers", "aria-label": "trainers that can run it" });
 
   /** `go`: look at a word of the text. */
   constructor(private readonly go: (place: Place) => void) {
@@ -47,7 +47,7 @@ export class VerdictView {
   /** It could not be judged. */
   fail(message: string): void {
     this.element.dataset.state = "failed";
-    this.headline.replaceChildren(make("strong", {}, "Not judged. "), message);
+    this.headline.replaceChildren(make("strong", {}, "Not checked. "), message);
     this.list.hidden = true;
     this.more.hidden = true;
     this.trainers.hidden = true;
@@ -70,7 +70,7 @@ export class VerdictView {
 /** The checker's rules, as a reader says them. */
 const RULES: Readonly<Record<string, string>> = {
   notation: "not an op",
-  range: "no such op",
+  range: "not in the schedule",
   rows: "ranks",
   incomplete: "missing",
   duplicate: "twice",
@@ -93,11 +93,11 @@ function headline(verdict: Verdict, edited: boolean): (Node | string)[] {
       stopped === null || stopped.ran === 0
         ? ""
         : stopped.ran === stopped.ops
-          ? " What is there runs; something is missing."
-          : ` ${stopped.ran} of ${stopped.ops} ops run, until ${timeText(stopped.until)}.`;
-    return [make("strong", {}, "Does not run."), far, ...notes];
+          ? " The ops that are present run, but some are missing."
+          : ` ${stopped.ran} of ${stopped.ops} ops run, until time ${timeText(stopped.until)}.`;
+    return [make("strong", {}, "Invalid: does not run."), far, ...notes];
   }
-  const over = verdict.result?.fits === false ? " It is over the memory limit." : "";
+  const over = verdict.result?.fits === false ? " It exceeds the memory limit." : "";
   const said = verdict.changed !== "" ? ` ${verdict.changed}` : edited ? "" : " Drag an op, or type below.";
   return [make("strong", {}, "It runs."), over, said, ...notes];
 }

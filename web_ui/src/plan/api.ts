@@ -35,7 +35,7 @@ export async function plan(
     if (line.progress !== undefined) tell(line.progress);
     if (line.plan !== undefined) return line.plan;
   }
-  throw new Refusal([{ field: "", message: "the server ended without an answer" }]);
+  throw new Refusal([{ field: "", message: "the connection ended without an answer" }]);
 }
 
 /** A configuration's flags and timeline. */

@@ -59,7 +59,7 @@ export class ModelFile {
     this.error.hidden = !large;
     if (large) return;
     this.held = { name: file.name.slice(-80), text: await file.text() };
-    const drop = button("\u00d7", `do not use ${file.name}`, () => this.clear());
+    const drop = button("\u00d7", `remove ${file.name}`, () => this.clear());
     this.said.replaceChildren(`the model is ${file.name} `, drop);
     this.changed();
   }

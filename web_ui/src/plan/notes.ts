@@ -49,7 +49,7 @@ export function facts(candidate: Candidate): HTMLElement {
   );
 }
 
-/** How sure it is. */
+/** Accuracy of the prediction. */
 export function trust(candidate: Candidate): HTMLElement[] {
   const bar = candidate.error_bar;
   const first =

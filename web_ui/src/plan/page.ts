@@ -45,7 +45,7 @@ export class PlanPage {
   private readonly schedule = make(
     "div",
     { hidden: true },
-    make("h3", {}, "Schedule of the choice, op by op"),
+    make("h3", {}, "Schedule of the selected configuration"),
     this.idle,
     make("p", {}, this.compare),
     this.picture.element,
@@ -53,8 +53,8 @@ export class PlanPage {
   private readonly empty = make(
     "p",
     { class: "note empty" },
-    "Plan tries the degrees, schedules, layouts and recomputation that are legal for this model on this cluster, and " +
-      "shows the fastest that fits, what else there is to choose from, where time and memory go, and the flags to paste.",
+    "Plan evaluates the parallelism degrees, schedules, layouts and recomputation that are valid for this model on this cluster, and " +
+      "shows the fastest configuration that fits, the runners-up, where time and memory go, and the trainer flags to paste.",
   );
   private readonly notes = make("div");
   private readonly sure = make("div");
@@ -67,7 +67,7 @@ export class PlanPage {
   constructor(private readonly fields: PlanFields) {
     this.form = new Form(fields, () => undefined);
     this.time = new Bars("Where the step's time goes", "s", fields.time, figure);
-    this.memory = new Bars("What each pipeline rank holds", "GiB", fields.memory, (value) => value.toFixed(1));
+    this.memory = new Bars("Memory of each pipeline rank", "GiB", fields.memory, (value) => value.toFixed(1));
   }
 
   start(): void {
@@ -165,7 +165,7 @@ export class PlanPage {
   /** What a configuration is and how sure its prediction. */
   private tell(candidate: Candidate): void {
     this.facts.replaceChildren(facts(candidate));
-    this.sure.replaceChildren(make("h3", {}, "How sure it is"), ...trust(candidate));
+    this.sure.replaceChildren(make("h3", {}, "Accuracy of the prediction"), ...trust(candidate));
   }
 
   /** Fetch what takes the server a moment: flags, timeline, and the error bar, which a plan has for its best alone. */
@@ -218,9 +218,9 @@ function inSentence({ field, message }: Fault): string {
 function idleText(idle: number, { breakdown, step_time_s: step }: Candidate): string {
   const bubble = breakdown.bubble_s ?? 0;
   return (
-    `The bubble above, ${percent(bubble / step)} of the step, is what the rank that is done last waits. ` +
-    `The ranks of this timeline together idle ${percent(idle)}: it is of all ranks, and ends before the optimizer's step. ` +
-    "Its memory is that of activations; what a rank holds besides is in the bars above."
+    `The bubble above, ${percent(bubble / step)} of the step, is the idle time of the rank that finishes last. ` +
+    `All ranks of this timeline together idle ${percent(idle)} of the time, without the optimizer's step. ` +
+    "The timeline shows activation memory only; the bars above show all memory of a rank."
   );
 }
 

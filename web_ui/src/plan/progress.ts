@@ -5,11 +5,11 @@ import type { PlanProgress } from "./api.js";
 
 export class ProgressLine {
   readonly element = make("div", { class: "progress", hidden: true });
-  private readonly bar = make("progress", { max: 1, "aria-label": "how far the plan is" });
+  private readonly bar = make("progress", { max: 1, "aria-label": "progress of the plan" });
   private readonly said = make("span", { role: "status" });
 
   constructor(cancel: () => void) {
-    this.element.append(this.bar, this.said, button("Cancel", "end this plan (Escape)", cancel));
+    this.element.append(this.bar, this.said, button("Cancel", "stop this plan (Escape)", cancel));
   }
 
   begin(): void {

@@ -7,11 +7,11 @@ import type { Row } from "./candidates.js";
 
 const HEADINGS = [
   ["configuration", ""],
-  ["", "what it is"],
-  ["step, s", "the whole step, with the optimizer"],
-  ["peak, GiB", "the most that a GPU holds"],
-  ["tokens/s", "of the whole cluster"],
-  ["MFU", "of the dense peak; causal attention counted half, recomputation not"],
+  ["", "configuration"],
+  ["step, s", "time of the whole step, with the optimizer"],
+  ["peak, GiB", "peak memory of a GPU"],
+  ["tokens/s", "tokens per second of the whole cluster"],
+  ["MFU", "share of the dense peak; counts causal attention half, and no recomputation"],
   ["lost because", ""],
 ] as const;
 
@@ -37,7 +37,7 @@ export class CandidateTable {
         class: "link",
         "data-key": `row ${at}`,
         "aria-pressed": String(shows),
-        title: "show this one below",
+        title: "show this configuration below",
       },
       candidate.words,
     );
@@ -52,7 +52,7 @@ export class CandidateTable {
     const why = make("td", { class: "why" }, candidate.lost_because ?? "");
     const element = make("tr", { class: shows ? "shows" : "" }, make("th", { scope: "row" }, name), ...cells, why);
     if (candidate.peak_memory_gib > limit)
-      name.after(" ", make("span", { class: "over", title: "over the memory limit" }, "over"));
+      name.after(" ", make("span", { class: "over", title: "exceeds the memory limit" }, "over"));
     element.addEventListener("click", () => this.choose(at));
     return element;
   }

@@ -132,7 +132,7 @@ export class ComparisonView {
     this.notes.replaceChildren(
       make("ul", {}, ...notes.map((note) => make("li", {}, note))),
       ...(refused.length > 0
-        ? [make("details", {}, make("summary", {}, `${refused.length} not possible here`), make("ul", {}, ...refused))]
+        ? [make("details", {}, make("summary", {}, `${refused.length} not available here`), make("ul", {}, ...refused))]
         : []),
     );
   }
@@ -145,7 +145,7 @@ function madeForLimit(comparison: ComparisonFacts): string[] {
   const made = comparison.limit === null ? "without one" : `for ${memoryForm(comparison).text(comparison.limit)}`;
   const [follow, were] = own.length > 1 ? ["follow", "were"] : ["follows", "was"];
   return [
-    `Moving the limit only leaves out what does not fit; ${own.join(" and ")}, which ${follow} it, ${were} made ${made}.`,
+    `Moving the limit only hides schedules that do not fit; ${own.join(" and ")}, which ${follow} it, ${were} made ${made}.`,
   ];
 }
 

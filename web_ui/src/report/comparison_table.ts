@@ -72,7 +72,7 @@ export class ComparisonTable {
     const box = make("input", { type: "checkbox", "aria-label": `draw ${name}`, "data-focus": `tick ${name}` });
     box.checked = shows;
     box.disabled = full;
-    if (full) box.title = `${MOST_DRAWN} timelines at most: untick one first`;
+    if (full) box.title = `${MOST_DRAWN} timelines at most: deselect one first`;
     box.addEventListener("change", () => this.handlers.ticked(name, box.checked));
     return make("td", { class: "tick" }, box);
   }
@@ -88,26 +88,31 @@ function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonl
   const unit = times.unit === "" ? "" : `, ${times.unit}`;
   const { bound, placement } = leastBound(comparison);
   return [
-    { key: "schedule", name: "schedule", help: "with its placement: which rank holds which stage", kind: "name" },
-    { key: "chunks", name: "chunks", help: "chunks of the model a rank", kind: "minor" },
+    {
+      key: "schedule",
+      name: "schedule",
+      help: "schedule with its placement, the assignment of stages to ranks",
+      kind: "name",
+    },
+    { key: "chunks", name: "chunks", help: "model chunks per rank", kind: "minor" },
     {
       key: "makespan",
       name: `makespan${unit}`,
-      help: "from 0 to the last op's end; the line on the bar is the bound of its placement",
+      help: "time from 0 to the end of the last op; the line on the bar is the lower bound of its placement",
       kind: "makespan",
     },
-    { key: "bubble", name: "bubble", help: "idle time as a share of all time" },
-    { key: "peak", name: `peak, ${memory.short}`, help: `the most that a rank holds, in ${memory.unit}` },
+    { key: "bubble", name: "bubble", help: "idle time / total time" },
+    { key: "peak", name: `peak, ${memory.short}`, help: `peak memory of the fullest rank, in ${memory.unit}` },
     {
       key: "bound",
       name: `bound${unit}`,
-      help: "no schedule of this placement and these costs is shorter",
+      help: "no schedule of this placement and these costs is faster",
       kind: "minor",
     },
     {
       key: "gap",
       name: "gap (placement)",
-      help: "how far the makespan is above the bound of its placement",
+      help: "makespan above the lower bound of its placement",
       kind: "minor",
     },
     {
@@ -120,7 +125,7 @@ function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonl
 
 function reasonOf({ peak, fits }: Ranked["row"], { memory, limit }: Forms): string {
   const more = peak - (limit ?? peak);
-  return more > 0 || fits ? `${memory.number(more)} ${memory.short} over` : "over a rank's own limit";
+  return more > 0 || fits ? `${memory.number(more)} ${memory.short} over` : "exceeds the limit of a rank";
 }
 
 function cell(text: string, kind = ""): HTMLElement {

@@ -67,7 +67,7 @@ function sentencesOf({ sentences, notes }: DifferenceFacts): HTMLElement {
   const [headline, ...others] = sentences;
   return make(
     "section",
-    { "aria-label": "what came out" },
+    { "aria-label": "result" },
     make("p", { class: "pr-answer" }, headline ?? ""),
     make("ul", { class: "pr-sentences" }, ...others.map((text) => make("li", {}, ...withCommand(text)))),
     ...notes.map((note) => make("p", { class: "pr-costs" }, note)),

@@ -10,13 +10,13 @@ const KEYS = ["kind", "stage", "ops", "planned", "measured", "ratio", "effect"] 
 export type KindKey = (typeof KEYS)[number];
 
 const HELP: Record<KindKey, string> = {
-  kind: "the kind of op; a click on a row finds its ops below",
-  stage: "the stage of the model",
-  ops: "how many there are",
-  planned: "what one op should take, on average",
-  measured: "what one op took, on average",
-  ratio: "measured over planned, in the colours of the timelines",
-  effect: "what the step changes by if these ops alone take their measured times",
+  kind: "kind of op; click a row to find its ops below",
+  stage: "stage of the model",
+  ops: "number of ops",
+  planned: "planned time of an op, on average",
+  measured: "measured time of an op, on average",
+  ratio: "measured / planned, in the colours of the timelines",
+  effect: "change of the step if only these ops take their measured times",
 };
 
 /** The rows in an order; equal ones stay as they came. */

@@ -28,7 +28,7 @@ export class Drawn {
   private names: readonly string[] = [];
   private asked = 0;
   private readonly host = make("div", { class: "pr-timeline" });
-  private readonly empty = make("p", { class: "pr-empty", hidden: true }, "Tick a schedule to see its timeline.");
+  private readonly empty = make("p", { class: "pr-empty", hidden: true }, "Select a schedule to see its timeline.");
   private readonly trouble = make("p", { class: "pr-empty", role: "alert", hidden: true });
 
   /** `begin` is the fragment to begin with; `moved` is called when another part of the timelines shows. */
@@ -51,7 +51,7 @@ export class Drawn {
       if (mine === this.asked) this.fill(names, { views, themes });
       this.trouble.hidden = true;
     } catch (error) {
-      this.trouble.textContent = `This timeline could not be opened: ${error instanceof Error ? error.message : error}.`;
+      this.trouble.textContent = `Cannot open this timeline: ${error instanceof Error ? error.message : error}.`;
       this.trouble.hidden = false;
     }
   }

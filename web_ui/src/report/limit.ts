@@ -37,7 +37,7 @@ export class LimitControl {
     this.clear.addEventListener("click", () => this.handlers.limited(null));
     this.slider.addEventListener("input", () => this.slid());
     this.field.addEventListener("change", () => this.typed());
-    const label = make("label", { for: "pr-limit" }, "Memory limit a rank");
+    const label = make("label", { for: "pr-limit" }, "Memory limit per rank");
     const line = make("div", { class: "pr-field" }, label, this.field, this.unit, this.clear);
     const caption = make("p", { class: "pr-caption", "aria-hidden": "true" });
     this.element.append(this.answer, line, this.picture.element, this.slider, caption);
@@ -74,7 +74,7 @@ export class LimitControl {
     this.slider.style.marginLeft = `${LEFT - THUMB}px`;
     this.slider.style.width = `${width - LEFT - RIGHT + 2 * THUMB}px`;
     const caption = this.element.lastElementChild as HTMLElement;
-    caption.textContent = `makespan over peak memory (${form.unit}); the line joins those that none beats in both`;
+    caption.textContent = `makespan over peak memory (${form.unit}); line: Pareto front`;
   }
 
   private slid(): void {

@@ -31,7 +31,7 @@ export function told(plan: Plot, run: Plot, [planned, measured]: readonly [numbe
 
 function startOf(later: number, run: Plot): string {
   const times = Times.of([later], run.view.unit);
-  if (Math.abs(later) <= 1e-9 * run.view.makespan) return "started when it was planned to";
+  if (Math.abs(later) <= 1e-9 * run.view.makespan) return "started as planned";
   return `started ${times.text(Math.abs(later))} ${later > 0 ? "later" : "earlier"} than planned`;
 }
 
@@ -50,7 +50,7 @@ export class OpPair {
     const places = op === null ? null : placesOf(this.plan, this.run, op.view, op.name);
     this.element.textContent =
       places === null
-        ? "Click an op to see it in both: what it should take and what it took, and what held it up."
+        ? "Click an op to compare its planned and measured times, and to see what delayed it."
         : told(this.plan, this.run, places);
   }
 }

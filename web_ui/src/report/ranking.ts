@@ -84,14 +84,14 @@ export function answer(comparison: ComparisonFacts, limit: number | null): strin
   const within = rows.filter(({ over }) => !over);
   if (within.length === 0) {
     const leanest = rows.reduce((least, each) => (each.row.peak < least.row.peak ? each : least)).row;
-    return `None fits ${memory.text(limit ?? 0)}: the leanest, ${leanest.schedule}, needs ${memory.text(leanest.peak)}.`;
+    return `No schedule fits ${memory.text(limit ?? 0)}: the leanest, ${leanest.schedule}, needs ${memory.text(leanest.peak)}.`;
   }
   const [{ row: first }] = within;
-  const what = `${first.schedule} is the shortest${limit === null ? "" : ` within ${memory.text(limit)}`}`;
+  const what = `${first.schedule} is the fastest${limit === null ? "" : ` within ${memory.text(limit)}`}`;
   return `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
 }
 
-/** `, 18.6% shorter than 1f1b, 10.6% longer than zbv, which does not fit`. */
+/** `, 18.6% faster than 1f1b, 10.6% slower than zbv, which does not fit`. */
 function against(first: ComparisonRow, rows: readonly Ranked[]): string {
   const known = rows.find(({ row }) => row.schedule === KNOWN);
   const shortest = rows.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least));
@@ -104,6 +104,6 @@ function against(first: ComparisonRow, rows: readonly Ranked[]): string {
 
 function lengthAgainst(one: ComparisonRow, other: ComparisonRow): string {
   const text = change(one.makespan / other.makespan - 1);
-  if (text === "0.0%") return `as long as ${other.schedule}`;
-  return `${text.slice(1)} ${text.startsWith("-") ? "shorter" : "longer"} than ${other.schedule}`;
+  if (text === "0.0%") return `as fast as ${other.schedule}`;
+  return `${text.slice(1)} ${text.startsWith("-") ? "faster" : "slower"} than ${other.schedule}`;
 }

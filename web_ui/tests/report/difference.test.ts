@@ -55,7 +55,7 @@ describe("an op in the plan and in the run", () => {
       "1B1 on rank 1 took 3 ms, 1.50 times the planned 2 ms (+50.0%), and started 500 us later than planned.",
     );
     expect(told(plan, plan, [7, 7])).toBe(
-      "1B1 on rank 1 took 2 ms, 1.00 times the planned 2 ms (0.0%), and started when it was planned to.",
+      "1B1 on rank 1 took 2 ms, 1.00 times the planned 2 ms (0.0%), and started as planned.",
     );
   });
 

@@ -56,29 +56,29 @@ test("under the limit it was made for, what did not fit its own rank's limit is 
 
 describe("the answer", () => {
   test.each([
-    [null, "zbv is the shortest: 100 ms with 28.0 GiB, 20.0% shorter than 1f1b."],
+    [null, "zbv is the fastest: 100 ms with 28.0 GiB, 20.0% faster than 1f1b."],
     [
       20,
-      "v-half is the shortest within 20.0 GiB: 110 ms with 17.0 GiB, 12.0% shorter than 1f1b, " +
-        "10.0% longer than zbv, neither of which fits.",
+      "v-half is the fastest within 20.0 GiB: 110 ms with 17.0 GiB, 12.0% faster than 1f1b, " +
+        "10.0% slower than zbv, neither of which fits.",
     ],
     [
       15,
-      "v-min is the shortest within 15.0 GiB: 130 ms with 14.0 GiB, 4.0% longer than 1f1b, " +
-        "30.0% longer than zbv, neither of which fits.",
+      "v-min is the fastest within 15.0 GiB: 130 ms with 14.0 GiB, 4.0% slower than 1f1b, " +
+        "30.0% slower than zbv, neither of which fits.",
     ],
-    [10, "None fits 10.0 GiB: the leanest, v-min, needs 14.0 GiB."],
+    [10, "No schedule fits 10.0 GiB: the leanest, v-min, needs 14.0 GiB."],
   ])("within %s GiB", (limit, said) => {
     expect(answer(SMALL, limit === null ? null : gib(limit))).toBe(said);
   });
 
   test("compares nothing with itself", () => {
-    expect(answer(comparison([row("1f1b", 125, 28)]), null)).toBe("1f1b is the shortest: 125 ms with 28.0 GiB.");
+    expect(answer(comparison([row("1f1b", 125, 28)]), null)).toBe("1f1b is the fastest: 125 ms with 28.0 GiB.");
   });
 
   test("is in activations where there are no bytes", () => {
     const small = comparison([row("1f1b", 33, 0, { peak: 4.5 })], { unit: "", memory_unit: "activations" });
-    expect(answer(small, 8)).toBe("1f1b is the shortest within 8 activations: 33 with 4.5 activations.");
+    expect(answer(small, 8)).toBe("1f1b is the fastest within 8 activations: 33 with 4.5 activations.");
   });
 });
 
