@@ -1,12 +1,12 @@
-"""The workbench for pipeline-parallel training schedules: generate, predict, search, see, run, compare.
+"""Workbench for pipeline-parallel training schedules: generate, simulate, search, draw, run and compare them.
 
 >>> import pipeplan
 >>> pipeplan.simulate("1f1b", ranks=4, microbatches=8).timeline.bubble.over_ideal
 0.375
 
-Each command of the shell is the function of its name, and takes the same names. Its answer can be saved (``save(path)``),
-printed as the command prints it (``print()``), shown in a notebook, and turned into a dictionary or a frame (``to_dict()``,
-``to_frame()``). Names are loaded when they are first used, so that importing pipeplan costs next to nothing.
+Each command of the shell is the function of the same name, with the same options. Its answer can be saved (``save(path)``),
+printed (``print()``), shown in a notebook, and converted to a dictionary or a data frame (``to_dict()``, ``to_frame()``).
+Names are loaded on first use, so that importing pipeplan is fast.
 """
 
 from __future__ import annotations
@@ -115,8 +115,7 @@ _HOMES = {
     "pipeplan.formats": {"Training", "read_schedule"},
     "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
 }
-"""Where the public names are, except those of :mod:`pipeplan.api`. Plans and searches are apart: they load the planner and
-the solver."""
+"""Modules of the public names that are not in :mod:`pipeplan.api`; plans and searches load the planner and the solver."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,19 +1,19 @@
-"""Every error that pipeplan raises on purpose.
+"""Errors that pipeplan raises.
 
-PipeplanError                   one short paragraph for the user; the exit code says whose turn it is
-├── InputError                  the input is wrong (exit code 2)
-│   ├── ShapeError              a strategy or placement cannot take this shape
-│   ├── CostError               a time or a size that cannot be
+PipeplanError                   base class; the message is one short paragraph for the user
+├── InputError                  invalid input (exit code 2)
+│   ├── ShapeError              unsupported or contradictory shape of a strategy or placement
+│   ├── CostError               invalid time, size or limit
 │   ├── NotationError           text that is not an op, a row or a schedule
-│   ├── FormatError             a file that is empty, broken or not what its name says
-│   ├── UnknownNameError        no such strategy, key or format; names the nearest one
+│   ├── FormatError             a file that is empty, damaged or of another format
+│   ├── UnknownNameError        unknown strategy, key or format; the message suggests the nearest one
 │   └── MissingExtraError       an optional package is not installed
-└── NegativeAnswer              the question was fine and the answer is no (exit code 1)
-    ├── InvalidScheduleError    incomplete, out of order, on the wrong rank, or over its memory
-    │   └── DeadlockError       ranks wait for each other; the cycle is in the message
-    ├── InfeasibleError         no schedule fits, a memory limit is too small
-    ├── RunError                a training run or a sweep that ended early: a rank died, hung or raised; no workers left
-    └── GradientError           a run's gradients are not those of a single process
+└── NegativeAnswer              valid input with a negative answer (exit code 1)
+    ├── InvalidScheduleError    a schedule is incomplete, out of order, on the wrong rank, or exceeds its memory
+    │   └── DeadlockError       ranks wait for each other; the message holds the cycle
+    ├── InfeasibleError         no schedule fits, such as under a memory limit that is too small
+    ├── RunError                a training run or a sweep ended early: a rank died, hung or raised, or no workers are left
+    └── GradientError           gradients of a run differ from those of a single process
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import Any
 
 
 class PipeplanError(Exception):
-    """The root: the message holds the rule, the value, the place and, where there is one, the remedy.
+    """Base class of all errors; the message holds the rule, the value, the place and, if there is one, the remedy.
 
     Attributes
     ----------
     field
-        The setting or part of a question that it is about, such as ``forward_times``; empty where it is about none.
+        Setting or argument at fault, such as ``forward_times``; empty if there is none.
     exit_code
-        Of the command that it ends.
+        Exit code of the command.
     """
 
     exit_code = 2
@@ -42,12 +42,12 @@ class PipeplanError(Exception):
         self.field = field
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors travel between processes, also those that are made of other arguments than their message."""
+        """Pickle errors for other processes, also those whose arguments are not their message."""
         return _again, (type(self), self.args, self.__dict__)
 
 
 _LONGEST_WORD = 1000
-"""Letters without a blank between them in a message: what is longer was given, and need not be said in full."""
+"""Maximum length of a word in a message; longer words are pasted input, and are shortened."""
 
 
 def _without_long_words(message: str) -> str:
@@ -65,15 +65,15 @@ def _again(kind: type[PipeplanError], args: tuple[Any, ...], attributes: dict[st
 
 
 class InputError(PipeplanError):
-    """The input is wrong."""
+    """Invalid input."""
 
 
 class ShapeError(InputError):
-    """A strategy or a placement that cannot take this many ranks, chunks, microbatches or slices."""
+    """Unsupported or contradictory numbers of ranks, chunks, microbatches or slices."""
 
 
 class CostError(InputError):
-    """A time, size or limit that cannot be: negative, not finite, of the wrong length."""
+    """Invalid time, size or limit: negative, not finite, or a list of the wrong length."""
 
 
 class NotationError(InputError):
@@ -81,29 +81,29 @@ class NotationError(InputError):
 
 
 class FormatError(InputError):
-    """A file that is empty, truncated, too large or not of its format."""
+    """A file that is empty, truncated, too large or of another format."""
 
 
 _LONGEST_NAME = 80
-"""Letters of a name in a message: it may be a file's content, pasted by mistake."""
+"""Maximum length of a name in a message; it may be a file's content, pasted by mistake."""
 
 _MOST_NAMES = 40
-"""Of those that a message lists."""
+"""Maximum number of known names listed in a message."""
 
 
 class UnknownNameError(InputError):
-    """A name that is not known.
+    """Unknown name.
 
-    ``UnknownNameError("strategy", "zbw", known)`` reads: unknown strategy 'zbw'; did you mean 'zbv'?
+    ``UnknownNameError("strategy", "zbw", names)`` reads: unknown strategy 'zbw'; did you mean 'zbv'?
     """
 
-    def __init__(self, what: str, name: str, known: Iterable[str], *, field: str = "") -> None:
-        known = sorted(known)
+    def __init__(self, what: str, name: str, names: Iterable[str], *, field: str = "") -> None:
+        names = sorted(names)
         if len(name) > _LONGEST_NAME:
             name = f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 :]}"
-        close = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        others = [f"and {len(known) - _MOST_NAMES} more"] if len(known) > _MOST_NAMES else []
-        remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join([*known[:_MOST_NAMES], *others])}"
+        close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+        others = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+        remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
         super().__init__(f"unknown {what} '{name}'; {remedy}", field=field)
 
 
@@ -115,17 +115,17 @@ class MissingExtraError(InputError):
 
 
 class NegativeAnswer(PipeplanError):
-    """The question was well put, and the answer is no."""
+    """Valid input with a negative answer."""
 
     exit_code = 1
 
 
 class InvalidScheduleError(NegativeAnswer):
-    """A schedule that is not right; ``pipeplan check`` says all that is wrong with it."""
+    """Invalid schedule; ``pipeplan check`` lists all of its problems."""
 
 
 class DeadlockError(InvalidScheduleError):
-    """Ranks that wait for each other."""
+    """Deadlock: ranks wait for each other."""
 
 
 class InfeasibleError(NegativeAnswer):
@@ -133,8 +133,8 @@ class InfeasibleError(NegativeAnswer):
 
 
 class RunError(NegativeAnswer):
-    """A training run or a sweep that ended before its time; the message names the rank and the op, or the task."""
+    """A training run or a sweep ended early; the message names the rank and the op, or the task."""
 
 
 class GradientError(NegativeAnswer):
-    """Gradients that differ from those of a single process by more than rounding."""
+    """Gradients differ from those of a single process by more than rounding."""

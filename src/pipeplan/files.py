@@ -1,4 +1,4 @@
-"""Reading and writing files so that a failure is one clear sentence and never a half-written file."""
+"""Reading and writing files: limited in size, written atomically, and with one clear sentence for every failure."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ MEBIBYTE = 1 << 20
 GIBIBYTE = 1 << 30
 
 _LONGEST_NAME = 200
-"""Of a text in a file's name: file systems take no more than 255 bytes."""
+"""Maximum length of a text in a file's name; file systems take at most 255 bytes."""
 
 _LONGEST_ENDING = 32
-"""Of a temporary file: known ones are shorter, and the name of a file may be all ending."""
+"""Maximum length of a temporary file's extension; a name may consist of its extension alone."""
 
 _GZIP = b"\x1f\x8b"
-"""How a file starts that gzip has packed."""
+"""First bytes of a gzip file."""
 
 
 class Written(tuple[Path, ...]):
-    """The files that were written: the requested one, then those that it names.
+    """Paths of written files: the requested one, then those that it refers to.
 
     Attributes
     ----------
     warnings
-        What the user must know of a schedule in their format, such as a change to its order, a sentence each.
+        Sentences about the schedule in this format, such as a change to its order.
     """
 
     warnings: tuple[str, ...] = ()
@@ -52,28 +52,28 @@ class Written(tuple[Path, ...]):
 
 
 def file_name(text: str) -> str:
-    """A text as part of a file's name: letters, digits, dots, dashes and underscores only, and not too long."""
+    """Return a text as part of a file's name: shortened, with only letters, digits, dots, dashes and underscores."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:_LONGEST_NAME]
 
 
 def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str = "") -> Path:
-    """A path that can be one on this system: of a file, or of a folder that is there.
+    """Return a path that is valid on this system: of a file, or of an existing folder.
 
     Parameters
     ----------
     what
-        What it names, for messages.
+        Role of the path, for messages.
     field
-        The setting that it comes from, for the error.
+        Setting of the path, for the error.
 
     Raises
     ------
     InputError
-        For what is no path of letters; for one that is empty or longer than the system takes, that holds a zero byte, or
-        that ends like a folder's and leads to none: such an ending would be lost.
+        For values that are no path, empty paths, paths that are too long or hold a zero byte, and paths that end with a
+        separator but lead to no folder (``Path`` would drop the separator).
     """
-    given: object = path
-    text: object = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    value: object = path
+    text: object = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str):
         raise InputError(f"{what} must be a path, not {_short(repr(path))}", field=field)
     try:
@@ -99,23 +99,21 @@ def _short(text: str) -> str:
 
 
 def read_text(path: Path, *, limit: int, what: str) -> str:
-    """The text of a file of at most ``limit`` bytes, unpacked where gzip packed it.
-
-    The size is looked at before anything is read.
+    """Return the text of a file, uncompressed if gzip compressed it. The size is checked before anything is read.
 
     Parameters
     ----------
     limit
-        The most bytes that a file of this sort can have.
+        Maximum size in bytes.
     what
-        What it should be, for messages: ``config file``, ``schedule``.
+        Kind of file, for messages: ``config file``, ``schedule``.
 
     Raises
     ------
     InputError
         If there is no such file, or it cannot be read.
     FormatError
-        If it is empty, larger than the limit, packed by gzip and cut off or damaged, or not text (UTF-8).
+        If it is empty, larger than the limit, a truncated or damaged gzip file, or not text (UTF-8).
     """
     try:
         data = _read_limited(path, limit, what)
@@ -135,27 +133,27 @@ def read_text(path: Path, *, limit: int, what: str) -> str:
 
 
 def _unpacked(data: bytes, path: Path, limit: int, what: str) -> bytes:
-    """What gzip has packed into a file, whatever its name."""
+    """Return the uncompressed content of a gzip file."""
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as file:
             pieces = iter(lambda: file.read(min(MEBIBYTE, limit + 1)), b"")
-            found = b"".join(islice(pieces, limit // MEBIBYTE + 1))
+            content = b"".join(islice(pieces, limit // MEBIBYTE + 1))
     except EOFError:
         raise FormatError(
             f"the {what} {path} is cut off: its gzip stream has no end; copy it again as a whole"
         ) from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"the {what} {path} is damaged: {_reason(error)}; copy it again") from None
-    if len(found) > limit:
+    if len(content) > limit:
         raise FormatError(f"the {what} {path} unpacks to more than {limit:,} bytes; a {what} has at most that many")
-    return found
+    return content
 
 
 def _read_limited(path: Path, limit: int, what: str) -> bytes:
-    """The bytes of a file; one that has no size of its own (a pipe) is read up to the limit."""
+    """Return the bytes of a file; a pipe, which has no size, is read up to the limit."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # A read takes the memory of all that it may bring.
+        # A single read would allocate the whole limit.
         pieces = iter(lambda: file.read(min(MEBIBYTE, limit + 1)), b"")
         data = b"" if size > limit else b"".join(islice(pieces, limit // MEBIBYTE + 1))
     if max(size, len(data)) > limit:
@@ -164,23 +162,23 @@ def _read_limited(path: Path, limit: int, what: str) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all. Raises what :func:`replacing` does."""
+    """Write a file atomically. Raises as :func:`replacing` does."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file with the ending of ``path``; its content is put there once the block has ended well.
+    """Yield a temporary file with the extension of ``path``, and move it there after the block.
 
-    A file is replaced at once by one of its mode and, where that is allowed, of its owner; a link stays, and the file that
-    it leads to is replaced. Into what is no file, such as a pipe or ``/dev/null``, the content is written. A failure leaves
-    what was there, and no temporary file.
+    An existing file is replaced atomically and keeps its mode and, if permitted, its owner; a link stays, and its target is
+    replaced. A pipe or a device such as ``/dev/null`` receives the content. After a failure the previous content stays, and
+    no temporary file is left.
 
     Raises
     ------
     InputError
-        For what :func:`require_writable` raises it, and if the disk is full or nobody reads a pipe any more.
+        As :func:`require_writable` does, and if the disk is full or the reader of a pipe has closed it.
     """
     require_writable(path)
     try:
@@ -197,7 +195,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make an empty folder that only this user can read; it is removed after the block with everything in it.
+    """Create an empty folder that only this user can read, and remove it with its content after the block.
 
     Raises
     ------
@@ -216,7 +214,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
-    """Make a temporary file that only this user can read; it is removed after the block unless it was moved."""
+    """Create a temporary file that only this user can read, and remove it after the block unless it was moved."""
     descriptor, name = tempfile.mkstemp(prefix=".pipeplan-", suffix=ending[:_LONGEST_ENDING], dir=folder)
     temporary = Path(name)
     try:
@@ -228,7 +226,7 @@ def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
 
 
 def _certainly(clear_up: Callable[[], None]) -> None:
-    """Clear up, also where a signal or Ctrl-C comes meanwhile: it ends the command after that."""
+    """Clean up completely, even if a signal or Ctrl-C arrives meanwhile, which then ends the command."""
     try:
         clear_up()
     except BaseException:
@@ -237,7 +235,7 @@ def _certainly(clear_up: Callable[[], None]) -> None:
 
 
 def _replace(target: Path, temporary: Path) -> None:
-    """Put a file in its place; it takes over the mode and owner of a file that is there."""
+    """Move a file into place, with the mode and owner of an existing file."""
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -245,7 +243,7 @@ def _replace(target: Path, temporary: Path) -> None:
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
     else:
-        # Only root gives files away; a file of somebody else's becomes ours, as it would by being deleted and written anew.
+        # Only root can change the owner; another user's file becomes ours, as if it were deleted and written again.
         with suppress(OSError):
             os.chown(temporary, old.st_uid, old.st_gid)
         temporary.chmod(stat.S_IMODE(old.st_mode))
@@ -253,7 +251,7 @@ def _replace(target: Path, temporary: Path) -> None:
 
 
 def _pour(content: Path, stream: Path) -> None:
-    """Write what a file holds into a pipe, a device or an open descriptor."""
+    """Write the content of a file to a pipe, a device or an open descriptor."""
     descriptor = _descriptor(stream)
     target = os.open(stream, os.O_WRONLY) if descriptor is None else os.dup(descriptor)
     with open(target, "wb") as sink, content.open("rb") as source:
@@ -261,17 +259,17 @@ def _pour(content: Path, stream: Path) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether an output takes once, in order, what is written: a pipe, a device such as a terminal, an open descriptor."""
+    """Return whether an output is a pipe, a device such as a terminal, or an open descriptor, which can be written once."""
     return _descriptor(path) is not None or (path.exists() and not path.is_file())
 
 
 def _descriptor(path: Path) -> int | None:
-    """The number of this process's descriptor that a path such as ``/dev/stdout`` or ``/dev/fd/3`` leads to.
+    """Return the descriptor of this process that a path such as ``/dev/stdout`` or ``/dev/fd/3`` leads to, or None.
 
-    What is opened by such a name anew has a place of its own in the file, and would write over what stands there.
+    Opening such a name again would start at the beginning of the file and overwrite its content.
     """
     own = {os.path.realpath("/dev/fd"), "/dev/fd"}
-    for _ in range(40):  # as many links in a row go round in a circle
+    for _ in range(40):  # longer chains of links are cycles
         if path.name.isdecimal() and os.path.realpath(path.parent) in own:
             return int(path.name)
         if not path.is_symlink():
@@ -281,18 +279,18 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _followed(path: Path) -> Path:
-    """The file that a link leads to, existing or not; any other path as it stands, for messages."""
+    """Return the target of a link, existing or not; other paths stay unchanged, for messages."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def require_writable(path: Path) -> None:
-    """Check before any work is done that an output can be written.
+    """Check that an output can be written, before any work.
 
     Raises
     ------
     InputError
-        If its folder is missing, is a file or is read-only; if it is itself a folder, read-only, or something that is
-        neither a file nor a pipe nor a device that takes characters.
+        If its folder is missing, a file or read-only, and if the output is a folder, read-only, or neither a file nor a pipe
+        nor a character device.
     """
     try:
         obstacle = _obstacle(path)
@@ -333,10 +331,9 @@ def _obstacle_to_file(target: Path) -> str | None:
 
 
 def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Refuse to write over what is read, or to write two things to one file.
+    """Check that no output is an input or another output.
 
-    A file is the same under every name: links, relative paths and descriptors are followed. A folder that is read stands for
-    the files in it.
+    Files are compared by identity: links, relative paths and descriptors are followed. An input folder stands for its files.
 
     Raises
     ------
@@ -357,27 +354,27 @@ def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 _MOST_BELOW = 100_000
-"""Files in one folder that is read: the traces of more ranks and steps than any run keeps. A whole disk has more."""
+"""Maximum number of files in an input folder; traces of a run have fewer, a whole disk has more."""
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files in a folder and in those below it, not in those that links lead to; what cannot be read is left out.
+    """Return the files in a folder and its subfolders, without following links; unreadable folders are left out.
 
     Raises
     ------
     InputError
-        For more than 100,000: reading these was not meant.
+        For more than 100,000 files, which cannot be those of one run.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for place, _, names in os.walk(folder):
-        found += [Path(place, name) for name in names]
-        if len(found) > _MOST_BELOW:
+        files += [Path(place, name) for name in names]
+        if len(files) > _MOST_BELOW:
             raise InputError(f"{folder} holds more than {_MOST_BELOW:,} files: name the folder of one run")
-    return found
+    return files
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """A file, or a folder and the files in it; what cannot be read is left out, and reading it will say so."""
+    """Yield a file, or a folder and its files; unreadable paths are left out, and fail when they are read."""
     with suppress(OSError):
         if path.exists():
             yield path
@@ -386,14 +383,14 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _identity(path: Path) -> tuple[int, int] | str:
-    """What identifies a file under every name: device and number, or the real path of one that does not exist yet."""
+    """Return the identity of a file: device and inode, or the real path of a file that does not exist yet."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
-        with suppress(OSError):  # where the working folder itself is gone, which writing will say
+        with suppress(OSError):  # the working folder itself may be gone, which writing reports
             return os.path.realpath(path)
         return os.fspath(path)
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used, so that a command loads only what it needs (PEP 562)."""
+"""Names of a package that are loaded on first use (PEP 562), so that a command loads only what it needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, Collection[str]]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package whose names are loaded from its modules when they are first used.
+    """Return the ``__getattr__`` of a package whose names are loaded from its modules on first use.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def test_where_nobody_can_listen(host, port):
 
 @pytest.mark.parametrize("host", ["", "0", "0x0", "0.0"])
 def test_all_interfaces_are_only_listened_on_where_that_is_said(host):
-    with pytest.raises(InputError, match=r"say 127\.0\.0\.1, or 0\.0\.0\.0") as caught:
+    with pytest.raises(InputError, match=r"use 127\.0\.0\.1, or 0\.0\.0\.0") as caught:
         listen(host, 0)
     assert caught.value.field == "host"
 

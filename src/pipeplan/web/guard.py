@@ -1,9 +1,8 @@
-"""The guard before the app: it passes only requests that may come from the page itself or from a program of the user's.
+"""Guard of the app: passes only requests of the page itself and of the user's own programs.
 
-A web page elsewhere must not be able to use a server on this machine. It can name the server by a name of its own whose
-address it changes afterwards (DNS rebinding), so the ``Host`` must be one that the server is known by. It can send requests
-across origins, so an ``Origin`` must be the server's own. Bodies are bounded, and every answer carries the headers that keep
-the page from loading or showing anything of others.
+Other web pages must not use a server on this machine. They can point a name of their own at it (DNS rebinding),
+so the ``Host`` must be a name of the server. It can send requests across origins, so an ``Origin`` must be the server's own.
+Bodies are bounded, and the headers of every answer keep the page from loading or showing foreign content.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ BODY_LIMIT = 12 << 20
 """Largest request in bytes: a file of the largest size as a JSON string, with the other fields."""
 
 MOST_PARTS = 300_000
-"""Most lists, objects and names in a request: parsing millions of them takes seconds, in which nothing else is answered.
+"""Maximum number of lists, objects and names in a request: parsing millions of them blocks the server for seconds.
 
 A schedule of 65,536 ranks with its times has 200,000.
 """
 
 _DRAINED = 64 << 20
-"""Bytes of a request that are read and dropped if it is too large, so that its sender can read the answer."""
+"""Number of bytes read and dropped of a request that is too large, so that its sender can read the answer."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -52,11 +51,11 @@ class Guard:
     Parameters
     ----------
     app
-        What to protect.
+        App to protect.
     hosts
-        The names that the server is known by, without ports.
+        Host names of the server, without ports.
     any_address
-        Whether it is also known by every numeric address, like a server on all interfaces.
+        Accept every numeric address as a host name, too, for a server on all interfaces.
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], *, any_address: bool = False) -> None:
@@ -84,12 +83,10 @@ class Guard:
             await refusal(413, body)(scope, receive, sending)
 
     def _fault(self, headers: Headers, *, link: bool) -> Fault | None:
-        """What is wrong with a request's origin or host; a ``link`` may come from anywhere."""
+        """Return the fault of a request's origin or host; a ``link`` may come from anywhere."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._known(hosts[0]):
-            return Fault(
-                field="", message="this server is not known by that name: start it with that name as one of its hosts"
-            )
+            return Fault(field="", message="unknown host name: start the server with --allow-host NAME")
         origin = headers.get("origin")
         if origin is not None and not _same_origin(origin, hosts[0]):
             return Fault(field="", message="requests from other pages are not answered")
@@ -106,7 +103,7 @@ class Guard:
 
 
 async def _body(receive: Receive, headers: Headers) -> bytes | Fault | None:
-    """Return the whole body of a request, what is wrong with its size, or None if the client left before it was whole."""
+    """Return the body of a request, a fault of its size, or None if the client disconnected early."""
     length = headers.get("content-length", "0")
     size = int(length) if length.isascii() and length.isdecimal() and len(length) < 16 else _DRAINED + 1
     parts: list[bytes] = []
@@ -120,7 +117,7 @@ async def _body(receive: Receive, headers: Headers) -> bytes | Fault | None:
         if max(size, received) <= BODY_LIMIT:
             parts.append(part)
     if max(size, received) > BODY_LIMIT:
-        return Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")
+        return Fault(field="file", message=f"too large: the limit is {BODY_LIMIT >> 20} MiB")
     body = b"".join(parts)
     if sum(map(body.count, (b"[", b"{", b":"))) > MOST_PARTS:
         return Fault(field="", message=f"this has more than {MOST_PARTS:,} lists, objects and names")
@@ -128,7 +125,7 @@ async def _body(receive: Receive, headers: Headers) -> bytes | Fault | None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a ``receive`` that gives the body first, and then what the client does."""
+    """Return a ``receive`` that returns the body first, and then the client's further messages."""
     left = [body]
 
     async def replayed() -> Message:
@@ -152,7 +149,7 @@ def _same_origin(origin: str, host: str) -> bool:
 
 
 def _with_headers(send: Send) -> Send:
-    """A ``send`` that adds the security headers, and forbids storing answers unless they say otherwise."""
+    """Return a ``send`` that adds the security headers, and forbids caching unless the answer allows it."""
 
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

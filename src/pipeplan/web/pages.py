@@ -1,4 +1,4 @@
-"""The page, its script and style, and the description of the API: files of this package, nothing from elsewhere."""
+"""Pages of the app, their scripts and styles, and the reference of the API; all are files of this package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What the template of the pages is filled with."""
+    """Texts of the template of the pages."""
 
     title: str
     about: str
@@ -38,14 +38,14 @@ class _Page:
 _PAGES = {
     "/": _Page(
         "pipeplan",
-        "pipeline-parallel schedules, side by side",
+        "compare pipeline-parallel schedules",
         "Skip to the comparison",
         "shape, costs and schedules",
         "app",
     ),
     "/plan": _Page(
         "pipeplan: plan",
-        "from a model and a cluster to the configuration to train with",
+        "choose the configuration to train with, for a model on a cluster",
         "Skip to the plan",
         "model, cluster and limits",
         "plan",
@@ -57,7 +57,7 @@ _LINKS = {"/": "Schedules", "/plan": "Plan", "/api": "API"}
 
 @dataclass(frozen=True, slots=True)
 class _Asset:
-    """A file with its type and the tag that tells a browser whether it has changed."""
+    """File with its media type and its ETag."""
 
     content: bytes
     media: str
@@ -71,7 +71,7 @@ class _Asset:
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add the pages at ``/`` and ``/plan``, their assets, and the description of the API at ``/api``."""
+    """Add the pages at ``/`` and ``/plan``, their assets, and the reference of the API at ``/api``."""
     held = _assets()
 
     pages = {path: _filled(path, page) for path, page in _PAGES.items()}
@@ -96,7 +96,7 @@ def add_pages(app: FastAPI) -> None:
 
 
 def _filled(path: str, page: _Page) -> _Asset:
-    """The template filled for a page; what fills it is HTML already."""
+    """Fill the template for a page; the texts are HTML already."""
     template = (files("pipeplan.web") / "assets" / "page.html").read_text(encoding="utf-8")
     links = [f'<a href="{to}"{" aria-current=page" if to == path else ""}>{title}</a>' for to, title in _LINKS.items()]
     styles = [f'<link rel="stylesheet" href="/assets/{name}.css">' for name in page.styles]
@@ -113,12 +113,12 @@ def _filled(path: str, page: _Page) -> _Asset:
 
 
 def _assets() -> dict[str, _Asset]:
-    """The files of the page and of the timeline, by their names."""
+    """Return the files of the pages and of the timeline, by name."""
     folders = (files("pipeplan.web") / "assets", files("pipeplan.drawing.html.assets"))
-    found = [file for folder in folders for file in folder.iterdir()]
+    contents = [file for folder in folders for file in folder.iterdir()]
     return {
         file.name: _asset(file.read_bytes(), _TYPES[ending])
-        for file in found
+        for file in contents
         if (ending := file.name.rpartition(".")[2]) in _TYPES
     }
 
@@ -155,7 +155,7 @@ _REFERENCE = """<!doctype html>
 
 
 def reference_page(document: Document) -> str:
-    """The page of an OpenAPI document: each operation with its inputs and answers, then the schemas."""
+    """Return the page of an OpenAPI document: each operation with its inputs and answers, then the schemas."""
     info = document["info"]
     return _REFERENCE.format(
         description=escape(info["description"]),
@@ -176,7 +176,7 @@ def _operations(document: Document) -> Iterator[str]:
 
 
 def _parts(operation: Document) -> Iterator[str]:
-    """What an operation takes and answers, as terms with their meaning."""
+    """Yield the inputs and answers of an operation, as terms with their meaning."""
     for parameter in operation.get("parameters", []):
         yield _term(f"{parameter['in']} {parameter['name']}", escape(parameter.get("description", "")))
     for media, body in operation.get("requestBody", {}).get("content", {}).items():
@@ -201,7 +201,7 @@ def _schemas(document: Document) -> Iterator[str]:
 
 
 def _type(schema: Document) -> str:
-    """A schema in a few words, with a link where it has a name."""
+    """Return a schema in a few words, with a link if it has a name."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f'<a href="#{name}">{name}</a>'

@@ -119,8 +119,8 @@ def _uploaded(file: FileIn) -> Any:
 
 def _progress(progress: PlanProgress) -> bytes:
     best = None if progress.best is None else progress.best.step_time
-    said = f"{progress.phase}: {progress.estimated:,} estimated"
-    return _line(PlanLine(progress=PlanStatus(share=progress.share, said=said, best_s=best)))
+    status = f"{progress.phase}: {progress.estimated:,} estimated"
+    return _line(PlanLine(progress=PlanStatus(share=progress.share, said=status, best_s=best)))
 
 
 def _line(line: PlanLine) -> bytes:

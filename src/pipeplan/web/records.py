@@ -113,7 +113,7 @@ class EditBegin(Record, frozen=True, kw_only=True):
 
 
 class TrainerReply(Record, frozen=True, kw_only=True):
-    """Whether a trainer runs a text, in which format, and the reason if it does not."""
+    """Verdict of a trainer on a text: the format that it takes, or the reason why it does not run it."""
 
     trainer: str
     format: str

@@ -1,4 +1,4 @@
-"""Starting the server: on loopback unless told otherwise."""
+"""Server of the web app, on loopback by default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import closing
 from pipeplan.errors import InputError, MissingExtraError
 
 PORT = 8377
-"""The default port."""
+"""Default port."""
 
 
 def serve(
@@ -27,15 +27,15 @@ def serve(
     Parameters
     ----------
     host
-        The address to listen on. Any other than loopback is open to everyone who can reach it.
+        Address to listen on. Any address except loopback is open to everyone who can reach it.
     port
-        The port; 0 for a free one.
+        Port to listen on; 0 for any free one.
     open_page
-        Whether to open the page in a browser.
+        Open the page in a browser.
     tell
-        Is told the page's address when the server listens.
+        Receives messages, such as the page's address once the server listens.
     names
-        More names that the server is known by, for a proxy in front of it.
+        Further host names of the server, such as that of a reverse proxy.
 
     Raises
     ------
@@ -76,23 +76,23 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, so that a port in use is noticed before anything is started.
+    """Return a listening socket, so that a port in use is reported before anything starts.
 
     Raises
     ------
     InputError
-        If that cannot be. What stands for every interface, such as an empty text or ``0``, is refused: only ``0.0.0.0`` and
-        ``::`` say it.
+        If the address cannot be listened on, and for implicit names of every interface, such as an empty text or ``0``;
+        ``0.0.0.0`` and ``::`` are explicit.
     """
     if not 0 <= port <= 65535:
         raise InputError(f"port must be 0 to 65535, not {port}", field="port")
     try:
         if not host:
-            raise InputError("host is empty; say 127.0.0.1, or 0.0.0.0 for every interface", field="host")
+            raise InputError("host is empty: use 127.0.0.1, or 0.0.0.0 for every interface", field="host")
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         if _is_everywhere(str(address[0])) and not _is_everywhere(host):
             raise InputError(
-                f"host {host!r} stands for every interface of this machine; say 127.0.0.1, or 0.0.0.0 if it is meant",
+                f"host {host!r} stands for every interface of this machine: use 127.0.0.1, or 0.0.0.0 if that is intended",
                 field="host",
             )
         listener = socket.socket(family, kind, protocol)
@@ -113,27 +113,26 @@ def listen(host: str, port: int) -> socket.socket:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return (error.strerror or str(error)).lower()
-    return "it is no name of a machine"
+    return "invalid host name"
 
 
 def _is_loopback(address: str) -> bool:
-    found = _address(address)
-    return found is not None and found.is_loopback
+    parsed = _address(address)
+    return parsed is not None and parsed.is_loopback
 
 
 def _is_everywhere(host: str) -> bool:
-    """Whether an address is that of all interfaces."""
     address = _address(host)
     return address is not None and address.is_unspecified
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address from its text, and the older one where it is one in the form of the newer; None for a name."""
+    """Return the address of a text, None for a name; an IPv4 address in the form of IPv6 is an IPv4 address."""
     try:
-        found = ipaddress.ip_address(host)
+        parsed = ipaddress.ip_address(host)
     except ValueError:
         return None
-    return found.ipv4_mapped or found if isinstance(found, ipaddress.IPv6Address) else found
+    return parsed.ipv4_mapped or parsed if isinstance(parsed, ipaddress.IPv6Address) else parsed
 
 
 def _in_url(host: str) -> str:
