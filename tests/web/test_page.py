@@ -393,6 +393,6 @@ def test_a_server_that_is_gone_is_told(watched):
     watched.page.route("**/api/compare", lambda route: route.abort())
     watched.type("ranks", "5")
     watched.settled("() => !document.querySelector('.banner').hidden")
-    assert "does not answer" in watched.page.text_content(".banner")
+    assert "does not respond" in watched.page.text_content(".banner")
     assert "1f1b" in watched.rows()
     watched.errors.clear()  # the browser's own word on the request that was cut off

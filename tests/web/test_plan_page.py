@@ -66,7 +66,7 @@ def test_a_plan_from_question_to_flags(watched):
     best, *others = rows(watched)
     assert best[1].startswith("best")
     assert all(row[6] for row in others if row[1].startswith("runner-up"))
-    assert "legal configurations" in (page.text_content(".answer .note") or "")
+    assert "valid configurations" in (page.text_content(".answer .note") or "")
     assert page.locator(".front circle").count() == len(rows(watched))
     assert page.locator(".bars").count() == 2
     assert "--tensor-model-parallel-size" in (page.text_content(".flags pre") or "")
@@ -150,7 +150,7 @@ def test_a_config_json_is_dropped_in_place_of_a_name(watched):
         ("global_batch", "0", "must be at least 1, not 0"),
         ("global_batch", "", "is missing"),
         ("sequence", "many", "must be a whole number"),
-        ("memory_limit", "much", "invalid memory limit"),
+        ("memory_limit", "much", "nvalid memory limit"),
         ("fix", "tp", "NAME=VALUE"),
     ],
 )
