@@ -1106,7 +1106,7 @@ export type StrategyRecord = {
   readonly timings?: readonly ShapeTiming[];
 };
 
-/** Whether a trainer runs a text, in which format, and the reason if it does not. */
+/** Verdict of a trainer on a text: the format that it takes, or the reason why it does not run it. */
 export type TrainerReply = {
   readonly trainer: string;
   readonly format: string;
