@@ -34,7 +34,7 @@ from benchmarks.search_goals import COMMON, EQUAL, MEASURED, Goal, Times, case, 
 from pipeplan.checking import check
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
-from pipeplan.solver import Found, Objective, Problem, search
+from pipeplan.solver import Objective, Problem, SearchResult, search
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.kernels.arrays import Decisions
@@ -66,7 +66,7 @@ def table(seconds: float, workers: int, only: str) -> tuple[list[str], list[dict
     return missed, curves
 
 
-def row(goal: Goal, budget: float, result: Found, best: float, by: str) -> str:
+def row(goal: Goal, budget: float, result: SearchResult, best: float, by: str) -> str:
     """A row of the table; what is aimed at and missed is bold."""
     ours, bound = result.value, result.bound.value
     closed = f"{(best - ours) / (best - bound):.0%}" if bound * (1 + 1e-9) < best < np.inf else "-"
@@ -79,7 +79,7 @@ def row(goal: Goal, budget: float, result: Found, best: float, by: str) -> str:
     return f"| {goal.name} | " + " | ".join(figures) + f" | {result.history[-1].seconds:.1f} s |"
 
 
-def curve(goal: Goal, budget: float, result: Found, best: float, by: str) -> dict[str, Any]:
+def curve(goal: Goal, budget: float, result: SearchResult, best: float, by: str) -> dict[str, Any]:
     """What was found when, as plain values."""
     return {
         "instance": goal.name,

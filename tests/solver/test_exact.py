@@ -26,7 +26,7 @@ from pipeplan.solver.exact.engines import Exact
 from pipeplan.solver.exact.integer_problem import IntegerProblem, common_unit, in_units
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.portfolio import search
-from pipeplan.solver.result import Found, SearchProgress
+from pipeplan.solver.result import SearchProgress, SearchResult
 from pipeplan.solver.run import Run
 from tests.conformance import conformance
 from tests.solver.problems import problem, proven
@@ -54,7 +54,7 @@ def optimum(question: Problem) -> float:
     return min(found)
 
 
-def prove(question: Problem, **budget: Any) -> Found:
+def prove(question: Problem, **budget: Any) -> SearchResult:
     """The exact engine behind the quick starts."""
     return search(
         question, engines=(FixedOrders(), ListScheduling(), DrivenByCosts(), Exact()), **(budget or {"seconds": 20})

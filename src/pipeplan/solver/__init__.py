@@ -29,7 +29,7 @@ from pipeplan.solver.placements import (
 )
 from pipeplan.solver.portfolio import ENGINES, require_shape, search
 from pipeplan.solver.problem import Objective, Problem
-from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
+from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
 from pipeplan.solver.variation import Jitter, SlowRank, Variation
@@ -50,7 +50,6 @@ __all__ = [
     "Exact",
     "FewRanks",
     "FixedOrders",
-    "Found",
     "Front",
     "Improvement",
     "Jitter",
@@ -70,6 +69,7 @@ __all__ = [
     "Run",
     "SearchBackend",
     "SearchProgress",
+    "SearchResult",
     "ShorterRuns",
     "SlowRank",
     "SteadyState",

@@ -1,4 +1,4 @@
-"""How much a search may spend, and what it has spent."""
+"""The budget of a search, in seconds and evaluations, and the part that is spent."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ class Budget:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the seconds are used up, or the user has stopped the search."""
+        """True if the seconds are used up, or the user has stopped the search."""
         return self.stopped.is_set() or self.seconds_left <= 0
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """True if the budget is spent."""
         return self.out_of_time or self.evaluations_left == 0
 
     @property
     def share(self) -> float:
-        """How much is spent, from 0 to 1."""
+        """Spent share of the budget, from 0 to 1."""
         shares = [0.0]
         if self.limit_seconds:
             shares.append(self.seconds / self.limit_seconds)
@@ -103,12 +103,12 @@ class Budget:
         return min(max(shares), 1.0)
 
     def share_in(self, seconds: float) -> float:
-        """How much of the seconds will be spent so many seconds from now; all of it without a limit."""
+        """Return the share of the seconds that will be spent so many seconds from now; infinite budgets count as spent."""
         return (self.seconds + seconds) / self.limit_seconds if self.limit_seconds else 1.0
 
 
 class _Part(Budget):
-    """What :meth:`Budget.part` gives."""
+    """Share of another budget: spending counts for both."""
 
     def __init__(self, whole: Budget, share: float) -> None:
         self._whole = whole

@@ -38,7 +38,7 @@ LINK_SHARES = (np.inf, 1.0, 0.5, 0.0)
 """For which parts of a rank's work its link may be busy with copies to the host, where both are allowed."""
 
 LEADS = (0, 1, 2, 4, 8, 16)
-"""How many places ahead of their backwards microbatches are fetched back, in first answers."""
+"""Leads tried first: places between a RELOAD and its backward."""
 
 MOST_WORK = 20_000_000
 """Op evaluations for finding what is recomputed or offloaded for nothing."""
@@ -46,7 +46,7 @@ MOST_WORK = 20_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """What is decided, arrays of shape (positions,), and its value: infinite where it deadlocks or does not fit."""
+    """Decisions, arrays of shape (positions,), and their value: infinite if they deadlock or do not fit."""
 
     decisions: Decisions
     value: float
@@ -74,7 +74,7 @@ class Encoder(Layout):
     """
 
     def target(self, spread: float = 0.0) -> Target:
-        """What should be small, and ``spread`` times the mean of it over the ranks."""
+        """Return the target to minimize: the objective, plus ``spread`` times its mean over the ranks."""
         statistic = STATISTICS["worst" if self.scenarios is None else self.scenarios.statistic]
         return Target(int(self.problem.objective == "span"), spread, statistic)
 
@@ -92,7 +92,7 @@ class Encoder(Layout):
 
     @property
     def evaluator(self) -> Kernel:
-        """What times a candidate."""
+        """Kernel that times a candidate."""
         return _EVALUATE_WIDE if self.is_wide else _EVALUATE
 
     def room_for_chain(self) -> Ints:
@@ -138,8 +138,8 @@ class Encoder(Layout):
         best = self.evaluate(decisions)
         if self.decides_mode:
             for trial in first_answers(self, decisions):
-                found = self.evaluate(trial)
-                best = found if found.value < best.value else best
+                result = self.evaluate(trial)
+                best = result if result.value < best.value else best
         return best
 
     def one_by_one(self) -> Ints:
@@ -191,11 +191,11 @@ class Encoder(Layout):
         first, and in a pair the W comes on top. Where backward may not be split, an I becomes a full backward. What the
         problem does not decide on is left out.
         """
-        found = self._encoded(schedule, keeps_full=False)
+        result = self._encoded(schedule, keeps_full=False)
         columns = schedule.columns
         if self.may_run_full and bool(((columns.kind == Kind.B) & ~self.problem.full_gains[columns.stage]).any()):
-            found = min(found, self._encoded(schedule, keeps_full=True), key=lambda candidate: candidate.value)
-        return found
+            result = min(result, self._encoded(schedule, keeps_full=True), key=lambda candidate: candidate.value)
+        return result
 
     def _encoded(self, schedule: Schedule, *, keeps_full: bool) -> Candidate:
         """The same with full backwards where they gain, or wherever they stand."""
@@ -249,9 +249,9 @@ def keep_what_can_be(encoder: Encoder, candidate: Candidate) -> Candidate:
         ops = untried.pop()
         modes = decisions.mode[ops]
         decisions.mode[ops] = KEPT
-        found, left = encoder.timed(decisions)[0], left - 1
-        if found <= value * (1 + tolerances.LAST_DIGITS):
-            value = min(value, found)
+        result, left = encoder.timed(decisions)[0], left - 1
+        if result <= value * (1 + tolerances.LAST_DIGITS):
+            value = min(value, result)
             continue
         decisions.mode[ops] = modes
         untried += [half for half in np.array_split(ops, 2) if len(ops) > 1]

@@ -1,4 +1,4 @@
-"""What a search may decide beside the order of the ops."""
+"""Decisions of a search beside the order of the ops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHOICES: tuple[Choice, ...] = get_args(Choice)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What a search may decide, each of which can be switched off.
+    """Decisions of a search, each of which can be switched off.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Choices:
 
     @property
     def frees_memory(self) -> bool:
-        """Whether a microbatch may hold less than all that its backward needs between its forward and its backward."""
+        """True if a microbatch may free memory between its forward and its backward."""
         return self.recompute or self.offload
 
     @classmethod
@@ -76,7 +76,7 @@ class Choices:
 
 
 USUAL = Choices()
-"""What every search decides, where nobody says otherwise."""
+"""Default decisions of a search."""
 
 
 def _field_of(name: str) -> str:

@@ -21,7 +21,7 @@ from pipeplan.solver.many_searches import Effort, InterruptedSearch, SearchBacke
 from pipeplan.solver.placements import Entry, PlacementTried, Turn, best_placement
 from pipeplan.solver.portfolio import require_shape
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, SearchProgress, joined
+from pipeplan.solver.result import SearchProgress, SearchResult, joined
 
 Report = Callable[[float, SearchProgress], None]
 """Callback that takes a limit and the progress of its search."""
@@ -48,7 +48,7 @@ class Point:
 
     limit: float
     peak: float
-    result: Found
+    result: SearchResult
     tried: tuple[PlacementTried, ...] = ()
 
     @property
@@ -226,9 +226,9 @@ class _FrontSearch:
         (problem,) = self._problems
         first = self._run([self._task(problem, limit, (), ", apart") for limit in limits], effort.part(2))
         tasks = []
-        for number, found in enumerate(first):
+        for number, result in enumerate(first):
             best = min(first[: number + 1], key=attrgetter("value"))
-            tasks.append(self._task(problem, limits[number], (found.schedule, best.schedule), ", again"))
+            tasks.append(self._task(problem, limits[number], (result.schedule, best.schedule), ", again"))
         second = self._run(tasks, effort.part(2))
         results = [joined((later, sooner)) for sooner, later in zip(first, second, strict=True)]
         return [
@@ -244,7 +244,7 @@ class _FrontSearch:
             with suppress(InfeasibleError):
                 within[limited(problem, limit)] = problem
 
-        def searcher(turn: Turn) -> Found:
+        def searcher(turn: Turn) -> SearchResult:
             placement = turn.problem.placement
             name = f", {placement.name} of {placement.chunks}{', again' if turn.again else ''}" if several else ""
             task = self._task(within[turn.problem], limit, turn.start, name, goes_on=turn.again)
@@ -253,7 +253,9 @@ class _FrontSearch:
         entries = () if self._published_at is None else self._published_at(limit)
         best = best_placement(list(within), effort, searcher, published=entries, start=(*self._start, *start))
         self._done += self._backend.dask is None
-        return Point(limit, peak_of(best.found.schedule, best.found.problem), best.found, best.tried if several else ())
+        return Point(
+            limit, peak_of(best.result.schedule, best.result.problem), best.result, best.tried if several else ()
+        )
 
     def _task(
         self, problem: Problem, limit: float, start: Sequence[Schedule], name: str, *, goes_on: bool = False
@@ -261,9 +263,9 @@ class _FrontSearch:
         key = f"limit {limit!r}, seed {self._seed}{name}"
         return SearchTask(key, limited(problem, limit), self._seed, tuple(start), goes_on)
 
-    def _run(self, tasks: Sequence[SearchTask], effort: Effort) -> list[Found]:
+    def _run(self, tasks: Sequence[SearchTask], effort: Effort) -> list[SearchResult]:
         """Run independent searches, and return their answers in the order of the tasks."""
-        results: dict[SearchTask, Found] = {}
+        results: dict[SearchTask, SearchResult] = {}
         report = None if self._progress is None else partial(self._report, _limit_of(tasks[0].problem))
         try:
             for task, result in run_searches(tasks, effort, self._backend, self._request, report):
@@ -273,7 +275,7 @@ class _FrontSearch:
                     self._report(_limit_of(task.problem), result.progress(0.0))
         except InterruptedSearch as stop:
             # As without a store, the answer of a search that the user has stopped is the point, and the next limit follows.
-            results[tasks[0]] = stop.found
+            results[tasks[0]] = stop.result
         return [results[task] for task in tasks]
 
     def _report(self, limit: float, news: SearchProgress) -> None:
@@ -318,13 +320,13 @@ def _own_limit(problem: Problem) -> float | None:
 
 def _no_slower_with_more(points: list[Point]) -> list[Point]:
     """The points, by limit; one that is slower than the one below takes over its schedule, which is within its limit."""
-    known: list[Point] = []
+    kept: list[Point] = []
     for point in points:
-        if known and known[-1].value < point.value:
-            result = replace(known[-1].result, **_of_limit(known[-1], point))
-            point = replace(point, peak=known[-1].peak, result=result)  # noqa: PLW2901
-        known.append(point)
-    return known
+        if kept and kept[-1].value < point.value:
+            result = replace(kept[-1].result, **_of_limit(kept[-1], point))
+            point = replace(point, peak=kept[-1].peak, result=result)  # noqa: PLW2901
+        kept.append(point)
+    return kept
 
 
 def _of_limit(below: Point, point: Point) -> dict[str, Any]:
@@ -343,13 +345,13 @@ def _placed(point: Point) -> tuple[object, int]:
 
 def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
     """The points, by limit, each with the best bound that was proven under its own limit or under a larger one."""
-    known: list[Point] = []
+    kept: list[Point] = []
     for point in reversed(points):
-        larger = next((each for each in reversed(known) if _placed(each) == _placed(point)), None)
+        larger = next((other for other in reversed(kept) if _placed(other) == _placed(point)), None)
         if larger is not None and larger.result.bound.value > point.result.bound.value:
             point = replace(point, result=replace(point.result, bound=larger.result.bound))  # noqa: PLW2901
-        known.append(point)
-    return known[::-1]
+        kept.append(point)
+    return kept[::-1]
 
 
 def _marks(problem: Problem) -> list[Mark]:

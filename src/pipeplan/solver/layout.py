@@ -37,17 +37,17 @@ class Layout:
 
     @property
     def classes(self) -> int:
-        """How many classes of ops there are: F and backward of every stage of every copy."""
+        """Number of classes: F and backward of every stage of every copy."""
         return len(self.rank_of)
 
     @property
     def positions(self) -> int:
-        """How many forwards and backwards all ranks together run."""
+        """Number of forwards and backwards of all ranks."""
         return int(self.offsets[-1])
 
     @property
     def copies(self) -> int:
-        """How many copies of the model the ranks hold."""
+        """Number of copies of the model that the ranks hold."""
         return self.problem.placement.copies
 
     @cached_property
@@ -60,42 +60,42 @@ class Layout:
 
     @cached_property
     def total_times(self) -> Floats:
-        """How long an op of each class takes at least, the weight backward with it, shape (classes,)."""
+        """Least duration of an op of each class, its weight backward included; shape (classes,)."""
         halves = class_times(self)[0] + np.maximum(self.weight_time, 0.0)
         full = self.problem.occupied.backward[self.stage_of] / self.problem.slices
         return np.where(self.is_forward, halves, np.minimum(halves, full))
 
     @property
     def overlaps(self) -> bool:
-        """Whether running some forward overlapped with some backward takes less than one after the other."""
+        """True if some forward and some backward take less time overlapped than one after the other."""
         return self.problem.pairs_gain
 
     @cached_property
     def may_run_full(self) -> bool:
-        """Whether it matters which backwards run in full."""
+        """True if a full backward can be better than its halves on some stage."""
         return bool(self.problem.full_gains.any())
 
     @cached_property
     def decides_weight(self) -> bool:
-        """Whether it matters whose owed W a rank runs first: where they differ in time, or in what they free."""
+        """True if the owed Ws of a rank differ in duration, or in the memory that they free."""
         problem = self.problem
         if not (problem.choices.weight_order and problem.split_backward):
             return False
-        each = [self.weight_time[~self.is_forward]]
+        of_weights = [self.weight_time[~self.is_forward]]
         if np.isfinite(problem.memory_limit.limit).any():
-            each.append(problem.memory_limit.freed_by_weight[self.stage_of[~self.is_forward]])
+            of_weights.append(problem.memory_limit.freed_by_weight[self.stage_of[~self.is_forward]])
         ranks = self.rank_of[~self.is_forward]
-        return any(len(np.unique(values[ranks == rank])) > 1 for values in each for rank in np.unique(ranks))
+        return any(len(np.unique(values[ranks == rank])) > 1 for values in of_weights for rank in np.unique(ranks))
 
     @cached_property
     def decides_mode(self) -> bool:
-        """Whether it matters which microbatches are recomputed or offloaded: where memory is limited."""
+        """True if recomputation or offload is decided, and memory is limited."""
         problem = self.problem
         return problem.choices.frees_memory and bool(np.isfinite(problem.memory_limit.limit).any())
 
     @cached_property
     def is_wide(self) -> bool:
-        """Whether candidates are timed by ``wide_kernel``, which knows more and is slower."""
+        """True if candidates are timed by ``wide_kernel``, which models more and is slower."""
         problem = self.problem
         modelled = problem.communication == "contended" or problem.slices > 1 or self.scenarios is not None
         return modelled or self.decides_weight or self.decides_mode
@@ -106,13 +106,13 @@ class Layout:
         return flatten(self)
 
     def indices(self, order: Ints) -> Ints:
-        """How many ops of its class stand before each op of a row: the k-th is that of the copy's k-th microbatch."""
+        """Return the index of each op of a row within its class; the k-th is that of the copy's k-th microbatch."""
         turn = np.argsort(order, kind="stable")
         counts = np.bincount(order, minlength=self.classes)
         first = np.concatenate(([0], np.cumsum(counts)))[order[turn]]
-        found = np.empty(len(order), np.int64)
-        found[turn] = np.arange(len(order)) - first
-        return found
+        index = np.empty(len(order), np.int64)
+        index[turn] = np.arange(len(order)) - first
+        return index
 
     def microbatch_of(self, op_class: Ints, index: Ints) -> Ints:
         """The microbatch of each op, given its class and index."""
@@ -136,7 +136,7 @@ class Layout:
 
     @property
     def runs(self) -> int:
-        """How often a candidate is timed for one value."""
+        """Number of timings per value of a candidate."""
         return 1 if self.scenarios is None else 1 + self.scenarios.runs
 
 
@@ -178,17 +178,17 @@ def flatten(layout: Layout) -> FlatProblem:
 
 def sources(layout: Layout) -> Ints:
     """The class each class waits for, -1 for none; shape (classes,)."""
-    found = np.full((layout.copies, layout.stages, 2), -1, np.int64)
+    waits_for = np.full((layout.copies, layout.stages, 2), -1, np.int64)
     first = 2 * layout.stages * np.arange(layout.copies)
     for stage in range(layout.stages):
         for backward, kind in enumerate((Kind.F, Kind.I)):
             if (source := source_of(kind, stage, layout.stages)) is not None:
-                found[:, stage, backward] = first + 2 * source[1] + (source[0] is Kind.I)
-    return found.ravel()
+                waits_for[:, stage, backward] = first + 2 * source[1] + (source[0] is Kind.I)
+    return waits_for.ravel()
 
 
 def class_times(layout: Layout) -> tuple[Floats, Floats]:
-    """How long each class takes, and its W: below 0 where there is none; shape (classes,) each."""
+    """Return the duration of each class and that of its W, below 0 if it has none; shape (classes,) each."""
     problem, stage = layout.problem, layout.stage_of
     costs, split = problem.occupied, problem.split_backward
     backward = (costs.backward_input if split else costs.backward)[stage]

@@ -19,14 +19,14 @@ from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, require_shape, search
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, Improvement, Published, SearchProgress, joined
+from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult, joined
 from pipeplan.solver.robustness import Robustness
 from pipeplan.sweeps import Finished, Task, sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBackend:
-    """Where independent searches run, and the file that keeps their answers.
+    """Execution of independent searches, and the file that keeps their answers.
 
     Attributes
     ----------
@@ -91,16 +91,16 @@ class StoredSearch:
     compiled_after: float | None = 0.0
 
     @classmethod
-    def of(cls, found: Found) -> StoredSearch:
+    def of(cls, result: SearchResult) -> StoredSearch:
         """Return the part of an answer that is stored."""
-        return cls(schedule=schedule_json(found.schedule), **{name: getattr(found, name) for name in _STORED})
+        return cls(schedule=schedule_json(result.schedule), **{name: getattr(result, name) for name in _STORED})
 
-    def found(self, problem: Problem) -> Found:
+    def result(self, problem: Problem) -> SearchResult:
         """Return the answer; the schedule is simulated again."""
         schedule = parse_json(self.schedule)
         assert isinstance(schedule, Schedule)
         simulation = problem.simulated(schedule)
-        return Found(problem=problem, simulation=simulation, **{name: getattr(self, name) for name in _STORED})
+        return SearchResult(problem=problem, simulation=simulation, **{name: getattr(self, name) for name in _STORED})
 
 
 _STORED = tuple(field.name for field in fields(StoredSearch) if field.name != "schedule")
@@ -109,9 +109,9 @@ _STORED = tuple(field.name for field in fields(StoredSearch) if field.name != "s
 class InterruptedSearch(KeyboardInterrupt):
     """The user has stopped a search of this process: its answer is used and not stored."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, result: SearchResult) -> None:
         super().__init__()
-        self.found = found
+        self.result = result
 
 
 def run_searches(
@@ -120,7 +120,7 @@ def run_searches(
     backend: SearchBackend,
     request: Mapping[str, object],
     progress: Callable[[SearchProgress], None] | None = None,
-) -> Iterator[tuple[SearchTask, Found]]:
+) -> Iterator[tuple[SearchTask, SearchResult]]:
     """Run independent searches, and yield each with its answer as it ends; on one worker in the order of the tasks.
 
     Parameters
@@ -153,7 +153,7 @@ def run_searches(
     with closing(finished):
         for search_of_key in finished:
             task = by_key[search_of_key.key]
-            yield task, stored_search(search_of_key).found(task.problem)
+            yield task, stored_search(search_of_key).result(task.problem)
 
 
 def stored_search(finished: Finished[StoredSearch]) -> StoredSearch:
@@ -180,13 +180,13 @@ def _search_on_worker(effort: Effort, task: SearchTask) -> StoredSearch:
 
 
 def _search_here(effort: Effort, progress: Callable[[SearchProgress], None] | None, task: SearchTask) -> StoredSearch:
-    found = _search(effort, task, progress)
-    if found.interrupted:
-        raise InterruptedSearch(found)
-    return StoredSearch.of(found)
+    result = _search(effort, task, progress)
+    if result.interrupted:
+        raise InterruptedSearch(result)
+    return StoredSearch.of(result)
 
 
-def _search(effort: Effort, task: SearchTask, progress: Callable[[SearchProgress], None] | None) -> Found:
+def _search(effort: Effort, task: SearchTask, progress: Callable[[SearchProgress], None] | None) -> SearchResult:
     return search(
         task.problem,
         seconds=effort.seconds,
@@ -209,7 +209,7 @@ def search_seeds(
     rounds: int = 1,
     start: Sequence[Schedule] = (),
     progress: Callable[[SearchProgress], None] | None = None,
-) -> Found:
+) -> SearchResult:
     """Return the best schedule of several searches, each with the whole budget and a seed of its own.
 
     With several rounds every search has an equal part of its budget in each round. After the first round, searches continue
@@ -265,7 +265,7 @@ def search_seeds(
     seeds = range(seed, seed + searches)
     first = "round 0, " if rounds > 1 else ""
     tasks = [SearchTask(f"{first}seed {number}", problem, number, tuple(start)) for number in seeds]
-    ended: list[Found] = []
+    ended: list[SearchResult] = []
     every = rounds * searches
 
     def report(news: SearchProgress) -> None:
@@ -275,19 +275,19 @@ def search_seeds(
     interrupted = False
     try:
         for turn in range(rounds):
-            of_round: dict[int, Found] = {}
+            of_round: dict[int, SearchResult] = {}
             if turn:
                 tasks = _going_on(problem, seeds, turn, ended[-searches:])
-            for task, found in run_searches(tasks, effort, backend, request, None if progress is None else report):
-                of_round[task.seed] = found
-                ended.append(found)
+            for task, result in run_searches(tasks, effort, backend, request, None if progress is None else report):
+                of_round[task.seed] = result
+                ended.append(result)
                 if progress is not None:
                     progress(joined(ended).progress(len(ended) / every))
             ended[-searches:] = [of_round[number] for number in sorted(of_round)]
             if joined(ended).optimal:
                 break
     except InterruptedSearch as stop:
-        ended.append(stop.found)
+        ended.append(stop.result)
         interrupted = True
     except KeyboardInterrupt:
         interrupted = True
@@ -296,9 +296,9 @@ def search_seeds(
     return replace(joined(ended), interrupted=interrupted)
 
 
-def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[Found]) -> list[SearchTask]:
+def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[SearchResult]) -> list[SearchTask]:
     """Return the searches of a later round; ``last`` has the answers of the round before, seed by seed."""
-    best = min(last, key=lambda found: found.judged)
+    best = min(last, key=lambda result: result.judged)
     return [
         SearchTask(
             f"round {turn}, seed {number}",

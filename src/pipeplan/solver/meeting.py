@@ -57,7 +57,7 @@ FURTHEST = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """How many steps after its op each result is sent.
+    """Delay of each result: the number of steps between its op and its send.
 
     A result that is sent at once makes its sender wait for a receiver that is busy, and one that is sent later lets the
     sender go on; but the receiver then waits for what it could have had. Which is better depends on the rest of the row.
@@ -79,8 +79,8 @@ class Exchange:
         """The delays of a schedule's ops, shape (ops,)."""
         columns = schedule.columns
         backward = among(columns.kind, BACKWARD_KINDS)
-        found = self.delays[backward.astype(np.int64), columns.stage, columns.microbatch, columns.slice]
-        return np.where(backward | (columns.kind == Kind.F), found, 0)
+        delay = self.delays[backward.astype(np.int64), columns.stage, columns.microbatch, columns.slice]
+        return np.where(backward | (columns.kind == Kind.F), delay, 0)
 
     def moved(self, random: np.random.Generator) -> Exchange:
         """Another one: a result, or those of a stage from one microbatch on, sent earlier or later."""

@@ -17,7 +17,7 @@ from pipeplan.simulation import Bound
 from pipeplan.solver.many_searches import Effort
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, SearchProgress, joined, latest_compiled
+from pipeplan.solver.result import SearchProgress, SearchResult, joined, latest_compiled
 from pipeplan.solver.robustness import bound_of
 
 OPENING = 0.4
@@ -26,7 +26,7 @@ OPENING = 0.4
 
 @dataclass(frozen=True, slots=True)
 class PlacementTried:
-    """What a search knows of one placement: the best proven bound, and the best value found; None where it cannot win."""
+    """Result for one placement: the best proven bound, and the best value; None if it cannot win."""
 
     placement: Placement
     bound: float
@@ -55,14 +55,14 @@ class Turn:
     again: bool
 
 
-Searcher = Callable[[Turn], Found]
+Searcher = Callable[[Turn], SearchResult]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestPlacement:
     """The best schedule of all placements, and what is known of each."""
 
-    found: Found
+    result: SearchResult
     tried: tuple[PlacementTried, ...]
 
 
@@ -73,7 +73,7 @@ def best_placement(
     *,
     published: Sequence[Entry] = (),
     start: Sequence[Schedule] = (),
-    known: Sequence[PlacementTried] = (),
+    earlier: Sequence[PlacementTried] = (),
 ) -> BestPlacement:
     """Search the placements of several problems that differ in nothing else.
 
@@ -89,7 +89,7 @@ def best_placement(
         Schedules that the answer is never worse than: candidates as they stand.
     start
         Schedules to go on from, each by the search of its own placement.
-    known
+    earlier
         Results of an earlier search, reported for each placement that is not searched here.
 
     Returns
@@ -97,46 +97,46 @@ def best_placement(
     BestPlacement
         Its evaluations and seconds are those of all searches.
     """
-    starts = {problem: tuple(each for each in start if _is_of(each, problem)) for problem in problems}
+    starts = {problem: tuple(schedule for schedule in start if _is_of(schedule, problem)) for problem in problems}
     bounds = {problem: _bound(problem).value for problem in problems}
-    found: dict[Problem, Found] = {}
+    results: dict[Problem, SearchResult] = {}
     limit = min((entry.value for entry in published), default=float("inf"))
     order = sorted(problems, key=lambda problem: bounds[problem])
     stopped = False
     for number, problem in enumerate(order):
-        if found and not starts[problem] and not _can_win(bounds[problem], _least(found, limit)):
+        if results and not starts[problem] and not _can_win(bounds[problem], _least(results, limit)):
             continue
-        left = _left(effort, found)
+        left = _left(effort, results)
         share = OPENING / len(order[number:]) if len(order) > 1 else 1.0
         try:
-            found[problem] = searcher(Turn(problem, starts[problem], _share(left, share), again=False))
+            results[problem] = searcher(Turn(problem, starts[problem], _share(left, share), again=False))
         except InfeasibleError:
-            if not found:
+            if not results:
                 raise
             stopped = True
-        if stopped or found[problem].interrupted:
+        if stopped or results[problem].interrupted:
             stopped = True
             break
     if len(order) > 1 and not stopped:
-        _go_on(found, effort, searcher, limit)
-    best = min(found.values(), key=attrgetter("judged"))
+        _go_on(results, effort, searcher, limit)
+    best = min(results.values(), key=attrgetter("judged"))
     entry = min(published, key=attrgetter("value"), default=None)
     if entry is not None and entry.value < best.judged * (1 - tolerances.ROUNDING):
         best = min(best, as_it_stands(entry), key=attrgetter("judged"))
-    bounds |= {problem: each.bound.value for problem, each in found.items()}
+    bounds |= {problem: result.bound.value for problem, result in results.items()}
     here = {
         problem.placement.rank_of: PlacementTried(
-            problem.placement, bounds[problem], found[problem].judged if problem in found else None
+            problem.placement, bounds[problem], results[problem].judged if problem in results else None
         )
         for problem in problems
     }
-    tried = tuple(({each.placement.rank_of: each for each in known} | here).values())
-    every = found.values()
+    tried = tuple(({other.placement.rank_of: other for other in earlier} | here).values())
+    every = results.values()
     whole = replace(
         best,
-        evaluations=sum(each.evaluations for each in every),
-        seconds=sum(each.seconds for each in every),
-        interrupted=stopped or any(each.interrupted for each in every),
+        evaluations=sum(result.evaluations for result in every),
+        seconds=sum(result.seconds for result in every),
+        interrupted=stopped or any(result.interrupted for result in every),
         compiled_after=latest_compiled(every),
     )
     return BestPlacement(whole, tried)
@@ -152,38 +152,38 @@ def problem_of_best_starts(
     if len(problems) == 1:
         return problems[0], ()
     begun = best_placement(problems, Effort(seconds=None, evaluations=0), _starts_of, start=start)
-    placement = begun.found.problem.placement
-    return next(each for each in problems if each.placement.rank_of == placement.rank_of), begun.tried
+    placement = begun.result.problem.placement
+    return next(problem for problem in problems if problem.placement.rank_of == placement.rank_of), begun.tried
 
 
-def _starts_of(turn: Turn) -> Found:
+def _starts_of(turn: Turn) -> SearchResult:
     """Return the best start of a problem."""
     return search(turn.problem, evaluations=0, start=turn.start)
 
 
-def _go_on(found: dict[Problem, Found], effort: Effort, searcher: Searcher, limit: float) -> None:
+def _go_on(results: dict[Problem, SearchResult], effort: Effort, searcher: Searcher, limit: float) -> None:
     """Spend what is left of the budget: a fifth of it on the second best that can win, the rest on the best."""
-    ranked = sorted(found, key=lambda problem: found[problem].judged)
+    ranked = sorted(results, key=lambda problem: results[problem].judged)
     best, *others = ranked
     for problem in [*others[:1], best]:
-        before, left = found[problem], _left(effort, found)
-        least = _least({each: found[each] for each in found if each is not problem}, limit)
+        before, left = results[problem], _left(effort, results)
+        least = _least({other: result for other, result in results.items() if other is not problem}, limit)
         if before.optimal or not _can_win(before.bound.value, least) or _is_nothing(left):
             continue
         share = 1.0 if problem is best else 0.5 * OPENING
         origin = before.schedule.renamed(before.found_by.rsplit(" from ", 1)[-1])
         after = searcher(Turn(problem, (origin,), _share(left, share), again=True))
-        found[problem] = together(before, after)
+        results[problem] = together(before, after)
         if after.interrupted:
             return
 
 
-def together(before: Found, after: Found) -> Found:
+def together(before: SearchResult, after: SearchResult) -> SearchResult:
     """Return the better of two searches of one problem, the second of which continued from the first."""
     return replace(joined((before, after)), history=(*before.history, *after.history), interrupted=after.interrupted)
 
 
-def as_it_stands(entry: Entry) -> Found:
+def as_it_stands(entry: Entry) -> SearchResult:
     """Return a published schedule as the answer of its problem; of no further search."""
     return search(entry.problem, evaluations=0, start=entry.schedule, engines=())
 
@@ -192,27 +192,27 @@ def searched_here(
     *, seed: int, workers: int, effort: Effort, progress: Callable[[SearchProgress], None] | None
 ) -> Searcher:
     """Return what carries out searches in this process, and tells how far the whole is."""
-    told = _Told(effort, progress)
+    report = _PlacementsReport(effort, progress)
 
-    def searcher(turn: Turn) -> Found:
-        found = search(
+    def searcher(turn: Turn) -> SearchResult:
+        result = search(
             turn.problem,
             seconds=turn.effort.seconds,
             evaluations=turn.effort.evaluations,
             seed=seed,
             start=turn.start,
             workers=workers,
-            progress=None if progress is None else told,
+            progress=None if progress is None else report,
             engines=engines_going_on(0) if turn.again else ENGINES,
             compared=turn.again,
         )
-        told.take(found)
-        return found
+        report.take(result)
+        return result
 
     return searcher
 
 
-class _Told:
+class _PlacementsReport:
     """Tells how far a search over several placements is, of which one is under way."""
 
     def __init__(self, effort: Effort, progress: Callable[[SearchProgress], None] | None) -> None:
@@ -234,10 +234,10 @@ class _Told:
         self._share = min(max(shares), 1.0)
         self._progress(replace(best, evaluations=evaluations, seconds=seconds, share=self._share))
 
-    def take(self, found: Found) -> None:
+    def take(self, result: SearchResult) -> None:
         """Add a search that has ended."""
-        self._evaluations += found.evaluations
-        self._seconds += found.seconds
+        self._evaluations += result.evaluations
+        self._seconds += result.seconds
         if self._latest is not None and (self._best is None or self._latest.value <= self._best.value):
             self._best = self._latest
         self._latest = None
@@ -253,18 +253,17 @@ def _bound(problem: Problem) -> Bound:
 
 
 def _can_win(bound: float, value: float) -> bool:
-    """Whether a schedule of this bound may be shorter than one of this value."""
+    """Return true if a schedule of this bound may be shorter than one of this value."""
     return bound < value * (1 - tolerances.ROUNDING)
 
 
-def _least(found: dict[Problem, Found], limit: float) -> float:
-    return min([limit, *(each.judged for each in found.values())])
+def _least(results: dict[Problem, SearchResult], limit: float) -> float:
+    return min([limit, *(result.judged for result in results.values())])
 
 
-def _left(effort: Effort, found: dict[Problem, Found]) -> Effort:
-    """What is left of a budget."""
-    seconds = sum(each.seconds for each in found.values())
-    evaluations = sum(each.evaluations for each in found.values())
+def _left(effort: Effort, results: dict[Problem, SearchResult]) -> Effort:
+    seconds = sum(result.seconds for result in results.values())
+    evaluations = sum(result.evaluations for result in results.values())
     return replace(
         effort,
         seconds=None if effort.seconds is None else max(effort.seconds - seconds, 0.0),
@@ -277,7 +276,6 @@ def _is_nothing(effort: Effort) -> bool:
 
 
 def _share(effort: Effort, share: float) -> Effort:
-    """A share of a budget."""
     return replace(
         effort,
         seconds=None if effort.seconds is None else share * effort.seconds,

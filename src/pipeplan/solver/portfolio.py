@@ -23,7 +23,7 @@ from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
 from pipeplan.solver.exact.recomputing_engine import ExactRecomputing
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, Published, SearchProgress
+from pipeplan.solver.result import Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Robustness, robustness
 from pipeplan.solver.run import Engine, Lineage, Run
 
@@ -41,7 +41,7 @@ ENGINES: tuple[Engine, ...] = (
     RobustSearch(),
     JudgedSearch(),
 )
-"""What a search runs, one after the other, until its budget is spent."""
+"""Engines of a search, which run one after the other until its budget is spent."""
 
 STARTING = (FixedOrders, ListScheduling, DrivenByCosts)
 """Engines that give starts and nothing else: what was found before is a better one."""
@@ -54,7 +54,7 @@ HOTTER = 16.0
 
 
 def engines_going_on(number: int) -> tuple[Engine, ...]:
-    """What the search of this number runs when several go on from the best that all have found, so that they differ.
+    """Return the engines of one of several searches that continue from a common best schedule, so that they differ.
 
     In turn: all that is no mere start; annealing alone; annealing that is hotter; annealing whose steps start
     anywhere more often.
@@ -83,7 +83,7 @@ def search(
     engines: Sequence[Engine] = ENGINES,
     compared: bool = False,
     clock: Callable[[], float] = time.monotonic,
-) -> Found:
+) -> SearchResult:
     """The best schedule of a problem that a budget allows to find.
 
     Parameters
@@ -178,14 +178,14 @@ def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
     return replace(lineage, candidate=candidate, value=candidate.value)
 
 
-def _answer(run: Run, *, every_published: bool) -> Found:
+def _answer(run: Run, *, every_published: bool) -> SearchResult:
     """The best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
     problem, lineage = run.problem, _keeping_what_can_be(run, run.choose())
     simulation = problem.simulated(run.schedule(lineage))
     check(simulation.schedule, memory=problem.memory_limit).require_valid()
-    return Found(
+    return SearchResult(
         problem=problem,
         simulation=simulation,
         bound=run.bound_of_judged,
@@ -207,7 +207,7 @@ def _robustness(problem: Problem, schedule: Schedule) -> Robustness | None:
 
 
 SHARE = 0.7
-"""Of the budget, for the plan: what is gained on it is mostly gained in every run too, and costs a fraction."""
+"""Share of the budget for the plan, whose gains are mostly gains in every run and cost a fraction."""
 
 SHARE_WHERE_MESSAGES_MEET = 0.5
 """The same where transfers must meet, of which the plan knows nothing."""
@@ -237,7 +237,7 @@ class PlanRun(Run):
 
     @property
     def is_over(self) -> bool:
-        """Whether the part of the budget is spent, or there is nothing left to find, here or as it is judged."""
+        """True if its share of the budget is spent, or nothing better can be found, here or as it is judged."""
         return super().is_over or self._whole.is_over
 
     @property
@@ -247,12 +247,12 @@ class PlanRun(Run):
 
     @property
     def needs_no_start(self) -> bool:
-        """Whether no schedule is better as it is judged, whatever the plan says."""
+        """True if no schedule can be judged better."""
         return self._whole.needs_no_start
 
     @property
     def lacks_kernels(self) -> bool:
-        """Whether the whole search goes on while a kernel is still being compiled."""
+        """True if the whole search continues while a kernel is still being compiled."""
         return self._whole.lacks_kernels
 
     def take(self, lineage: Lineage) -> None:
@@ -264,10 +264,10 @@ class PlanRun(Run):
         """Have a schedule judged as it stands."""
         self._whole.take_as_it_is(schedule, name, candidate)
 
-    def take_published(self, schedule: Schedule, found: Published) -> None:
+    def take_published(self, schedule: Schedule, rival: Published) -> None:
         """Take a published schedule, and have it judged."""
-        super().take_published(schedule, found)
-        self._whole.take_published(schedule, found)
+        super().take_published(schedule, rival)
+        self._whole.take_published(schedule, rival)
 
     def raise_bound(self, bound: Bound) -> None:
         """Take a lower bound, which holds for what is judged too."""

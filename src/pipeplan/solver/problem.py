@@ -46,7 +46,7 @@ FEW_STAGES = 10
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What to schedule, on what costs, within what memory, and what should be small.
+    """A scheduling problem: shape, costs, memory limits, and the objective.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Problem:
 
     @property
     def split_backward(self) -> bool:
-        """Whether backward may be split into I and W, op by op."""
+        """True if a backward may be split into I and W, op by op."""
         return self.choices.split
 
     @cached_property
@@ -146,7 +146,7 @@ class Problem:
 
     @cached_property
     def memory_limit(self) -> MemoryRule:
-        """What stages hold and ranks may, in the unit of the limits; infinite where there are none."""
+        """Memory of the stages and limits of the ranks, in the unit of the limits; infinite without limits."""
         return self.costs.memory.rule(self.placement, self.limits)
 
     @cached_property
@@ -156,7 +156,7 @@ class Problem:
 
     @cached_property
     def full_gains(self) -> NDArray[np.bool_]:
-        """Where a full backward can be better than its halves one right after the other, by stage, shape (stages,).
+        """Stages on which a full backward can be better than its halves in sequence, shape (stages,).
 
         It can take less time, alone or overlapped with a forward, and where I adds to what is held it needs less memory.
         Elsewhere the halves can do all that it can.
@@ -172,7 +172,7 @@ class Problem:
 
     @cached_property
     def pairs_gain(self) -> bool:
-        """Whether running some forward overlapped with some backward takes less than one after the other."""
+        """True if some forward and some backward take less time overlapped than one after the other."""
         halves = self.occupied.backward_input if self.split_backward else self.occupied.backward
         return bool(self._gain_in_pairs(np.maximum(halves, self.occupied.backward)).any())
 
@@ -204,20 +204,20 @@ class Problem:
         """
         bound = lower_bound if self.objective == "makespan" else span_bound
         limits = None if self.choices.frees_memory else self.limits
-        given = (self.placement, self.microbatches, self._costs_of_bound)
-        found = bound(*given, slices=self.slices, limits=limits)
-        return max(found, self._bound_of_recomputing, key=lambda bound: bound.value)
+        shape = (self.placement, self.microbatches, self._costs_of_bound)
+        lower = bound(*shape, slices=self.slices, limits=limits)
+        return max(lower, self._bound_of_recomputing, key=lambda bound: bound.value)
 
     @property
     def _bound_of_recomputing(self) -> Bound:
         """The work of the busiest rank with what it must recompute."""
         costs, share = self.occupied, self.microbatches // self.placement.copies
         least = np.minimum(costs.backward_input + costs.backward_weight, costs.backward)
-        each = costs.forward + (least if self.split_backward else costs.backward)
+        per_microbatch = costs.forward + (least if self.split_backward else costs.backward)
         forced = forced_recomputation(self) if self.limits is not None else np.zeros(self.placement.ranks)
         if not forced.any() or (costs.overlap is not None and self.choices.overlap):
             return Bound(0.0, "")
-        work = forced + sum(np.bincount(ranks, each, self.placement.ranks) for ranks in self.placement.table)
+        work = forced + sum(np.bincount(ranks, per_microbatch, self.placement.ranks) for ranks in self.placement.table)
         head = earliest_starts(self.placement, costs, slices=self.slices) if self.objective == "makespan" else 0.0
         ends = head + share * work
         rank = int(ends.argmax())
@@ -234,12 +234,12 @@ class Problem:
 
     @property
     def is_judged(self) -> bool:
-        """Whether what should be small is more than a candidate's value: op times vary, or transfers meet."""
+        """True if the objective depends on more than a candidate's value: op times vary, or transfers meet."""
         return self.variation is not None or self.communication == "blocking"
 
     @property
     def is_sampled(self) -> bool:
-        """Whether what should be small is known from sampled runs alone: a few lucky ones may be below every bound."""
+        """True if the objective is estimated from sampled runs; a few lucky ones may be below every bound."""
         return isinstance(self.variation, Jitter) and self.variation.deviation > 0
 
     def with_messages(self, schedule: Schedule, delays: Ints | None = None) -> Schedule:
@@ -269,7 +269,7 @@ def _at_least(size: float) -> str:
 
 
 def least_held(problem: Problem) -> Floats:
-    """What each rank holds at least with one microbatch alone, shape (ranks,), in the unit of the limits; nothing static.
+    """Return the least memory of each rank with one microbatch alone, shape (ranks,), in the unit of the limits.
 
     It passes through all the stages of a rank before the first of its backwards there. Each of them then holds all of the
     activation, what a recomputation starts from, or what an offload leaves; before its backward it holds all again.
@@ -291,7 +291,7 @@ def least_held(problem: Problem) -> Floats:
 
 
 def forced_recomputation(problem: Problem) -> Floats:
-    """How long each rank must recompute at least for one microbatch of each copy, shape (ranks,).
+    """Return the least time that each rank must recompute for one microbatch of each copy, shape (ranks,).
 
     Before the first of its backwards on a rank a microbatch holds something of every stage there. What may not all be kept
     is recomputed, where nothing else is allowed: the cheapest stages that make room enough.

@@ -1,4 +1,4 @@
-"""What a search answers, and what it says while it runs."""
+"""The answer of a search, and its progress."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Published:
     own: bool = True
 
     def beats(self, other: Published | None) -> bool:
-        """Whether it has the smaller objective; of equals, one that is as its name says."""
+        """Return true if its objective is smaller; of equals, the one with the default chunks and groups wins."""
         if other is None or abs(self.value - other.value) > tolerances.ROUNDING * other.value:
             return other is None or self.value < other.value
         return self.own and not other.own
@@ -48,7 +48,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """How far a search is.
+    """Progress of a search.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class SearchProgress:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class SearchResult:
     """The best schedule of a search, and how good it is.
 
     Attributes
@@ -144,19 +144,19 @@ class Found:
 
     @property
     def judged(self) -> float:
-        """What was to be small: the objective; with jitter its p95, with a slow rank its worst case."""
+        """Value that the search minimized: the objective; with jitter its p95, with a slow rank its worst case."""
         if self.robustness is None:
             return self.value
         return self.robustness.worst if isinstance(self.problem.variation, SlowRank) else self.robustness.p95
 
     @property
     def optimality_gap(self) -> float:
-        """How much longer than the best conceivable what was to be small is at most: ``judged / bound - 1``."""
+        """Largest possible excess over the optimum, as a share: ``judged / bound - 1``."""
         return optimality_gap(self.judged, self.bound.value)
 
     @property
     def optimal(self) -> bool:
-        """Whether the bound proves that no schedule is better; of what is sampled nothing does.
+        """True if the bound proves that no schedule is better; never for sampled runs.
 
         Of spans it is proven for schedules whose ops start as soon as they can.
         """
@@ -176,25 +176,25 @@ class Found:
         )
 
 
-def joined(searches: Sequence[Found]) -> Found:
+def joined(searches: Sequence[SearchResult]) -> SearchResult:
     """Return the best of several searches of one problem, of equals the first, with what all have proven and spent."""
-    compared = [found for found in searches if found.published is not None]
-    rival = min(compared, key=lambda found: found.published.value if found.published else 0.0, default=searches[0])
+    compared = [result for result in searches if result.published is not None]
+    rival = min(compared, key=lambda result: result.published.value if result.published else 0.0, default=searches[0])
     return replace(
         min(searches, key=attrgetter("judged")),
         published=rival.published,
         published_robustness=rival.published_robustness,
-        every_published=any(found.every_published for found in searches),
+        every_published=any(result.every_published for result in searches),
         compiled_after=latest_compiled(searches),
-        bound=max((found.bound for found in searches), key=attrgetter("value")),
-        evaluations=sum(found.evaluations for found in searches),
-        seconds=sum(found.seconds for found in searches),
+        bound=max((result.bound for result in searches), key=attrgetter("value")),
+        evaluations=sum(result.evaluations for result in searches),
+        seconds=sum(result.seconds for result in searches),
     )
 
 
-def latest_compiled(searches: Iterable[Found]) -> float | None:
-    """Return :attr:`Found.compiled_after` of the search that waited the longest; None where kernels were never ready."""
-    waits = [found.compiled_after for found in searches]
+def latest_compiled(searches: Iterable[SearchResult]) -> float | None:
+    """Return the ``compiled_after`` of the search that waited the longest; None where kernels were never ready."""
+    waits = [result.compiled_after for result in searches]
     return None if None in waits else max((wait for wait in waits if wait is not None), default=0.0)
 
 

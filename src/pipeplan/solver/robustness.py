@@ -1,4 +1,4 @@
-"""What a schedule takes as the run will have it: with transfers that meet or queue, and ops that take other times."""
+"""The value of a schedule in real runs: with transfers that meet or queue, and op times that vary."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Robustness:
 
 
 class Judge:
-    """What schedules of a problem take as the run will have them: the number that its search makes small.
+    """Judge of the schedules of a problem: returns the number that its search minimizes.
 
     Without a variation that is the objective under the problem's communication; with :class:`~pipeplan.solver.Jitter` what
     95 of 100 runs do not exceed; with :class:`~pipeplan.solver.SlowRank` the objective with the worst rank slow.
@@ -71,8 +71,8 @@ class Judge:
         """The number of a schedule; raises what :func:`pipeplan.simulation.simulate` does."""
         if self._factors is None:
             return self.problem.value(self.problem.simulated(schedule).timeline)
-        found = self.robustness(schedule)
-        return found.worst if isinstance(self.problem.variation, SlowRank) else found.p95
+        over_runs = self.robustness(schedule)
+        return over_runs.worst if isinstance(self.problem.variation, SlowRank) else over_runs.p95
 
     def robustness(self, schedule: Schedule) -> Robustness:
         """The objective over all runs of a problem that varies."""
@@ -95,11 +95,11 @@ def _values(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
     simulated = (
         simulate(schedule, problem.costs, communication=problem.communication, factors=factor) for factor in factors.T
     )
-    return np.array([problem.value(each.timeline) for each in simulated])
+    return np.array([problem.value(simulation.timeline) for simulation in simulated])
 
 
 def _at_once(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
-    """The same of a schedule of compute ops, whose transfers occupy nobody, all runs in one pass."""
+    """Return the objective in each run of a schedule without messages and copies, all runs in one pass."""
     ops, runs = factors.shape
     arrival = dependencies(schedule).arrival
     crosses = crosses_ranks(schedule, arrival)
@@ -203,5 +203,5 @@ class Scenarios:
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return int(self.factors.shape[-1])

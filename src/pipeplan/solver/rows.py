@@ -76,7 +76,7 @@ def _pairs(layout: Layout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
 
 
 class ReadRow(NamedTuple):
-    """What a row decides: by position, but ``prefer`` by W; ``mode`` and ``lead`` are those of the position's microbatch."""
+    """Decisions of a row, by position; ``prefer`` by W; ``mode`` and ``lead`` are those of the position's microbatch."""
 
     order: Ints
     forced: Ints
@@ -111,8 +111,8 @@ def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
     prefer = np.zeros_like(order)
     if layout.decides_weight:
         owes = ((row.kind == Kind.I) | halved, weight | halved)
-        found = _preferences(op_class, *owes)
-        prefer[: len(found)] = found
+        preferences = _preferences(op_class, *owes)
+        prefer[: len(preferences)] = preferences
     mode, lead = _modes(row, chosen) if layout.decides_mode else (np.zeros_like(order), np.zeros_like(order))
     return ReadRow(order, forced, joined, stays_full[chosen].astype(np.int64), prefer, mode, lead)
 
@@ -120,14 +120,14 @@ def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
 def _preferences(op_class: Ints, owes: Bools, runs: Bools) -> Ints:
     """1 + the class of each W in turn, below 0 where it is the one owed the longest."""
     queue: deque[int] = deque()
-    found = []
+    preferences = []
     for number, owing, running in zip(op_class.tolist(), owes.tolist(), runs.tolist(), strict=True):
         if owing:
             queue.append(number)
         if running and number in queue:
-            found.append(-1 - number if queue[0] == number else 1 + number)
+            preferences.append(-1 - number if queue[0] == number else 1 + number)
             queue.remove(number)
-    return np.array(found, np.int64)
+    return np.array(preferences, np.int64)
 
 
 def _modes(row: Columns, chosen: Bools) -> tuple[Ints, Ints]:

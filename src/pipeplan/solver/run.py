@@ -34,7 +34,7 @@ REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
 
 MOST_FINALISTS = 6
-"""How many lineages a search chooses its answer from, where op times vary."""
+"""Maximum number of lineages from which a search chooses its answer if op times vary."""
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
@@ -126,7 +126,7 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether the budget is spent, or the best is optimal."""
+        """True if the budget is spent, or the best schedule is optimal."""
         return self.budget.is_spent or self.is_optimal
 
     @property
@@ -136,7 +136,7 @@ class Run:
 
     @property
     def lacks_kernels(self) -> bool:
-        """Whether the search goes on while a kernel that it waited for is still being compiled."""
+        """True if the search continues while a kernel that it waited for is still being compiled."""
         return self._late is not None and (self._late.cancelled() or not self._late.done())
 
     @property
@@ -146,21 +146,21 @@ class Run:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether what the best one is judged to be is the bound."""
+        """True if the judged value of the best schedule meets the bound."""
         if self.best is None or self.problem.is_sampled:
             return False
         return self.best.judged <= self.bound_of_judged.value * (1 + tolerances.ROUNDING)
 
     @property
     def needs_no_start(self) -> bool:
-        """Whether no schedule is better than the best one, as they are judged: starts need not be tried."""
+        """True if no schedule can be judged better than the best one: starts need not be tried."""
         return self.is_optimal
 
     @property
     def bound_of_judged(self) -> Bound:
         """The best lower bound on what the search makes small."""
-        known = self._judged_bound
-        return self.bound if known is None or known.value <= self.bound.value else known
+        before = self._judged_bound
+        return self.bound if before is None or before.value <= self.bound.value else before
 
     @property
     def lineages(self) -> list[Lineage]:
@@ -179,8 +179,8 @@ class Run:
 
     def take(self, lineage: Lineage) -> None:
         """Take a lineage if it is the best of its name."""
-        known = self._lineages.get(lineage.name)
-        if known is None or lineage.value < known.value:
+        before = self._lineages.get(lineage.name)
+        if before is None or lineage.value < before.value:
             self._lineages[lineage.name] = lineage = replace(lineage, candidate=lineage.candidate.copy())
             self.take_judged(self.judged(lineage))
 
@@ -215,8 +215,8 @@ class Run:
 
     def take_judged(self, lineage: Lineage) -> None:
         """Take a lineage as it was judged, if it is the best of its name."""
-        known = self._judged.get(lineage.name)
-        if known is None or lineage.judged < known.judged:
+        before = self._judged.get(lineage.name)
+        if before is None or lineage.judged < before.judged:
             self._judged[lineage.name] = lineage
             if self.best is None or lineage.judged < self.best.judged:
                 self.best = lineage
@@ -244,12 +244,12 @@ class Run:
             self.take_published(schedule, Published(name, value, own))
         self.report_meanwhile()
 
-    def take_published(self, schedule: Schedule, found: Published) -> None:
+    def take_published(self, schedule: Schedule, rival: Published) -> None:
         """Take a published schedule that fits as what a search has to beat, if it is the best of them as it is judged."""
         if self.judge is not None:
-            found = replace(found, value=self.judge(schedule))
-        if found.beats(self.published):
-            self.published, self.published_schedule = found, schedule
+            rival = replace(rival, value=self.judge(schedule))
+        if rival.beats(self.published):
+            self.published, self.published_schedule = rival, schedule
             self.report()
 
     def offer_schedule(self, schedule: Schedule, name: str) -> float:

@@ -1,4 +1,4 @@
-"""What may make a run differ from its plan: op times that vary, or one rank that is slower than the others."""
+"""Deviations of a run from its plan: op times that vary, or one rank that is slower than the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST_SHARE = 10.0
 """A rank that is slower than that is broken."""
 
 Purpose = Literal["train", "choose", "judge"]
-"""What sampled runs are for: each purpose has samples of its own, so that no schedule is judged on what it was made for."""
+"""Purpose of sampled runs. Each has samples of its own, so that a schedule is judged on runs that it was not made for."""
 
 _STREAMS: dict[Purpose, int] = {"train": 1, "choose": 2, "judge": 3}
 
@@ -72,7 +72,7 @@ class Jitter:
             raise InputError(f"jitter needs samples, not {self.samples} and {self.trained_on}", field="jitter")
 
     def count(self, purpose: Purpose) -> int:
-        """How many sampled runs there are for a purpose."""
+        """Return the number of sampled runs for a purpose."""
         return {"train": self.trained_on, "choose": 4 * self.trained_on, "judge": self.samples}[purpose]
 
     def table(self, placement: Placement, microbatches: int, slices: int, purpose: Purpose, samples: range) -> Floats:
@@ -88,7 +88,7 @@ class Jitter:
 
 @dataclass(frozen=True, slots=True)
 class SlowRank:
-    """One rank is slower than planned, and nobody knows which: every op of it takes so much longer.
+    """One unknown rank is slower than planned: every op of it takes longer by a share.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class SlowRank:
 
 
 Variation = Jitter | SlowRank
-"""What may make a run differ from its plan."""
+"""Deviation of a run from its plan."""
 
 
 class Factors:
@@ -148,9 +148,9 @@ class Factors:
             yield 1.0 + self._variation.share * (slow & computes[:, None])
             return
         for table in self._kept or self._tables(self._variation):
-            found: Floats = table[_SLOT[columns.kind], columns.stage, columns.microbatch, columns.slice]
-            found[~computes] = 1.0
-            yield found
+            factors: Floats = table[_SLOT[columns.kind], columns.stage, columns.microbatch, columns.slice]
+            factors[~computes] = 1.0
+            yield factors
 
     def _tables(self, jitter: Jitter) -> Iterator[Floats]:
         runs = jitter.count(self._shape[-1])

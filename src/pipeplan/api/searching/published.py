@@ -20,10 +20,10 @@ from pipeplan.simulation import simulate
 from pipeplan.solver import (
     EVERYTHING_UP_TO,
     Entry,
-    Found,
     Judge,
     Problem,
     Robustness,
+    SearchResult,
     SlowRank,
     fixed_orders,
     peak_of,
@@ -35,7 +35,7 @@ ORDERS_UP_TO = 16_384
 """The same of the others."""
 
 
-def published_here(solution: Found) -> PublishedSchedule | None:
+def published_here(solution: SearchResult) -> PublishedSchedule | None:
     """Return the best published schedule of the searched placement; None if none fits."""
     best, problem = solution.published, solution.problem
     if best is None:

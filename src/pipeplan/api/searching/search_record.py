@@ -23,7 +23,7 @@ from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Schedule, among, toleran
 from pipeplan.readable import change
 from pipeplan.records import Evidence
 from pipeplan.simulation import Bound, memory_use
-from pipeplan.solver import Found, Jitter, PlacementTried, Problem, SlowRank
+from pipeplan.solver import Jitter, PlacementTried, Problem, SearchResult, SlowRank
 
 Spared: TypeAlias = Literal["recompute", "offload"]
 """Ways to free memory between a forward and its backward."""
@@ -94,7 +94,7 @@ class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
 
 
 def record_of(
-    solution: Found,
+    solution: SearchResult,
     here: PublishedSchedule | None,
     everywhere: Iterable[PublishedSchedule],
     tried: Iterable[PlacementTried],
@@ -151,7 +151,7 @@ def _gain(published: PublishedSchedule | None, value: float) -> float | None:
     return 0.0 if abs(share) <= tolerances.ROUNDING else share
 
 
-def _judged(solution: Found) -> dict[str, Any]:
+def _judged(solution: SearchResult) -> dict[str, Any]:
     """Return what was made small, and how the schedule does in the runs that it is judged by."""
     problem, ours, theirs = solution.problem, solution.robustness, solution.published_robustness
     of: Literal["plan", "p95", "worst"] = "plan"

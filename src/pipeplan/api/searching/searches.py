@@ -35,11 +35,11 @@ from pipeplan.model import Kind, Op, Schedule, from_ops
 from pipeplan.solver import (
     Effort,
     Entry,
-    Found,
     PlacementTried,
     Problem,
     SearchBackend,
     SearchProgress,
+    SearchResult,
     Turn,
     best_placement,
     problem_of_best_starts,
@@ -110,7 +110,7 @@ def searched(
     else:
         processes = max(1, min(workers, searches))
 
-        def seeds(turn: Turn) -> Found:
+        def seeds(turn: Turn) -> SearchResult:
             return search_seeds(
                 turn.problem,
                 searches,
@@ -123,8 +123,8 @@ def searched(
             )
 
         chosen, published = problem_of_best_starts(problems, schedules)
-        best = best_placement([chosen], effort, seeds, published=competing, start=schedules, known=published)
-    return result_found(best.found, settings, everywhere, best.tried)
+        best = best_placement([chosen], effort, seeds, published=competing, start=schedules, earlier=published)
+    return result_found(best.result, settings, everywhere, best.tried)
 
 
 @takes(ParetoOptions, ConfiguredSettings)
@@ -197,7 +197,7 @@ def usable_cores() -> int:
 
 
 def result_found(
-    solution: Found,
+    solution: SearchResult,
     settings: Settings,
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),

@@ -1,4 +1,4 @@
-"""What the two annealings, of an order and of a building block, have in common."""
+"""Parts shared by the annealings of an order and of a building block."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def beginning(
 
 
 def ops_between_looks(budget: Budget, kernel: Kernel) -> int:
-    """Op evaluations between two looks at the clock; with a budget in evaluations alone nobody waits for a look."""
+    """Return the op evaluations between two looks at the clock; in plain Python fewer if there is a time limit."""
     slow = budget.limit_seconds is not None and not kernel.is_compiled
     return OPS_BETWEEN_LOOKS_IN_PYTHON if slow else OPS_BETWEEN_LOOKS
 

@@ -123,8 +123,8 @@ class BuildingBlocks:
         for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, until):
             before = run.best
             islands = [self._island(run, small, self.islands * turn + number, steps) for number in range(self.islands)]
-            found = run.map(lambda island: self._anneal(run, small, island), islands)
-            for island, (block, spent) in zip(islands, found, strict=True):
+            annealed = run.map(lambda island: self._anneal(run, small, island), islands)
+            for island, (block, spent) in zip(islands, annealed, strict=True):
                 run.budget.evaluations += spent
                 run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
             if run.best is before:
@@ -201,7 +201,7 @@ class BuildingBlocks:
     def _arrays(
         self, repeater: BlockRepeater, island: Island
     ) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
-        """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
+        """Return the kernel's inputs without the number of steps, its outputs, and the best block among these."""
         encoder, pace = repeater.encoder, repeater.pace(island.by_unit)
         block, trial, best = (_copy(island.block) for _ in range(3))
         begun = repeater.repeat(block, by_unit=island.by_unit)
@@ -272,7 +272,7 @@ class BlockRepeater:
 
     @cached_property
     def fullness(self) -> float:
-        """What the fullest rank holds on average if none is ever idle, as a share of its limit; about, by Little's law.
+        """Estimate the mean memory of the fullest rank if no rank idles, as a share of its limit, by Little's law (1961).
 
         Every microbatch holds each stage's activation for its way to the last stage and back at least.
         """
@@ -292,7 +292,7 @@ class BlockRepeater:
         return self._unit_pace if by_unit else self._true_pace
 
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
-        """What comes of a block, as a candidate; of infinite value if the block gets stuck."""
+        """Return the candidate that a block makes; its value is infinite if the block gets stuck."""
         pace, decisions = self.pace(by_unit), self.decisions()
         inputs = (self.encoder.flat, pace.times, self.route, pace.beat)
         outputs = (block, decisions, self.room_for_clocks(), self.encoder.room_for_timing())

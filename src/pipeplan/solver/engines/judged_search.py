@@ -126,8 +126,8 @@ class JudgedSearch:
             current, exchange = judged, later
             if judged < best:
                 best = judged
-                found = Lineage(lineage.name, name, candidate.copy(), candidate.value, judged=judged)
-                run.take_judged(replace(found, schedule=schedule, exchange=exchange) if meets else found)
+                better = Lineage(lineage.name, name, candidate.copy(), candidate.value, judged=judged)
+                run.take_judged(replace(better, schedule=schedule, exchange=exchange) if meets else better)
             run.report_meanwhile()
         return True
 
@@ -151,7 +151,7 @@ class _Proposals:
         )
 
     def inputs(self, limit: float, tries: int) -> tuple[Argument, ...]:
-        """What the kernel takes."""
+        """Return the kernel's inputs."""
         options, encoder = self._options, self._encoder
         return encoder.flat, self._weights, self._reach, options.critical, encoder.target(), limit, tries
 
@@ -192,7 +192,7 @@ class RobustSearch:
             return
         plain = replace(problem, variation=None)
         encoder = Encoder(plain, Scenarios.of(problem))
-        starts = [(each, encoder.evaluate(each.candidate.decisions)) for each in run.finalists]
+        starts = [(lineage, encoder.evaluate(lineage.candidate.decisions)) for lineage in run.finalists]
         taken = {lineage.name: candidate.value for lineage, candidate in starts}
 
         def take(_: SearchProgress | None = None) -> None:

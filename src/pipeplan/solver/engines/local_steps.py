@@ -29,7 +29,7 @@ LONG = 256
 """Positions from which on timing a part of the schedule takes less than timing it whole."""
 
 LOCAL = (shift.apply, decision.force)
-"""What moves do that leave notes of all places that they change."""
+"""``apply`` functions of moves that note all places that they change."""
 
 POSITIONS_PER_MARK = 2
 """Between two marks, in classes: about as many ops as two microbatches have."""
@@ -57,7 +57,7 @@ def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """How an annealing makes its steps.
+    """Options of the steps of an annealing.
 
     Attributes
     ----------
@@ -131,16 +131,16 @@ class LocalSteps:
 
     @property
     def kernel(self) -> Kernel:
-        """What makes the steps."""
+        """Kernel that makes the steps."""
         return self._kernel
 
     @property
     def visits(self) -> int:
-        """How many places the steps last made have timed."""
+        """Number of places that the last steps have timed."""
         return int(self._stretch.visits[0])
 
     def arguments(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
-        """What the kernel takes for so many steps."""
+        """Return the kernel's inputs and outputs for so many steps."""
         return (*self._inputs, steps, most), self._outputs
 
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:

@@ -189,11 +189,11 @@ class TaskArrays:
 
     @property
     def kernel(self) -> Kernel:
-        """What anneals."""
+        """Kernel that anneals."""
         return anneal_by(self.moves, wide=self.encoder.is_wide)
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
-        """What the kernel takes for so many steps."""
+        """Return the kernel's inputs for so many steps."""
         encoder, task = self.encoder, self.task
         target = encoder.target(task.spread)
         return encoder.flat, self.weights, task.reach, self.options.critical, target, WAITS, steps

@@ -109,14 +109,14 @@ def best_published(problem: Problem) -> Published | None:
     """The best published schedule of this placement that is within the limits, as it is published; None where none fits."""
     best: Published | None = None
     for name, schedule in published(problem):
-        found = Published(name, value_as_is(schedule, problem), _is_own(name, problem))
-        if np.isfinite(found.value) and found.beats(best):
-            best = found
+        candidate = Published(name, value_as_is(schedule, problem), _is_own(name, problem))
+        if np.isfinite(candidate.value) and candidate.beats(best):
+            best = candidate
     return best
 
 
 def _is_own(name: str, problem: Problem) -> bool:
-    """Whether a strategy has the problem's chunks unless it is told otherwise, and this is what it then makes."""
+    """Return true if a strategy makes this schedule with its default chunks and groups."""
     return name in STRATEGIES and STRATEGIES[name].chunks == problem.placement.chunks
 
 

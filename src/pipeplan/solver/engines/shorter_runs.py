@@ -102,16 +102,16 @@ def _folded(encoder: Encoder, decisions: Decisions, short: Encoder, before: Ints
 
 def _without(values: Ints, rows: list[tuple[int, int]], starts: Ints, stops: Ints) -> Ints:
     parts = [
-        values[slice(*each)]
+        values[slice(*part)]
         for (first, last), start, stop in zip(rows, starts, stops, strict=True)
-        for each in ((first, start), (stop, last))
+        for part in ((first, start), (stop, last))
     ]
     return np.concatenate(parts)
 
 
 def _inserted(values: Ints, places: Ints, middles: tuple[Ints, ...]) -> Ints:
     parts = np.split(values, places)
-    return np.concatenate([parts[0], *(each for pair in zip(middles, parts[1:], strict=True) for each in pair)])
+    return np.concatenate([parts[0], *(part for pair in zip(middles, parts[1:], strict=True) for part in pair)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

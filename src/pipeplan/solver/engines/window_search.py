@@ -63,8 +63,10 @@ class WindowSearch:
         if run.best is None or run.is_over or not can_prove(run):
             return
         size = 3 * run.problem.placement.stages * run.problem.microbatches
-        known = run.problem.limits is not None and run.problem.objective == "makespan" and not run.encoder.may_run_full
-        if not (known and self.smallest <= size <= self.largest and solver_seconds_left(run) >= self.worth_seconds):
+        suitable = (
+            run.problem.limits is not None and run.problem.objective == "makespan" and not run.encoder.may_run_full
+        )
+        if not (suitable and self.smallest <= size <= self.largest and solver_seconds_left(run) >= self.worth_seconds):
             return
         LocalSearch(until=self.annealed)(run)
         if not run.is_over:
@@ -101,12 +103,12 @@ class _Windows:
         self._spend(solver.deterministic_time)
         if status not in ("OPTIMAL", "FEASIBLE"):
             return
-        found = Timed(self.integers, window.rows({job: solver.value(start) for job, start in window.start.items()}))
-        if not found.is_complete or found.makespan > timed.makespan:
+        solved = Timed(self.integers, window.rows({job: solver.value(start) for job, start in window.start.items()}))
+        if not solved.is_complete or solved.makespan > timed.makespan:
             return
-        self.timed = found
-        if found.makespan < timed.makespan:
-            schedule = self.integers.schedule(found.start, set(), f"{NAME} from {self.lineage.name}")
+        self.timed = solved
+        if solved.makespan < timed.makespan:
+            schedule = self.integers.schedule(solved.start, set(), f"{NAME} from {self.lineage.name}")
             self.run.offer_schedule(schedule, schedule.name)
 
     def _spend(self, seconds: float) -> None:
@@ -139,7 +141,7 @@ def _row(integers: IntegerProblem, row: Columns) -> Iterator[Job]:
     turns: dict[tuple[Kind, int, int], int] = {}
     for kind, copy, stage in zip(row.kind.tolist(), np.asarray(copies).tolist(), row.stage.tolist(), strict=True):
         split = Kind(kind) is Kind.B and integers.backward is Kind.I
-        for each in (Kind.I, Kind.W) if split else (Kind(kind),):
-            turn = turns.get((each, copy, stage), 0)
-            turns[each, copy, stage] = turn + 1
-            yield Job(each, copy, stage, turn)
+        for half in (Kind.I, Kind.W) if split else (Kind(kind),):
+            turn = turns.get((half, copy, stage), 0)
+            turns[half, copy, stage] = turn + 1
+            yield Job(half, copy, stage, turn)

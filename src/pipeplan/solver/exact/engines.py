@@ -25,10 +25,10 @@ Looked = tuple[Ranks, bool]
 """A set of ranks, and whether the flow through all others is looked at."""
 
 BEST_FIRST = 4
-"""The set with the highest bound may be asked so many times longer than the others."""
+"""Factor by which the set with the highest bound may take longer than the others."""
 
 CLOSE = 0.004
-"""What some of the ranks can keep to is known well enough when it is known to this share."""
+"""Relative precision at which the least value of some ranks is known well enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class FewRanks:
 
 
 class _Set:
-    """A set of ranks, and what is proven of it.
+    """A set of ranks, and the bounds proven for it.
 
     Attributes
     ----------
@@ -96,19 +96,19 @@ class _Set:
 
     @cached_property
     def model(self) -> ExactModel:
-        """The constraints of these ranks."""
+        """Model of these ranks."""
         integers = self._proofs.integers
         return ExactModel(integers, 0, self._proofs.beaten - 1, Scope(integers, self.ranks, flow=self.flow))
 
     @property
     def finished(self) -> bool:
-        """Whether it is known what the ranks can keep to, or that they can keep to what is proven otherwise."""
+        """True if the least value of these ranks is known, or is not above a bound that is proven otherwise."""
         low, beaten = max(self.low, self._proofs.least), self._proofs.beaten
         return min(self.high, beaten) <= low or (self.high < beaten and self.high - low < self.close)
 
     @property
     def reason(self) -> str:
-        """Why no schedule is better, in words."""
+        """Reason of the bound, as a sentence."""
         return proven(NOTHING_BETTER if self.model.scope.whole else self._in_words, self._proofs.run.problem)
 
     @property
@@ -135,11 +135,12 @@ class _Sets:
             self._add((rank,), 0, flow=False)
 
     def next(self) -> Proof | None:
-        """The next question; None while there is none, or when the time is up."""
+        """Return the next proof; None while there is none, or when the time is up."""
         now = solver_seconds_left(self.run)
         if self.proofs.least > self.least:
             self.least, self.risen = self.proofs.least, now
         left = min(now - self.until, now - (self.risen - self.patience))
+        # Sets whose questions fit into the time of this round, the highest bound first; then larger sets; then more time.
         while left > 0:
             open_ = [one for one in self.sets.values() if not one.finished]
             low = max((one.low for one in open_), default=0)
@@ -159,14 +160,14 @@ class _Sets:
         return None
 
     def _look_closer(self) -> bool:
-        """With nothing else to do, ask what some of the ranks can keep to exactly; whether that was not known."""
+        """Require exact values of sets that were known well enough; return true if there are any."""
         rough = [one for one in self.sets.values() if one.close]
         for one in rough:
             one.close = 0
         return bool(rough)
 
     def _question(self, one: _Set, left: float) -> Proof:
-        """Whether a set can keep to what is proven otherwise, and then to more and more."""
+        """Return the next proof for a set of ranks: that it cannot keep to the bound, nor to a few units more."""
         least = max(one.low, self.proofs.least)
         most = min(least + one.stride, min(one.high, self.proofs.beaten) - 1)
         task = ProofTask(least=least, most=most, first=True, seconds=min(one.seconds, left))
@@ -174,11 +175,12 @@ class _Sets:
         return Proof(one.model, task, reason=one.reason, seed=self.run.seed, repeatable=self.proofs.repeatable)
 
     def learn(self, proof: Proof) -> None:
-        """Take what a proof tells of its set."""
+        """Update the bounds of a set by the outcome of its proof."""
         scope = proof.model.scope
         one = self.sets[tuple(scope.ranks), scope.flow]
         one.at_work = False
         step = max(int(self.options.step * self.proofs.least), 1)
+        # Possible: ask below it. Impossible: the bound is proven, ask twice as far above. Unknown: ask for less, longer.
         if proof.value is not None:
             one.high = proof.value
             one.stride = (one.high - max(one.low, self.proofs.least)) // 2
@@ -192,7 +194,7 @@ class _Sets:
             one.seconds *= 2
 
     def _add(self, ranks: Ranks, promise: int, *, flow: bool) -> bool:
-        """Take a set of ranks, unless it is known or too large."""
+        """Add a set of ranks, unless it is there or too large; return true if it was added."""
         ops = sum(len(self.proofs.integers.jobs_on(rank)) for rank in ranks)
         if (ranks, flow) in self.sets or ops > self.options.largest:
             return False
@@ -200,7 +202,7 @@ class _Sets:
         return True
 
     def _grow(self) -> bool:
-        """To the best set add the flow through the others, and every other rank in turn; whether there is one to add."""
+        """Add the best set with the flow through the others, and with each other rank; return true if any set was new."""
         if not self.sets:
             return False
         low = max(one.low for one in self.sets.values())
@@ -219,12 +221,12 @@ class _Sets:
 
 
 def _by_promise(one: _Set) -> tuple[int, int, int, Looked]:
-    """The highest bound first; of equals more ranks, and those that are far apart, whose round trips differ the most."""
+    """Sort key: the highest bound first, then more ranks, then ranks far apart, whose round trips differ the most."""
     return -max(one.low, one.promise), -len(one.ranks), one.ranks[0] - one.ranks[-1], one.looked
 
 
 NOTHING_BETTER = "no schedule is better"
-"""What is proven where every rank was looked at."""
+"""Reason of a bound that considers every rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +251,7 @@ class Exact:
     required: bool = True
 
     def seconds_left(self, run: Run) -> float:
-        """How long the solver may work, in seconds of its own: what is left, or what the evaluations left stand for."""
+        """Return the seconds of solver work that are left; evaluations count as the seconds that they stand for."""
         return self.share * solver_seconds_left(run)
 
     def __call__(self, run: Run) -> None:

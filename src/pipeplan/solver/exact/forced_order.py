@@ -1,4 +1,4 @@
-"""What must come before what, microbatches apart: by what waits for what, by the order of each kind, and by memory limits.
+"""Precedence between jobs of different microbatches: by dependencies, by the order of each kind, and by memory.
 
 Jobs of a kind and stage run in the order of their microbatches. So whatever holds between two kinds of job holds for all
 microbatches alike: "this kind of microbatch i comes before that kind of microbatch i + d", for a *shift* d of 0 or more.
@@ -37,7 +37,7 @@ class Shift(NamedTuple):
 def shifts_of_limit(
     stages: Sequence[int], at_forward: Mapping[int, int], until_weight: Mapping[int, int], limit: int, backward: Kind
 ) -> Iterator[Shift]:
-    """The shifts that a rank's limit forces.
+    """Yield the shifts that a rank's limit forces.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ def shifts_of_limit(
     """
     way = dict(zip(stages, np.cumsum([at_forward[stage] for stage in stages]).tolist(), strict=True))
     for entered in stages:
+        # Room that the microbatches before leave, when this one has entered the stage and holds all of its way.
         room = limit - way[entered]
         for left in stages:
             yield from _shift((backward, left), entered, room, way[min(left, entered)])
@@ -57,16 +58,17 @@ def shifts_of_limit(
                 yield from _shift((Kind.W, left), entered, room, until_weight[left])
 
 
-def _shift(first: Class, entered: int, room: int, each: int) -> Iterator[Shift]:
-    if each > 0:
-        yield Shift(first, (Kind.F, entered), room // each + 1)
+def _shift(first: Class, entered: int, room: int, size: int) -> Iterator[Shift]:
+    if size > 0:
+        yield Shift(first, (Kind.F, entered), room // size + 1)
 
 
 def least_shifts(count: int, shifts: Sequence[tuple[int, int, int]]) -> Ints:
-    """The least shift between any two of so many classes along all chains, shape (count, count); ``NEVER`` where none."""
+    """Return the least shift between any two classes along all chains, shape (count, count); ``NEVER`` where none."""
     least = np.full((count, count), NEVER, np.int64)
     for first, second, by in shifts:
         least[first, second] = min(least[first, second], by)
+    # Shortest paths between all pairs (Floyd 1962, Warshall 1962).
     for through in range(count):
         np.minimum(least, least[:, through, None] + least[None, through], out=least)
     return np.minimum(least, NEVER)

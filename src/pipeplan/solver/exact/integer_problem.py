@@ -1,4 +1,4 @@
-"""A problem in whole numbers, for a solver that knows no others."""
+"""A problem in whole numbers, as CP-SAT takes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Job(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What one microbatch holds of a stage: from F to its backward, from F to W, and from the backward to W."""
+    """Activation memory of one microbatch on a stage: from F to its backward, from F to W, and from the backward to W."""
 
     until_backward: int
     until_weight: int
@@ -35,7 +35,7 @@ class Held(NamedTuple):
 
     @property
     def at_forward(self) -> int:
-        """What its forward takes, and its full backward frees."""
+        """Memory that its forward takes and its full backward frees."""
         return self.until_backward + self.until_weight
 
 
@@ -59,11 +59,11 @@ class IntegerMemory:
 
     @property
     def binds(self) -> bool:
-        """Whether all microbatches together would not fit."""
+        """True if all microbatches together do not fit."""
         return self.limit < self.microbatches * sum(map(sum, self.held.values()))
 
     def change(self, job: Job) -> int:
-        """What a job adds to the memory of its rank."""
+        """Return the memory that a job adds to its rank."""
         held = self.held[job.stage]
         if job.kind is Kind.F:
             return held.at_forward
@@ -120,17 +120,17 @@ class IntegerProblem:
 
     @property
     def horizon(self) -> int:
-        """No less than the length of a schedule that does one thing after the other."""
+        """Upper bound on the makespan: the length of a schedule that does one thing after the other."""
         per_microbatch = sum(sum(row) for row in self.time.values())
         return self.problem.microbatches * (per_microbatch + 2 * self.problem.placement.stages * self.transfer)
 
     @property
     def size(self) -> int:
-        """How many jobs there are."""
+        """Number of jobs."""
         return self.problem.microbatches * self.problem.placement.stages * len(self.kinds)
 
     def jobs_on(self, rank: int) -> list[Job]:
-        """The jobs of a rank, each kind and stage in its order."""
+        """Return the jobs of a rank, each kind and stage in its order."""
         placement = self.problem.placement
         return [
             Job(kind, copy, stage, turn)
@@ -141,26 +141,26 @@ class IntegerProblem:
         ]
 
     def jobs_in_order(self) -> Iterator[Job]:
-        """Every job, none before one that it waits for."""
+        """Yield every job, none before one that it waits for."""
         stages = range(self.problem.placement.stages)
         for copy, turn in product(range(self.problem.placement.copies), range(self.share)):
             yield from (Job(Kind.F, copy, stage, turn) for stage in stages)
             yield from (Job(kind, copy, stage, turn) for kind in self.kinds[1:] for stage in reversed(stages))
 
     def time_of(self, job: Job) -> int:
-        """How long a job takes."""
+        """Return the duration of a job."""
         return self.time[job.kind][job.stage]
 
     def decides_on(self, job: Job) -> bool:
-        """Whether a job is a backward that may run in full or as halves."""
+        """Return true if a job is a backward that may run in full or as halves."""
         return job.kind is Kind.I and self.may_be_full[job.stage]
 
     def time_if_full(self, job: Job) -> int:
-        """How long an I takes as the full backward; its W then takes none."""
+        """Return the duration of an I that runs as a full backward; its W then takes none."""
         return self.time[Kind.B][job.stage] if job.kind is Kind.I else 0
 
     def least_time(self, job: Job) -> int:
-        """How long a job takes at least; a W, how much longer its backward takes with it than without."""
+        """Return the least duration of a job; of a W, the time that it adds to its backward."""
         time = self.time_of(job)
         if not self.may_be_full[job.stage] or job.kind is Kind.F:
             return time
@@ -170,12 +170,13 @@ class IntegerProblem:
         return min(inputs + time, full) - min(inputs, full)
 
     def delay(self, copy: int, stage: int) -> int:
-        """The time of a transfer between a stage and the next one."""
+        """Return the time of a transfer between a stage and the next one."""
         return self.transfer if self.problem.placement.crosses[copy, stage] else 0
 
     def needs(self, job: Job) -> Iterator[tuple[Job, int]]:
-        """The jobs that must end before this one starts, each with the time of its transfer."""
+        """Yield the jobs that must end before this one starts, each with the time of its transfer."""
         kind, copy, stage, turn = job
+        # The job before it of its kind, its source, and what its rank must have freed.
         if turn > 0 and self._in_order(kind, stage):
             yield job._replace(turn=turn - 1), 0
         source = source_of(kind, stage, self.problem.placement.stages, backward=self.backward)
@@ -187,13 +188,13 @@ class IntegerProblem:
                 yield Job(before, copy, of_stage, turn - by), 0
 
     def leads_to(self, first: Job, second: Job) -> bool:
-        """Whether the second can never start before the first has ended, whatever is decided."""
+        """Return true if the second job can never start before the first has ended."""
         if first.copy != second.copy:
             return False
         return bool(self._least[first.copy][self._number(first), self._number(second)] <= second.turn - first.turn)
 
     def _in_order(self, kind: Kind, stage: int) -> bool:
-        """Whether jobs of a kind run in the order of their microbatches: Ws that may have become a part of B do not."""
+        """Return true if jobs of a kind run in the order of their microbatches; Ws do not where they may be part of a B."""
         return not (kind is Kind.W and self.may_be_full[stage])
 
     def _number(self, job: Job) -> int:
@@ -201,7 +202,7 @@ class IntegerProblem:
 
     @cached_property
     def _forced(self) -> list[dict[Class, list[Shift]]]:
-        """By copy: what limits force to come before the jobs of each kind and stage."""
+        """Precedences that the limits force, by copy, and by the kind and stage that waits."""
         placement = self.problem.placement
         forced: list[dict[Class, list[Shift]]] = [{} for _ in range(placement.copies)]
         for copy, rank in product(range(placement.copies), range(placement.ranks)):
@@ -215,7 +216,7 @@ class IntegerProblem:
 
     @cached_property
     def _least(self) -> list[Ints]:
-        """By copy: how many microbatches later each kind on each stage surely comes behind each other."""
+        """Least shift after which each kind and stage surely follows each other, by copy."""
         stages = self.problem.placement.stages
         always: list[tuple[int, int, int]] = []
         for number, (kind, stage) in enumerate(product(self.kinds, range(stages))):
@@ -242,7 +243,7 @@ class IntegerProblem:
         ]
 
     def memory(self, rank: int) -> IntegerMemory:
-        """What the jobs of a rank hold, and its limit."""
+        """Return the memory of a rank's jobs, and its limit."""
         rule = self.problem.memory_limit
         stages = sorted({job.stage for job in self.jobs_on(rank)})
         parts = [self._parts(float(rule.activation[stage]), float(rule.freed_by_weight[stage])) for stage in stages]
@@ -256,19 +257,20 @@ class IntegerProblem:
         return IntegerMemory(dict(zip(stages, held, strict=True)), limit, copies * self.share)
 
     def _parts(self, activation: float, freed_by_weight: float) -> tuple[Fraction, Fraction, Fraction]:
-        """What is held from F to the backward, from F to W, and from the backward to W, without rounding."""
+        """Return the memory held from F to the backward, from F to W, and from the backward to W, not rounded."""
         held, kept = as_fraction(activation), as_fraction(freed_by_weight)
         if self.backward is Kind.B:
             return held, Fraction(0), Fraction(0)
+        # W may free more than F has taken: then the backward takes the difference.
         both = min(held, kept)
         return held - both, both, kept - both
 
     def value_in_units(self, value: float) -> int:
-        """A makespan or span of the true times in units, freed of what its float's last digits are off."""
+        """Return a makespan or span in units; the last digits of a float do not count."""
         return int(Fraction(value) / self.unit + Fraction(1, 100))
 
     def schedule(self, starts: Mapping[Job, int], fulls: Set[Job], name: str) -> Schedule:
-        """The schedule in which every rank runs its jobs in the order of their starts, the backwards ``fulls`` in full."""
+        """Return the schedule in which every rank runs its jobs in the order of their starts, those of ``fulls`` in full."""
         placement = self.problem.placement
         rows = []
         for rank in range(placement.ranks):
@@ -289,7 +291,7 @@ _LARGEST_DENOMINATOR = 10**6
 
 
 def common_unit(values: Iterable[float | Fraction], total: float | Fraction) -> Fraction:
-    """The largest unit of which all values are multiples, or ``total / LARGEST`` where that one is larger.
+    """Return the largest unit of which all values are multiples, or ``total / LARGEST`` if that is larger.
 
     Parameters
     ----------
@@ -298,6 +300,7 @@ def common_unit(values: Iterable[float | Fraction], total: float | Fraction) -> 
     total
         What they may add up to.
     """
+    # The greatest common divisor of fractions, over their common denominator.
     fractions = [as_fraction(value) for value in values if value > 0]
     denominator = lcm(*(fraction.denominator for fraction in fractions))
     numerator = reduce(gcd, (int(fraction * denominator) for fraction in fractions))
@@ -305,13 +308,14 @@ def common_unit(values: Iterable[float | Fraction], total: float | Fraction) -> 
 
 
 def in_units(value: float | Fraction, unit: Fraction) -> int:
-    """How many whole units a value has; more only by what a float's last digits can be off."""
+    """Return a value in whole units, rounded down; the last digits of a float do not count."""
     return int(as_fraction(value) / unit)
 
 
 def as_fraction(value: float | Fraction) -> Fraction:
-    """The simplest fraction that is this float: a tenth for 0.1, a third for 1/3; a fraction as it is."""
+    """Return the simplest fraction that equals a float: a tenth for 0.1, a third for 1/3."""
     if isinstance(value, Fraction):
         return value
+    # The best approximation with a small denominator (Farey sequence), if it is the same float.
     simple = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
     return simple if float(simple) == value else Fraction(value)

@@ -63,6 +63,7 @@ class ExactModel:
             if integers.decides_on(job)
         }
         self._literals: dict[tuple[Job, Job], BoolVarT | bool] = {}
+        # Precedences first, then the resources of each rank, then what they imply.
         self._make_full()
         self._wait()
         for rank, jobs in self.scope.ranks.items():
@@ -75,7 +76,7 @@ class ExactModel:
         self.model.minimize(self.value)
 
     def narrow(self, least: int, most: int, *, minimize: bool) -> None:
-        """Ask for a value between these, for the least or any; ``most`` is not above the one that the model was made for."""
+        """Restrict the value to a range, and minimize it or take any; ``most`` is at most that of the constructor."""
         domain = self.model.proto.variables[self.value.index].domain
         domain[0], domain[1] = least, most
         if minimize:
@@ -84,7 +85,7 @@ class ExactModel:
             self.model.clear_objective()
 
     def _starts(self, most: int) -> dict[Job, IntVar]:
-        """When each job starts: no sooner than its head, and for the makespan no later than leaves time for its tail."""
+        """Return the start variables: no sooner than the head, and for the makespan no later than the tail allows."""
         variable, horizon = self.model.new_int_var, self.integers.horizon
         if self.integers.problem.objective == "span":
             return {job: variable(0, horizon, "") for job in self.scope.jobs}
@@ -98,11 +99,11 @@ class ExactModel:
         return self.start[job] + time + (self.integers.time_if_full(job) - time) * full
 
     def _full(self, job: Job) -> BoolVarT | None:
-        """The literal that says whether the backward that a job is, or is a half of, runs in full; None where none does."""
+        """Return the literal that a backward, or the one that a W belongs to, runs in full; None where none does."""
         return None if job.kind is Kind.F else self.full.get(job._replace(kind=self.integers.backward))
 
     def _make_full(self) -> None:
-        """Of a full backward the W is over as soon as the I; the other Ws of a stage run in the order of their Is."""
+        """End the W of a full backward with its I; keep the other Ws of a stage in the order of their Is."""
         for job, full in self.full.items():
             weight = job._replace(kind=Kind.W)
             self.model.add(self.start[weight] == self._end(job)).only_enforce_if(full)
@@ -110,11 +111,13 @@ class ExactModel:
                 self.model.add(self.start[weight] >= self._end(weight._replace(turn=turn))).only_enforce_if(~full)
 
     def _wait(self) -> None:
+        # The conjunctive arcs of the disjunctive graph (Roy and Sussmann 1964): dependencies and orders within a kind.
         for job in self.start:
             for source, delay in self.scope.needs(job):
                 self.model.add(self.start[job] >= self._end(source) + delay)
 
     def _run_one_at_a_time(self, jobs: Sequence[Job]) -> None:
+        # The disjunctive arcs: one interval per job; where it may run in full, one of two optional intervals.
         bars = []
         for job in jobs:
             start, time, full = self.start[job], self.integers.time_of(job), self._full(job)
@@ -129,7 +132,7 @@ class ExactModel:
         self.model.add_no_overlap(bars)
 
     def _bound_value(self, jobs: Sequence[Job]) -> None:
-        """The value is no less than the rank's last end, counted from 0 or from its first start."""
+        """Bound the value by the rank's last end, counted from 0 or from its first start."""
         firsts = [job for job in jobs if job.kind is Kind.F and job.turn == 0]
         last_turn = self.integers.share - 1
         lasts = [
@@ -141,12 +144,13 @@ class ExactModel:
         for last in lasts:
             for begin in [0] if makespan else [self.start[first] for first in firsts]:
                 self.model.add(self.value >= self._end(last) - begin)
+        # A model of a few ranks knows the way through the others as tails.
         if makespan and not self.scope.whole:
             for job in jobs:
                 self.model.add(self.value >= self.start[job] + self.tails[job])
 
     def _start_at_once(self) -> None:
-        """The first stage begins at 0: spans stay what they are when everything is shifted.
+        """Fix the first start at 0: spans do not change when everything is shifted.
 
         Other ranks may begin later than they could, by whole units, which can make their span shorter. A schedule cannot say
         so, but it can do so: its rank waits for a microbatch that another one overtakes.
@@ -155,7 +159,7 @@ class ExactModel:
             self.model.add(self.start[Job(Kind.F, 0, self.scope.first_stage, 0)] == 0)
 
     def _stay_within(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
-        """Within the limit, and in one order where a rank has several stages."""
+        """Keep the rank within its limit, and in one order if it has several stages."""
         released = self._released_at_once(memory, jobs)
         if released is not None:
             self._wait_for_release(memory, released, jobs)
@@ -166,7 +170,7 @@ class ExactModel:
         self._sum_up(memory, jobs)
 
     def _released_at_once(self, memory: IntegerMemory, jobs: Sequence[Job]) -> Kind | None:
-        """The kind that frees the activations of a rank's only stage; None where it is not as simple as that."""
+        """Return the kind that frees the activations of a rank's only stage; None where it is not as simple as that."""
         if len({(job.copy, job.stage) for job in jobs}) > 1:
             return None
         if memory.binds and any(job in self.full for job in jobs):
@@ -177,15 +181,17 @@ class ExactModel:
         return self.integers.backward if held.between == held.until_weight == 0 else None
 
     def _wait_for_release(self, memory: IntegerMemory, released: Kind, jobs: Sequence[Job]) -> None:
-        """A forward waits for what frees the microbatch that many before which fit."""
+        """Let a forward wait for the release of the microbatch so many before it as fit."""
         if memory.binds:
+            # Microbatches are released in their order, so that the k-th forward needs the release of the (k - count)-th.
             count = memory.limit // memory.change(jobs[0])
             for job in jobs:
                 if job.kind is Kind.F and job.turn >= count:
                     self.model.add(self.start[job] >= self._end(job._replace(kind=released, turn=job.turn - count)))
 
     def _sum_up(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
-        """What the rank holds after a job that adds to it is the changes of all jobs that come first, and its own."""
+        """Limit the memory after each job that adds some: the changes of all jobs that come first, and its own."""
+        # Memory is piecewise constant and grows only at these jobs: there it is checked, as a sum over order literals.
         changes = [(job, change) for job in jobs if (change := memory.change(job)) != 0]
         for job, added in changes:
             if added > 0:
@@ -198,7 +204,7 @@ class ExactModel:
                 self._keep_together(job, jobs)
 
     def _keep_together(self, job: Job, jobs: Sequence[Job]) -> None:
-        """What comes after a full backward's I comes after its W."""
+        """Order all jobs that follow a full backward's I behind its W."""
         weight = job._replace(kind=Kind.W)
         for other in jobs:
             if other not in (job, weight):
@@ -206,9 +212,10 @@ class ExactModel:
                 self.model.add_bool_or(~self.full[job], _not(behind[0]), behind[1])
 
     def _order_weights(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
-        """Weight backwards that take and free the same run in the order of their input backwards."""
+        """Run Ws of equal time and memory in the order of their Is, which loses nothing."""
         weights = [job for job in jobs if job.kind is Kind.W]
         for one, other in combinations(weights, 2):
+            # Exchange argument: swapping two Ws of equal time and memory changes nothing.
             alike = self.integers.time_of(one) == self.integers.time_of(other) and memory.change(one) == memory.change(
                 other
             )
@@ -226,7 +233,7 @@ class ExactModel:
         return self.integers.leads_to(one, other) or self.integers.leads_to(other, one)
 
     def _comes_first(self, one: Job, other: Job) -> BoolVarT | bool:
-        """Whether one job comes before another of its rank: known, or a literal."""
+        """Return whether one job comes before another of its rank: a constant, or a literal."""
         if self._is_known(one, other):
             return self.integers.leads_to(one, other)
         if (one, other) not in self._literals:
@@ -234,17 +241,18 @@ class ExactModel:
         return self._literals[one, other]
 
     def _decide(self, one: Job, other: Job, literal: BoolVarT | bool) -> None:
-        """Let a literal say which of two jobs comes first."""
+        """Bind a literal to the order of two jobs."""
         opposite = _not(literal)
         self._literals[one, other], self._literals[other, one] = literal, opposite
         self.model.add(self.start[other] >= self._end(one)).only_enforce_if(literal)
         self.model.add(self.start[one] >= self._end(other)).only_enforce_if(opposite)
 
     def _follow_on(self) -> None:
-        """What comes before a job also comes before the next of its kind, and so does what came before it."""
+        """Make the order of jobs transitive along each kind: predecessors of a job precede the next of its kind."""
         for (one, other), literal in self._literals.items():
             if any(job.kind is Kind.W and self._full(job) is not None for job in (one, other)):
                 continue
+            # Jobs of a kind run in order: what comes before a job comes before the next one, and so do its predecessors.
             later = self._literals.get((one, other._replace(turn=other.turn + 1)), True)
             earlier = self._literals.get((one._replace(turn=one.turn - 1), other), True)
             for implied in (later, earlier):

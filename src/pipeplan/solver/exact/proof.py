@@ -22,22 +22,22 @@ from pipeplan.solver.run import Run
 NAME = "exact"
 
 OP_SECONDS = 30e-9
-"""About what an evaluation takes for an op: turns a budget of evaluations into the solver's own measure of work."""
+"""Seconds of an evaluation per op, about: converts a budget of evaluations into the solver's measure of work."""
 
 POLL_SECONDS = 0.05
-"""Between looks at the budget while solvers work."""
+"""Seconds between two looks at the budget while solvers work."""
 
 
 def can_prove(run: Run, *, required: bool = False) -> bool:
-    """Whether the exact model has everything that the problem's schedules may do, and its solver is there or required."""
+    """Return true if the exact model covers all schedules of the problem, and its solver is installed or required."""
     problem = run.problem
     plain = problem.communication == "edge" and problem.slices == 1
-    known = plain and not (run.encoder.overlaps or problem.choices.frees_memory)
-    return known and (required or find_spec("ortools") is not None)
+    covered = plain and not (run.encoder.overlaps or problem.choices.frees_memory)
+    return covered and (required or find_spec("ortools") is not None)
 
 
 def proven(what: str, problem: Problem) -> str:
-    """What the solver has proven, as the reason of a bound.
+    """Return the reason of a bound that the solver has proven.
 
     Its jobs start at whole units. So does every op that starts as soon as it can; a span can be shorter in a schedule whose
     ranks begin later, between two units, of which then nothing is proven.
@@ -48,7 +48,7 @@ def proven(what: str, problem: Problem) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofTask:
-    """What a proof is about: whether any schedule has a value of at least ``least`` and at most ``most``, in units.
+    """Statement to prove: no schedule has a value of at least ``least`` and at most ``most``, in units.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class ProofTask:
 
 
 class Proofs:
-    """Where a run's proofs come from, and what they tell it.
+    """The proofs of a run: their bounds, and the schedules that they find.
 
     Attributes
     ----------
@@ -96,13 +96,13 @@ class Proofs:
 
     @cached_property
     def evaluation_seconds(self) -> float:
-        """Seconds of a solver's that an evaluation stands for."""
+        """Return the seconds of solver work that count as one evaluation."""
         return evaluation_seconds(self.run)
 
     def carry_out(
         self, source: Callable[[], Proof | None], done: Callable[[Proof], None], *, side_by_side: int
     ) -> None:
-        """Run proofs, each in a thread, and take what they find in this one, which the user can interrupt.
+        """Run proofs in threads, and take their results in this thread, which the user can interrupt.
 
         Until there are none any more or the run is over. What they spend counts against a budget of evaluations.
 
@@ -120,6 +120,7 @@ class Proofs:
         with ThreadPoolExecutor(side_by_side) as pool:
             try:
                 while True:
+                    # Start proofs while there are free threads, then take what has come in.
                     while len(working) < side_by_side and not self._is_over and (proof := source()) is not None:
                         working[proof] = pool.submit(proof.work, self._events)
                     if not working:
@@ -136,6 +137,7 @@ class Proofs:
                             proof.stop()
             finally:
                 self.run.budget.under_way = 0
+                # A solver that has not begun ignores a stop: repeat it until all threads have ended.
                 while not all(answer.done() for answer in working.values()):
                     for proof in working:
                         proof.stop()
@@ -143,7 +145,7 @@ class Proofs:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the time is up, or there is nothing left to prove."""
+        """True if the time is up, or there is nothing left to prove."""
         return self.run.budget.out_of_time or self.beaten <= self.least
 
     def _take(self) -> None:
@@ -151,6 +153,7 @@ class Proofs:
             proof, schedule, bound = self._events.get(timeout=POLL_SECONDS)
         except Empty:
             return
+        # A schedule of its own order of Ws is offered as it stands; else as a candidate.
         if schedule is not None and self.run.problem.choices.weight_order:
             self.run.offer_schedule(schedule, NAME)
         elif schedule is not None:
@@ -166,7 +169,7 @@ class Proofs:
             self._take()
 
     def _report(self, seconds: float) -> None:
-        """Say how far it is; what a solver has spent by its own measure is known at its end, and is about its seconds."""
+        """Report the progress; a solver's own work is known at its end, and is about as long as its seconds."""
         left = self.run.budget.evaluations_left
         if left is not None:
             self.run.budget.under_way = int(min(seconds / self.evaluation_seconds, left))
@@ -228,11 +231,12 @@ class Proof:
         return solver
 
     def work(self, events: SimpleQueue[tuple[Proof, Schedule | None, int]]) -> None:
-        """Solve; what is found meanwhile is told. Runs in any thread."""
+        """Solve, and send bounds and schedules to the queue meanwhile. Runs in any thread."""
         self.model.narrow(self.task.least, self.task.most, minimize=not self.task.first)
         if not self.task.first:
             self.solver.best_bound_callback = lambda bound: events.put((self, None, _whole(bound)))
         status = self.solver.status_name(self.solver.solve(self.model.model, self._listener(events)))
+        # Nothing in the range: the bound is above it. Optimal: the bound is the value.
         if status == "INFEASIBLE":
             events.put((self, None, self.task.most + 1))
         elif status == "OPTIMAL" and not self.task.first:
@@ -240,7 +244,7 @@ class Proof:
         self.finished = status in {"INFEASIBLE", "OPTIMAL"} or (self.task.first and self.value is not None)
 
     def stop(self) -> None:
-        """Ask the solver to stop; it hears nothing before it has begun."""
+        """Stop the solver; it ignores this before it has begun."""
         self.solver.stop_search()
 
     def _listener(self, events: SimpleQueue[tuple[Proof, Schedule | None, int]]) -> Any:
@@ -265,11 +269,10 @@ def evaluation_seconds(run: Run) -> float:
 
 
 def solver_seconds_left(run: Run) -> float:
-    """How long solvers may work, in seconds of their own: what is left, or what the evaluations left stand for."""
+    """Return the seconds of solver work that are left; evaluations count as the seconds that they stand for."""
     left = run.budget.evaluations_left
     return min(float("inf") if left is None else left * evaluation_seconds(run), run.budget.seconds_left)
 
 
 def _whole(bound: float) -> int:
-    """The solver's bound, a float, as the whole number that it is."""
     return ceil(bound - tolerances.WHOLE_NUMBER)

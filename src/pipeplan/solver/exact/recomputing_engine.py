@@ -15,7 +15,7 @@ from pipeplan.solver.exact.recomputing_model import RecomputingModel, Recomputin
 from pipeplan.solver.run import Run
 
 NOTHING_BETTER = "no schedule that recomputes right before backwards is better"
-"""What is proven."""
+"""Reason of a bound on schedules that recompute right before backwards."""
 
 Events = SimpleQueue[tuple[Proof, Schedule | None, int]]
 
@@ -66,15 +66,15 @@ class ExactRecomputing:
 
 
 def can_prove_recomputing(run: Run) -> bool:
-    """Whether the model has everything that the problem's schedules may do, and its solver is there."""
+    """Return true if the model covers all schedules of the problem, and its solver is installed."""
     problem = run.problem
     plain = problem.communication == "edge" and problem.slices == 1 and not run.encoder.overlaps
-    known = plain and problem.choices.recompute and not problem.choices.offload
-    return known and find_spec("ortools") is not None
+    covered = plain and problem.choices.recompute and not problem.choices.offload
+    return covered and find_spec("ortools") is not None
 
 
 class RecomputingProofs(Proofs):
-    """Where the proofs come from.
+    """The proofs of a run whose problem decides on recomputation.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class RecomputingProofs(Proofs):
 
 
 class RecomputingProof(Proof):
-    """One run of the solver on a model with recomputation. What is proven of microbatches in order alone is told nobody."""
+    """One run of the solver on a model with recomputation; a bound for microbatches in order alone is not used."""
 
     def __init__(self, model: RecomputingModel, task: ProofTask, *, seed: int, repeatable: bool) -> None:
         self.recomputing = model
@@ -102,14 +102,14 @@ class RecomputingProof(Proof):
 
     def work(self, events: Events) -> None:
         """Solve; what is found meanwhile is told. Runs in any thread."""
-        told: Events = events if self.recomputing.has_all_schedules else SimpleQueue()
+        bounds: Events = events if self.recomputing.has_all_schedules else SimpleQueue()
         self._found = events
-        super().work(told)
+        super().work(bounds)
 
     def _listener(self, events: Events) -> Any:
         from ortools.sat.python.cp_model import CpSolverSolutionCallback
 
-        proof, model, found = self, self.recomputing, self._found
+        proof, model, schedules = self, self.recomputing, self._found
 
         class Listener(CpSolverSolutionCallback):  # type: ignore[misc]
             def on_solution_callback(self) -> None:
@@ -120,6 +120,6 @@ class RecomputingProof(Proof):
                 fulls = {job for job, full in model.full.items() if self.value(full)}
                 again = [other for _, other in model.decided if self.value(model.again[other])]
                 schedule = model.recomputing.recomputing_schedule(starts, fulls, again, NAME)
-                found.put((proof, schedule, proof.task.least))
+                schedules.put((proof, schedule, proof.task.least))
 
         return Listener()

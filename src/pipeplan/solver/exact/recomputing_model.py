@@ -71,12 +71,12 @@ class RecomputingModel(ExactModel):
 
     @property
     def decided(self) -> list[tuple[Job, Job]]:
-        """The forwards and backwards of the same number on which it is decided."""
+        """Forwards and backwards of the same number on which the model decides."""
         return [(job, self._backward(job)) for job in self.again if job.kind is Kind.F]
 
     @property
     def has_all_schedules(self) -> bool:
-        """Whether what the model proves holds for all schedules."""
+        """True if the proofs of the model hold for all schedules."""
         return self.free or not self.recomputing.ordered
 
     def _backward(self, forward: Job) -> Job:
@@ -96,7 +96,7 @@ class RecomputingModel(ExactModel):
             self.model.add(self.start[job._replace(kind=Kind.W)] == self._end(job)).only_enforce_if(full)
 
     def _begin(self, job: Job) -> LinearExpr:
-        """When its rank begins with a job: with its R, where it has one."""
+        """Return when its rank begins with a job: with its R, if it has one."""
         if job.kind is Kind.F or job not in self.again:
             return self.start[job]
         return self.start[job] - self.integers.time[Kind.R][job.stage] * self.again[job]
@@ -112,7 +112,7 @@ class RecomputingModel(ExactModel):
         self.model.add_no_overlap(bars)
 
     def _bars(self, job: Job) -> Iterator[object]:
-        """A bar for each way in which a job may run."""
+        """Yield an interval for each way in which a job may run."""
         full = self._full(job)
         again = None if job.kind is Kind.F else self.again.get(job)
         ways: list[tuple[int, BoolVarT | bool]] = [(self.integers.time_of(job), True if full is None else ~full)]
@@ -123,6 +123,7 @@ class RecomputingModel(ExactModel):
             if again is None:
                 yield self._bar(self.start[job], time, literal)
                 continue
+            # Without its R, or with the R as a part of the interval.
             yield self._bar(self.start[job], time, self._all(literal, _not(again)))
             yield self._bar(self.start[job] - recomputing, time + recomputing, self._all(literal, again))
 
@@ -132,7 +133,7 @@ class RecomputingModel(ExactModel):
         return self.model.new_optional_fixed_size_interval_var(start, time, literal, "")
 
     def _all(self, one: BoolVarT | bool, other: BoolVarT | bool) -> BoolVarT | bool:
-        """The literal that says that both are true."""
+        """Return a literal that is true if both are."""
         if isinstance(one, bool):
             return other if one else False
         if isinstance(other, bool):
@@ -157,6 +158,7 @@ class RecomputingModel(ExactModel):
         makespan = self.integers.problem.objective == "makespan"
         head = min(self.start[job].proto.domain[0] for job in jobs) if makespan else 0
         tail = min(self.tails[job] - self.integers.least_time(job) for job in jobs) if makespan else 0
+        # The work of the rank with its Rs, between the least head and the least tail of its jobs.
         work = sum(self.integers.least_time(job) for job in jobs)
         recomputing = [
             self.integers.time[Kind.R][job.stage] * self.again[job]
@@ -189,7 +191,7 @@ class RecomputingModel(ExactModel):
         self._match(jobs)
 
     def _hold(self, memory: RecomputingMemory, jobs: Sequence[Job]) -> None:
-        """What the rank holds before a job, and what the job adds to it, is within the limit."""
+        """Limit the memory of a rank before each job, plus the memory that the job adds."""
         for job in jobs:
             sizes = memory.sizes[job.stage]
             more = sizes.taken_again * self.again[job] if job in self.again else 0
@@ -207,11 +209,12 @@ class RecomputingModel(ExactModel):
                     self._keep_together(job, jobs)
 
     def _held_before(self, job: Job, memory: RecomputingMemory, jobs: Sequence[Job]) -> LinearExpr | int:
-        """What all jobs that come first have left."""
+        """Return the memory held after all jobs that come first."""
         held: LinearExpr | int = 0
         for other in jobs:
             if other == job:
                 continue
+            # A recomputed microbatch holds less from its forward on, and all again from its R on.
             held += memory.change(other) * self._comes_first(other, job)
             if other in self.again:
                 sign = -1 if other.kind is Kind.F else 1
@@ -219,18 +222,19 @@ class RecomputingModel(ExactModel):
         return held
 
     def _again_before(self, other: Job, job: Job) -> BoolVarT | bool:
-        """Whether another job is recomputed, or will be, and comes before a job."""
+        """Return a literal that is true if another job is recomputed and comes before a job."""
         if (other, job) not in self._both:
             self._both[other, job] = self._all(self._comes_first(other, job), self.again[other])
         return self._both[other, job]
 
     def _match(self, jobs: Sequence[Job]) -> None:
-        """Of each stage's forwards as many keep little as there are Rs, and no R, nor any other backward, is without one."""
+        """Match Rs to forwards: as many forwards of a stage keep little as it has Rs, and each of these has its R."""
         if not self.free:
             return
         for copy, stage in sorted({(job.copy, job.stage) for job in jobs if job in self.again}):
             forwards = [Job(Kind.F, copy, stage, turn) for turn in range(self.integers.share)]
             backwards = [self._backward(job) for job in forwards]
+            # Hall (1935), nested neighbourhoods: by each backward no more had an R, or none, than such forwards have run.
             self.model.add(sum(self.again[job] for job in forwards) == sum(self.again[job] for job in backwards))
             for turn, backward in enumerate(backwards):
                 done = sum(self.again[job] for job in backwards[: turn + 1])
@@ -242,7 +246,7 @@ class RecomputingModel(ExactModel):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a microbatch holds of a stage: until its backward if kept, until its R if not, and from its backward to its W."""
+    """Memory of a microbatch on a stage: until its backward if kept, until its R if not, from its backward to its W."""
 
     activation: int
     keeps: int
@@ -250,7 +254,7 @@ class Sizes:
 
     @property
     def taken_again(self) -> int:
-        """What an R takes."""
+        """Memory that an R takes."""
         return self.activation - self.keeps
 
 
@@ -276,7 +280,7 @@ class RecomputingMemory:
     exact: bool = True
 
     def change(self, job: Job) -> int:
-        """What a job adds to the memory of its rank if its microbatch is kept."""
+        """Return the memory that a job adds to its rank if its microbatch is kept."""
         sizes = self.sizes[job.stage]
         if job.kind is Kind.F:
             return sizes.activation
@@ -300,11 +304,11 @@ class RecomputingProblem(IntegerProblem):
         super().__init__(problem)
 
     def runs_in_order(self, job: Job) -> bool:
-        """Whether the jobs of this kind and stage are numbered as they stand in time."""
+        """Return true if the jobs of this kind and stage are numbered as they stand in time."""
         return self._in_order(job.kind, job.stage)
 
     def leads_to(self, first: Job, second: Job) -> bool:
-        """Whether the second can never start before the first has ended, whatever is decided."""
+        """Return true if the second job can never start before the first has ended."""
         ahead = first.turn < second.turn and self.runs_in_order(first)
         return (self.ordered or first.turn == second.turn or ahead) and super().leads_to(first, second)
 
@@ -316,16 +320,16 @@ class RecomputingProblem(IntegerProblem):
 
     @cached_property
     def _forced(self) -> list[dict[Class, list[Shift]]]:
-        """Limits force no order: what they leave no room for can be recomputed."""
+        """No precedences: recomputation can make room where a limit has none."""
         return [{} for _ in range(self.problem.placement.copies)]
 
     @property
     def exact(self) -> bool:
-        """Whether what ranks hold is in whole numbers without rounding."""
+        """True if the memory of all ranks is in whole numbers without rounding."""
         return all(self.kept_on(rank).exact for rank in range(self.problem.placement.ranks))
 
     def kept_on(self, rank: int) -> RecomputingMemory:
-        """What the jobs of a rank hold, and its limit."""
+        """Return the memory of a rank's jobs, and its limit."""
         rule = self.problem.memory_limit
         stages = sorted({job.stage for job in self.jobs_on(rank)})
         freed = rule.freed_by_weight if self.backward is Kind.I else rule.freed_by_weight * 0
@@ -346,7 +350,7 @@ class RecomputingProblem(IntegerProblem):
     def recomputing_schedule(
         self, starts: Mapping[Job, int], fulls: Set[Job], again: Collection[Job], name: str
     ) -> Schedule:
-        """The schedule of these starts in which the backwards ``again`` have their R right before them."""
+        """Return the schedule of these starts in which the backwards ``again`` have their R right before them."""
         schedule = self.schedule(starts, fulls, name)
         chosen = [(job.stage, job.copy * self.share + job.turn) for job in again]
         return insert_recompute(schedule, chosen) if chosen else schedule

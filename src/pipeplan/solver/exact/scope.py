@@ -57,6 +57,7 @@ class Scope:
         self.whole = len(self.ranks) == len(every)
         kept = {self._class(job) for jobs in self.ranks.values() for job in jobs}
         self.flow = flow and not self.whole
+        # A relaxation: leaving out rules of the other ranks can only make more schedules possible, so that bounds hold.
         slow = self._others(kept) if self.flow else set() if self.whole else self._slow(kept)
         self._kept = kept | slow
         self.first_stage = min(stage for _, _, stage in self._kept)
@@ -68,18 +69,19 @@ class Scope:
 
     @property
     def jobs(self) -> Iterator[Job]:
-        """Every job that is kept."""
+        """Yield every job that is kept."""
         for jobs in self.ranks.values():
             yield from jobs
         yield from self.passed
 
     def needs(self, job: Job) -> Iterator[Need]:
-        """The kept jobs that must end before this one starts, each with the time of what lies between at least."""
+        """Yield the kept jobs that must end before this one starts, each with the least time between the two."""
         for source, delay in self.integers.needs(job):
             along = source.turn == job.turn or source.kind is Kind.W
             yield from self._kept_before(source, delay, along=along)
 
     def _kept_before(self, source: Job, delay: int, *, along: bool) -> Iterator[Need]:
+        # Walk back over jobs that are left out, adding their least times, to the next one that is kept.
         while self._class(source) not in self._kept:
             if not along:
                 return
@@ -96,7 +98,7 @@ class Scope:
         return {(kind, copy, stage) for kind, copy, stage in product(kinds, copies, stages)} - kept
 
     def _slow(self, kept: set[Class]) -> set[Class]:
-        """Of each way between two kept stages the slowest stage, where it is slower than both."""
+        """Return the slowest stage between any two kept stages, where it is slower than both."""
         integers, slow = self.integers, set()
         stages = range(self._placement.stages)
         for copy in range(self._placement.copies):
@@ -104,6 +106,7 @@ class Scope:
             way += [(integers.backward, copy, stage) for stage in reversed(stages)]
             times = [integers.least_time(Job(*one, 0)) for one in way]
             stops = [place for place, one in enumerate(way) if one in kept]
+            # The flow of a line is that of its slowest machine: a slower stage between two kept ones must stay.
             for start, stop in pairwise(stops):
                 between = range(start + 1, stop)
                 slowest = max(between, key=times.__getitem__, default=start)
@@ -112,7 +115,8 @@ class Scope:
         return slow
 
     def heads(self) -> dict[Job, int]:
-        """When each kept job can start at the earliest."""
+        """Return the earliest start of each kept job."""
+        # Longest paths in topological order.
         heads: dict[Job, int] = {}
         for job in self.integers.jobs_in_order():
             heads[job] = max(
@@ -125,10 +129,11 @@ class Scope:
         return heads
 
     def tails(self) -> dict[Job, int]:
-        """How long it takes at least from the start of each job to the end of the last one.
+        """Return the least time from the start of each job to the end of the last one.
 
         A W that may have become a part of its backward then takes no time.
         """
+        # The same from the end.
         tails: dict[Job, int] = {}
         for job in reversed(list(self.integers.jobs_in_order())):
             tails[job] = tails.get(job, 0) + self.integers.least_time(job)

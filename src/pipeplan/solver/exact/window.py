@@ -31,6 +31,7 @@ class Timed:
     def __init__(self, integers: IntegerProblem, rows: Sequence[Row]) -> None:
         self.integers, self.rows = integers, [list(row) for row in rows]
         self.start: dict[Job, int] = {}
+        # Run each row as far as its inputs are there, until no row advances.
         clock, place = [0] * len(rows), [0] * len(rows)
         going = True
         while going:
@@ -45,7 +46,7 @@ class Timed:
         return all(source in self.start for source, _ in self.integers.needs(job))
 
     def ready(self, job: Job, among: Mapping[Job, object] | None = None) -> int:
-        """When what a job needs is there; of that only what is not ``among`` these."""
+        """Return when the inputs of a job are there, those ``among`` the free jobs not counted."""
         ends = [
             self.end(source) + delay
             for source, delay in self.integers.needs(job)
@@ -54,12 +55,12 @@ class Timed:
         return max(ends, default=0)
 
     def end(self, job: Job) -> int:
-        """When a job ends."""
+        """Return the end of a job."""
         return self.start[job] + self.integers.time_of(job)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every job runs: rows may wait for each other for ever."""
+        """Return true if every job runs; false if rows wait for each other for ever."""
         return len(self.start) == sum(map(len, self.rows))
 
 
@@ -81,6 +82,7 @@ class WindowModel:
 
         self.timed, self.integers = timed, timed.integers
         self.model: CpModel = CpModel()
+        # Rows are in the order of starts, so that the free jobs of each are a slice.
         starts = [[timed.start[job] for job in row] for row in timed.rows]
         self._first = [sum(start < begin for start in row) for row in starts]
         self._stop = [sum(start < end for start in row) for row in starts]
@@ -97,17 +99,18 @@ class WindowModel:
                 self.model.add_hint(self.start[job], timed.start[job])
         self._feed_what_is_behind()
         leaves = [self._run_rank(rank) for rank in range(len(timed.rows))]
+        # Lexicographic: the makespan first, then the sum of the times at which ranks leave the window.
         self.model.minimize(self._value * (1 + len(leaves) * timed.makespan) + sum(leaves))
 
     def rows(self, start: Mapping[Job, int]) -> list[Row]:
-        """The rows with the free jobs in the order of these starts."""
+        """Return the rows with the free jobs in the order of these starts."""
         return [
             [*row[:first], *sorted(free, key=start.__getitem__), *row[stop:]]
             for row, first, free, stop in zip(self.timed.rows, self._first, self.free, self._stop, strict=True)
         ]
 
     def _tails(self) -> dict[Job, int]:
-        """Of the jobs behind the window: the longest chain that follows each."""
+        """Return the longest chain that follows each job behind the window."""
         behind = [row[stop:] for row, stop in zip(self.timed.rows, self._stop, strict=True)]
         follows = {job: after for row in behind for job, after in pairwise(row)}
         tails: dict[Job, int] = {job: 0 for row in behind for job in row}
@@ -124,7 +127,7 @@ class WindowModel:
         tails[job] = max(tails[job], delay + self.integers.time_of(after) + tails[after])
 
     def _run_rank(self, rank: int) -> IntVar:
-        """One at a time, in what memory there is, and what follows; gives when the rank leaves the window."""
+        """Constrain a rank's free jobs: one at a time, in memory, before what follows; return when it leaves the window."""
         jobs, row = self.free[rank], self.timed.rows[rank]
         leaves = self.model.new_int_var(0, self.timed.makespan, "")
         behind = row[self._stop[rank]] if self._stop[rank] < len(row) else None
@@ -144,7 +147,7 @@ class WindowModel:
         return leaves
 
     def _feed_what_is_behind(self) -> None:
-        """What a job behind the window needs of a free one."""
+        """Bound the value by free jobs and the chains behind the window that need them."""
         for job, tail in self._tail.items():
             for source, delay in self.integers.needs(job):
                 if source in self.start:
@@ -152,10 +155,11 @@ class WindowModel:
                     self.model.add(self._value >= end + delay + self.integers.time_of(job) + tail)
 
     def _stay_within(self, rank: int, jobs: Sequence[Job]) -> None:
-        """What is held when something is added: what was held before the window, and every change that comes first."""
+        """Limit the memory at each job that adds some: the memory before the window and all changes that come first."""
         memory, comes_first = self.integers.memory(rank), self._order(jobs)
         if not memory.binds:
             return
+        # The memory with which the window begins.
         before = sum(memory.change(job) for job in self.timed.rows[rank][: self._first[rank]])
         for job in jobs:
             if (added := memory.change(job)) > 0:
@@ -163,12 +167,12 @@ class WindowModel:
                 self.model.add(before + added + sum(changes) <= memory.limit)
 
     def _order(self, jobs: Sequence[Job]) -> dict[tuple[Job, Job], BoolVarT | bool]:
-        """Whether one job comes before another: known, or a literal."""
+        """Return whether one job comes before another: a constant, or a literal."""
         literals: dict[tuple[Job, Job], BoolVarT | bool] = {}
         for one, other in combinations(jobs, 2):
-            known = self.integers.leads_to(one, other), self.integers.leads_to(other, one)
-            if any(known):
-                literals[one, other], literals[other, one] = known
+            forced = self.integers.leads_to(one, other), self.integers.leads_to(other, one)
+            if any(forced):
+                literals[one, other], literals[other, one] = forced
                 continue
             literal = self.model.new_bool_var("")
             literals[one, other], literals[other, one] = literal, ~literal

@@ -37,26 +37,26 @@ SEARCH_COMPILES_AFTER = 500_000
 
 
 WORST = 0
-"""Of the values in several scenarios the largest counts."""
+"""Statistic of several scenarios: the largest value."""
 
 MEAN = 1
-"""Their mean."""
+"""Statistic of several scenarios: the mean."""
 
 P95 = 2
-"""What 95 of 100 do not exceed."""
+"""Statistic of several scenarios: the 95th percentile."""
 
 KEPT = 0
-"""Mode of a microbatch on a stage: what its backward needs stays on the rank."""
+"""Mode of a microbatch on a stage: its activations stay on the rank."""
 
 RECOMPUTED = 1
-"""Mode: it is computed again right before its backward."""
+"""Mode: the activations are computed again right before the backward."""
 
 OFFLOADED = 2
-"""Mode: it is copied to the host and back."""
+"""Mode: the activations are copied to the host and back."""
 
 
 class WideProblem(NamedTuple):
-    """What a wide problem has beside a flat one.
+    """Arrays of a wide problem beside those of a flat one.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class WideProblem(NamedTuple):
 
 
 class WideTiming(NamedTuple):
-    """What timing a candidate of a wide problem writes beside the rest.
+    """Arrays that timing a candidate of a wide problem writes beside the others.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class FlatProblem(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What should be small: the makespan, or with ``span`` 1 the longest span.
+    """The value to minimize: the makespan, or with ``span`` 1 the longest span.
 
     ``spread`` times the mean of that over the ranks is added, so that of two candidates that are equal the one that leaves
     more ranks early is the better. ``statistic`` is what counts of several scenarios: ``WORST``, ``MEAN`` or ``P95``.
@@ -220,7 +220,7 @@ class Target(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """What is decided: all that tells one candidate from another.
+    """The decisions of a candidate.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ class Decisions(NamedTuple):
 
 
 class CandidateTiming(NamedTuple):
-    """What timing a candidate writes.
+    """Arrays that timing a candidate writes.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class CandidateTiming(NamedTuple):
 
 
 class AnnealingState(NamedTuple):
-    """Where an annealing stands, so that it can go on.
+    """State of an annealing between two calls.
 
     Attributes
     ----------
@@ -318,7 +318,7 @@ class AnnealingState(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """How far a move goes at most: so many places, stages and microbatches."""
+    """The largest distance of a move, in places, stages and microbatches."""
 
     places: int
     stages: int
@@ -326,7 +326,7 @@ class Reach(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a move is about to change, or has changed: enough to take it back.
+    """A drawn or applied move, with all that is needed to undo it.
 
     Attributes
     ----------

@@ -123,7 +123,7 @@ class RankClocks(NamedTuple):
 NEVER = 1e300
 
 VARIATIONS = 20
-"""Of 20 variations of a block, one changes a rule, one the time within groups, and 18 when ops are due."""
+"""Number of variations of a block of which one changes a rule, one the time within groups, and the others due times."""
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""What a move of the annealing is."""
+"""The type of a move of the annealing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pattern a long schedule repeats in its middle."""
+"""Detection of the pattern that a long schedule repeats in its middle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeplan.solver.problem import Problem
 
 
 def repeated_pattern(problem: Problem, timeline: Timeline, most: int) -> Pattern | None:
-    """The pattern of the fewest microbatches, at most so many, that the middle third of a timeline repeats exactly.
+    """Return the pattern of the fewest microbatches that the middle third of a timeline repeats exactly.
 
     None where it repeats none, or one that cannot go on for ever.
     """
@@ -24,18 +24,18 @@ def repeated_pattern(problem: Problem, timeline: Timeline, most: int) -> Pattern
         apart = of_jobs[:, first + microbatches : last] - of_jobs[:, first : last - microbatches]
         period = float(apart.mean())
         if np.isfinite(period) and float(np.ptp(apart)) <= tolerances.ROUNDING * timeline.makespan:
-            found = {
+            job_starts = {
                 job._replace(turn=turn): float(starts[job.copy, job.kind, job.stage, first + turn])
                 for job in jobs
                 for turn in range(microbatches)
             }
-            pattern = Pattern(problem, microbatches, period, found)
+            pattern = Pattern(problem, microbatches, period, job_starts)
             return None if any(pattern.faults()) else pattern
     return None
 
 
 def _starts(problem: Problem, timeline: Timeline) -> Floats:
-    """When ops start, shape (copies, kinds, stages, microbatches of a copy); not a number where there is none."""
+    """Return the starts of ops, shape (copies, kinds, stages, microbatches of a copy); NaN where there is none."""
     placement, columns = problem.placement, timeline.schedule.columns
     share = problem.microbatches // placement.copies
     starts = np.full((placement.copies, len(Kind), placement.stages, share), np.nan)

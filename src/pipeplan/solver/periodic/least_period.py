@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpSolver
 
 FINE = 1e-3
-"""Periods are told apart to this share of them."""
+"""Relative precision of periods."""
 
 SHARE, LEAST_SECONDS = 0.5, 1.0
-"""Of the seconds left, one question may take this share, and a second."""
+"""Share of the remaining seconds for one question to the solver, and the least seconds of a question."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeastPeriod:
-    """What is known of the period of so many microbatches, in the unit of the costs for each of them.
+    """Bounds on the period of so many microbatches, in the unit of the costs, per microbatch.
 
     Attributes
     ----------
@@ -46,40 +46,42 @@ class LeastPeriod:
 
 
 def least_period(
-    known: LeastPeriod, problem: Problem, budget: Budget, *, seed: int = 0, workers: int = 1
+    before: LeastPeriod, problem: Problem, budget: Budget, *, seed: int = 0, workers: int = 1
 ) -> LeastPeriod:
-    """More about the period of so many microbatches than was known, within the seconds of a budget."""
-    repeated = Repeated(problem, known.microbatches)
+    """Return tighter bounds on the period of so many microbatches, within the seconds of a budget."""
+    repeated = Repeated(problem, before.microbatches)
     unit = float(repeated.integers.unit)
-    passing = known.microbatches * problem.placement.copies
-    short = ceil(known.bound * passing / unit * (1 - 1e-9)) - 1
-    pattern, work = known.pattern, sum(map(repeated.integers.time_of, repeated.jobs))
+    passing = before.microbatches * problem.placement.copies
+    short = ceil(before.bound * passing / unit * (1 - 1e-9)) - 1
+    pattern, work = before.pattern, sum(map(repeated.integers.time_of, repeated.jobs))
     long = 2 * work + 1 if pattern is None else int(pattern.period / unit + 0.01)
     unclear = long
     while min(unclear, long) - short > max(1, FINE * long) and not budget.is_spent:
         # Near the bound proofs are quick, and near what is known schedules are; in between neither is.
+        # Halving is sound: if a period is long enough, every longer one is (see the model).
         period = (short + min(unclear, long)) // 2
-        answer = _Question(repeated, period).answer(budget, seed=seed, workers=workers)
+        answer = _PeriodProof(repeated, period).answer(budget, seed=seed, workers=workers)
         if answer is None:
+            # Neither proven nor found in time: go on below it.
             unclear = period
         elif not answer:
             short = period
         else:
             long = period
-            found = Pattern(problem, known.microbatches, period * unit, answer)
-            pattern = pattern if any(found.faults()) else found
+            candidate = Pattern(problem, before.microbatches, period * unit, answer)
+            pattern = pattern if any(candidate.faults()) else candidate
     is_least = pattern is not None and pattern.period <= (short + max(1, FINE * long)) * unit * (1 + 1e-9)
-    return replace(known, bound=max(known.bound, short * unit / passing), pattern=pattern, is_least=is_least)
+    return replace(before, bound=max(before.bound, short * unit / passing), pattern=pattern, is_least=is_least)
 
 
-class _Question:
-    """Whether a period is long enough."""
+class _PeriodProof:
+    """The question to the solver whether a period is long enough."""
 
     def __init__(self, repeated: Repeated, period: int) -> None:
         self.repeated, self.model = repeated, PeriodModel(repeated, period)
 
     def answer(self, budget: Budget, *, seed: int, workers: int) -> dict[Job, float] | None:
-        """When jobs start in the unit of the costs; empty where the period is too short; None where time ran out."""
+        """Return the starts of the jobs; empty if the period is too short; None if time ran out."""
         solver = self._solver(seed, workers)
         if isfinite(budget.seconds_left):
             solver.parameters.max_time_in_seconds = max(SHARE * budget.seconds_left, LEAST_SECONDS)

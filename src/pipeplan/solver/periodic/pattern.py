@@ -37,11 +37,11 @@ class Pattern:
 
     @property
     def per_microbatch(self) -> float:
-        """What each further microbatch costs, in the unit of the costs."""
+        """Time per further microbatch, in the unit of the costs."""
         return self.period / (self.microbatches * self.problem.placement.copies)
 
     def repeated(self, times: int) -> Pattern:
-        """The same as a pattern of so many times the microbatches."""
+        """Return the pattern as one of so many times the microbatches."""
         starts = {
             job._replace(turn=job.turn + again * self.microbatches): start + again * self.period
             for again in range(times)
@@ -51,7 +51,7 @@ class Pattern:
 
     @cached_property
     def rows(self) -> tuple[tuple[Op, ...], ...]:
-        """What each rank runs in one period, from the earliest forward on.
+        """Jobs of each rank in one period, from the earliest forward on.
 
         Microbatches are numbered so that the oldest in it is 0; the next period is the same with as many more as pass in
         one.
@@ -71,28 +71,31 @@ class Pattern:
         ]
 
     def faults(self) -> Iterator[str]:
-        """What is wrong with it, in words; nothing where it can run for ever within the limits.
+        """Yield the faults of the pattern as sentences; none if it can run for ever within the limits.
 
         Counts for itself, in the true times and sizes: it shares nothing with the solver's model but the list of jobs.
         """
         jobs, slack = Repeated(self.problem, self.microbatches), tolerances.ROUNDING * self.period
+        # Every input is there in time.
         for job in self.starts:
             for source, delay in jobs.needs(job):
                 if self.starts[job] < self.starts[source] + jobs.time(source) + delay - slack:
                     yield f"{job} starts before {source} is there"
         for rank in range(self.problem.placement.ranks):
             here = [job for job in self.starts if self._rank(job) == rank]
+            # No two jobs of the rank overlap on the circle of the period.
             for one, other in combinations(here, 2):
                 apart = (self.starts[other] - self.starts[one] + slack) % self.period
                 if not jobs.time(one) <= apart + slack <= self.period - jobs.time(other) + 3 * slack:
                     yield f"{one} and {other} overlap"
+            # The memory of the rank is the largest at some start.
             limit = float(self.problem.memory_limit.limit[rank])
             for job in here:
                 if (held := self._held(here, jobs, self.starts[job] + slack, job)) > limit * (1 + tolerances.MEMORY):
                     yield f"rank {rank} holds {held:.6g} at {job}"
 
     def _held(self, here: list[Job], jobs: Repeated, now: float, starting: Job) -> float:
-        """What a rank holds while a job runs; a forward's change counts from its start, every other's from its end."""
+        """Return the memory of a rank during a job: a forward counts from its start, every other job from its end."""
         held = 0.0
         for job in here:
             after = 0.0 if job.kind is Kind.F else jobs.time(job)

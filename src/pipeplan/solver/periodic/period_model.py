@@ -1,4 +1,4 @@
-"""Whether a period is long enough, as constraints for CP-SAT: modulo scheduling with the level of memory on the circle.
+"""The decision problem of the least period for CP-SAT: modulo scheduling with memory limits.
 
 Times are those of one round of microbatches, unrolled: what waits for what is linear in them. Two jobs of a rank, each of
 which starts again every period T, do not overlap if their starts differ by ``q * T`` and a rest of at least the time of the
@@ -64,7 +64,7 @@ class PeriodModel:
             self._stay_within(rank, jobs)
 
     def _latest(self) -> int:
-        """No job of the first round need start later.
+        """Return the latest start of any job of the first round.
 
         By the limits: of what the first stage holds at once, and then of what another still owes weight backwards for, each
         period brings at least one microbatch. Where nothing limits them, by the waits, each less than two periods.
@@ -73,6 +73,7 @@ class PeriodModel:
         by_waits = max(map(repeated.head, repeated.jobs)) + 4 * (len(stages) + 1) * period
         copies = range(repeated.problem.placement.copies)
         backward = repeated.integers.backward
+        # How many periods a microbatch takes at most on its way and until its last W, by what fits at once.
         ways = [self._fits(Job(Kind.F, copy, 0, 0), backward) for copy in copies]
         owed = [self._fits(Job(Kind.I, copy, stage, 0), Kind.W) for copy in copies for stage in stages]
         if backward is Kind.B:
@@ -82,7 +83,7 @@ class PeriodModel:
         return min(by_waits, (2 + max(fit or 0 for fit in ways) + max(fit or 0 for fit in owed)) * period)
 
     def _fits(self, job: Job, until: Kind) -> int | None:
-        """How many microbatches fit at once that have a job of a stage behind them and a later one not; None: all.
+        """Return how many microbatches fit between two jobs of a stage at once; None: all.
 
         As if the rank had no other stage.
         """
@@ -94,7 +95,7 @@ class PeriodModel:
         return memory.limit // held if memory.limit and held else None
 
     def _begin(self) -> None:
-        """The first forward starts at 0, those of other copies in the first period; and the first gap is the least."""
+        """Break symmetries: the first forward starts at 0, other copies in the first period; the first gap is the least."""
         several = self.repeated.microbatches
         for copy in range(self.repeated.problem.placement.copies):
             first = Job(Kind.F, copy, 0, 0)
@@ -108,12 +109,14 @@ class PeriodModel:
         for job, start in self.start.items():
             for source, delay in integers.needs(job):
                 self.model.add(start >= self.start[source] + integers.time_of(source) + delay)
+            # The last microbatch of a round runs before the first of the next, one period later.
             if job.turn == last > 0:
                 again = self.start[job._replace(turn=0)] + self.period
                 self.model.add(again >= start + integers.time_of(job))
 
     def _run_one_at_a_time(self, jobs: list[Job]) -> None:
         integers = self.repeated.integers
+        # Modulo constraint (Rau 1996): apart by q periods and a rest that leaves room for both jobs.
         for one, other in combinations(jobs, 2):
             rounds: IntVar | int = 0
             if (one.kind, one.copy, one.stage) != (other.kind, other.copy, other.stage):
@@ -121,32 +124,34 @@ class PeriodModel:
                 rest = self.start[other] - self.start[one] - self.period * rounds
                 self.model.add_linear_constraint(rest, integers.time_of(one), self.period - integers.time_of(other))
             self._rounds[one, other], self._rounds[other, one] = rounds, -1 - rounds
+        # Implied: three jobs on a circle. The rounds from the first to the last are those over the middle one, or one more.
         for one, middle, other in combinations(jobs, 3):
             over = self._rounds[one, other] - self._rounds[one, middle] - self._rounds[middle, other]
             if not isinstance(over, int):
                 self.model.add_linear_constraint(over, 0, 1)
 
     def _span_of_rounds(self, one: Job, other: Job) -> tuple[int, int]:
-        """How many rounds may lie between two jobs: for one microbatch on one stage none below 0, and as many as fit."""
+        """Return the range of rounds between two jobs: at least 0 for a microbatch on one stage, at most as many as fit."""
         if (one.copy, one.stage, one.turn) != (other.copy, other.stage, other.turn):
             return -self._most_rounds - 1, self._most_rounds
         fits = self._fits(one, other.kind)
         return 0, self._most_rounds if fits is None else fits - 1
 
     def _stay_within(self, rank: int, jobs: list[Job]) -> None:
-        """What is held when something is added: all changes, each as often as it has happened by then."""
+        """Limit the memory at each job that adds some: all changes, each as often as it has happened by then."""
         memory = self.repeated.memory(rank)
         if not memory.limit:
             return
         changes = {job: change for job in jobs if (change := memory.change(job)) != 0}
         for job, change in changes.items():
+            # Each change has happened as often as rounds of its job lie before this one.
             if change > 0:
-                before = [self._rounds[other, job] * each for other, each in changes.items() if other != job]
+                before = [self._rounds[other, job] * amount for other, amount in changes.items() if other != job]
                 self.model.add(sum(before) <= memory.limit)
         self._fit_area(rank, jobs)
 
     def _fit_area(self, rank: int, jobs: list[Job]) -> None:
-        """Implied: what is held times how long it is held has no more room than the limit times the period."""
+        """Add the implied area constraint: memory times time within a period is at most limit times period (Little 1961)."""
         memory, integers = self.repeated.memory(rank), self.repeated.integers
         area = 0
         for job in jobs:

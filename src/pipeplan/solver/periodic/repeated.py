@@ -14,7 +14,7 @@ from pipeplan.solver.exact.integer_problem import IntegerMemory, IntegerProblem,
 from pipeplan.solver.problem import Problem
 
 MANY = 2000
-"""A limit of more microbatches than this is taken for none."""
+"""Number of microbatches above which a limit counts as none."""
 
 
 class Repeated:
@@ -43,7 +43,7 @@ class Repeated:
         self._changes = memory_changes(rule.activation, rule.freed_by_weight)
 
     def _more_than_fit(self) -> int:
-        """More microbatches than a rank with a limit can hold at once, so that the limits bind; no more than ``MANY``."""
+        """Return more microbatches than a rank with a limit can hold at once, so that the limits bind; at most ``MANY``."""
         rule, held = self.problem.memory_limit, np.zeros(self.problem.placement.ranks)
         for ranks in self.problem.placement.table:
             np.add.at(held, ranks, rule.activation)
@@ -52,29 +52,29 @@ class Repeated:
 
     @property
     def jobs(self) -> list[Job]:
-        """All jobs of a period."""
+        """Jobs of one period."""
         return [job for rank in range(self.problem.placement.ranks) for job in self.integers.jobs_on(rank)]
 
     def needs(self, job: Job) -> Iterator[tuple[Job, float]]:
-        """The jobs that must end before this one starts, each with the time of its transfer."""
+        """Yield the jobs that must end before this one starts, each with the time of its transfer."""
         transfer = float(self.problem.occupied.transfer.time())
         for source, delay in self.integers.needs(job):
             yield source, transfer if delay else 0.0
 
     def time(self, job: Job) -> float:
-        """How long a job takes."""
+        """Return the duration of a job."""
         return float(self._times[job.kind][job.stage])
 
     def change(self, job: Job) -> float:
-        """What a job adds to what its rank holds, in the unit of the limits."""
+        """Return the memory that a job adds to its rank, in the unit of the limits."""
         return float(self._changes[job.kind, job.stage])
 
     def memory(self, rank: int) -> IntegerMemory:
-        """What one microbatch holds on a rank, and the limit, in whole numbers."""
+        """Return the memory of one microbatch on a rank, and the limit, as integers."""
         return self._many.memory(rank)
 
     def least_period(self) -> float:
-        """A bound for every schedule without end: what a rank has to do in a period, and the area of what it holds.
+        """Return a bound for every schedule without end: the work of a rank in a period, and the area of its memory.
 
         Level times time is an area: in a period each microbatch adds what it holds times how long it must, and the limit
         has room for limit times period of it (Little's law). In the unit of the costs.
@@ -82,14 +82,16 @@ class Repeated:
         integers, bound = self.integers, Fraction(0)
         for rank in range(self.problem.placement.ranks):
             jobs, memory = integers.jobs_on(rank), self.memory(rank)
+            # The rank runs one job at a time.
             bound = max(bound, Fraction(sum(integers.time_of(job) for job in jobs)))
+            # Little's law (1961): mean memory = throughput times the area of a microbatch, and at most the limit.
             if memory.limit:
                 # Not a whole number: several microbatches may share a period.
                 bound = max(bound, Fraction(sum(self.least_area(job, memory) for job in jobs), memory.limit))
         return float(bound * integers.unit) if is_plain(self.problem) else self._least_work()
 
     def _least_work(self) -> float:
-        """The same of what a rank has to do, where backwards may run in full, or overlapped with forwards."""
+        """Return the work of the busiest rank where backwards may run in full, or overlapped with forwards."""
         costs, table = self.problem.occupied, self.problem.placement.table
         backward = np.minimum(costs.backward, costs.backward_input + costs.backward_weight)
         forwards, backwards = np.zeros(self.problem.placement.ranks), np.zeros(self.problem.placement.ranks)
@@ -100,7 +102,7 @@ class Repeated:
         return float(self.microbatches * work.max())
 
     def least_area(self, job: Job, memory: IntegerMemory) -> int:
-        """For a forward: what its microbatch holds on its stage times how long it must, both in whole numbers."""
+        """Return the area of a forward's microbatch: its memory on the stage times the least time that it holds it."""
         if job.kind is not Kind.F:
             return 0
         held, kind, integers = memory.held[job.stage], self.integers.backward, self.integers
@@ -109,7 +111,7 @@ class Repeated:
         return held.at_forward * backward + (held.until_weight + held.between) * weight
 
     def trip(self, forward: Job) -> int:
-        """The least time from the start of a forward to the start of its backward."""
+        """Return the least time from the start of a forward to the start of its backward."""
         integers, copy = self.integers, forward.copy
         last = self.problem.placement.stages - 1
         onward = range(forward.stage, last)
@@ -118,7 +120,7 @@ class Repeated:
         return there + integers.time[Kind.F][last] + back
 
     def head(self, job: Job) -> int:
-        """The least time from the first forward of a microbatch to a job of it."""
+        """Return the least time from the first forward of a microbatch to a job of it."""
         integers, copy = self.integers, job.copy
         way = sum(integers.time[Kind.F][stage] + integers.delay(copy, stage) for stage in range(job.stage))
         if job.kind is Kind.F:
@@ -128,7 +130,7 @@ class Repeated:
 
 
 def is_plain(problem: Problem) -> bool:
-    """Whether the whole-number model knows all that the problem allows.
+    """Return true if the integer model covers all that the problem allows.
 
     It knows no overlapped pairs, no full backward beside split ones, and nothing that is not kept until its backward.
     """

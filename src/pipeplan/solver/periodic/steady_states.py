@@ -1,7 +1,7 @@
-"""What each further microbatch costs: the shortest period in which a few microbatches can pass, found and proven.
+"""The steady state: the shortest period in which a few microbatches can pass, found and proven.
 
-Found: blocks of several microbatches are annealed on a run so long that the middle counts, and what that repeats is read
-off. Proven and bettered: the least period of one microbatch, of two and so on is halved in by CP-SAT.
+Search: blocks of several microbatches are annealed on a run so long that the middle counts, and what that repeats is read
+off. Proof and improvement: the least period of one microbatch, of two and so on is halved in by CP-SAT.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pipeplan.solver.problem import Problem
 from pipeplan.solver.run import Lineage, Run
 
 ROUND_TRIPS = 6
-"""A run is so many times as long as its ranks hold microbatches at most, so that its middle has forgotten both ends."""
+"""Length of a run in round trips, so that its middle has forgotten both ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class SteadyState:
-    """What each further microbatch costs in the long run.
+    """The time that each further microbatch costs in the long run.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class SteadyState:
 
     @property
     def gap(self) -> float | None:
-        """By what share the best is above the bound; None without one."""
+        """Excess of the best pattern over the bound, as a share; None without one."""
         return None if self.best is None else self.best.per_microbatch / self.bound - 1
 
 
@@ -65,7 +65,7 @@ def steady_state(
     workers: int = 1,
     clock: Callable[[], float] = time.monotonic,
 ) -> SteadyState:
-    """What each further microbatch costs under the limits of a problem, whose number of microbatches does not matter.
+    """Return the least time per further microbatch under the limits of a problem.
 
     Parameters
     ----------
@@ -96,25 +96,25 @@ def steady_state(
     problem = replace(problem, objective="makespan", variation=None)
     begin = clock()
     bound = Repeated(problem, 1).least_period() / problem.placement.copies
-    found: list[Pattern] = []
+    patterns: list[Pattern] = []
     for several in range(1, most + 1):
-        if not any(pattern.per_microbatch <= bound * (1 + tolerances.ROUNDING) for pattern in found):
-            found += _found(problem, several, most, seconds / 2 / most, seed=seed, workers=workers, clock=clock)
+        if not any(pattern.per_microbatch <= bound * (1 + tolerances.ROUNDING) for pattern in patterns):
+            patterns += _found(problem, several, most, seconds / 2 / most, seed=seed, workers=workers, clock=clock)
     periods: list[LeastPeriod] = []
     for number in range(1, most + 1):
-        known = _known(number, bound, found)
+        bounds = _known(number, bound, patterns)
         if is_plain(problem):
             left = Budget(max(begin + seconds - clock(), 0.0) / (most + 1 - number), None, clock)
-            known = least_period(known, problem, left, seed=seed, workers=workers)
-        periods.append(known)
-        found += [] if known.pattern is None else [known.pattern]
-    best = min(found, key=attrgetter("per_microbatch"), default=None)
+            bounds = least_period(bounds, problem, left, seed=seed, workers=workers)
+        periods.append(bounds)
+        patterns += [] if bounds.pattern is None else [bounds.pattern]
+    best = min(patterns, key=attrgetter("per_microbatch"), default=None)
     return SteadyState(problem, best, bound, tuple(periods))
 
 
-def _known(microbatches: int, bound: float, found: list[Pattern]) -> LeastPeriod:
-    """What is known before the proofs: a pattern of fewer microbatches repeated is one of more."""
-    fewer = [pattern for pattern in found if microbatches % pattern.microbatches == 0]
+def _known(microbatches: int, bound: float, patterns: list[Pattern]) -> LeastPeriod:
+    """Return the bounds known before the proofs: a pattern of fewer microbatches, repeated, is one of more."""
+    fewer = [pattern for pattern in patterns if microbatches % pattern.microbatches == 0]
     best = min(fewer, key=attrgetter("per_microbatch"), default=None)
     return LeastPeriod(microbatches, bound, None if best is None else best.repeated(microbatches // best.microbatches))
 
@@ -129,7 +129,7 @@ def _found(
     workers: int,
     clock: Callable[[], float],
 ) -> list[Pattern]:
-    """The patterns that blocks of several microbatches repeat on a long run."""
+    """Return the patterns that blocks of several microbatches repeat on a long run."""
     placement = problem.placement
     share = ROUND_TRIPS * max(placement.ranks, 2 * most)
     long = replace(problem, microbatches=share * placement.copies)
