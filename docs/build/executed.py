@@ -276,13 +276,18 @@ def left_behind(page: Path) -> Iterator[tuple[str, bytes]]:
         yield f"made/{page.stem}/{name}", path.read_bytes()
 
 
+def package_digest() -> str:
+    """Return a digest of the package's sources; what is made with an older package is made again."""
+    digest = hashlib.sha256()
+    for source in sorted((ROOT / "src" / "pipeplan").rglob("*.py")):
+        digest.update(hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()
+
+
 def _kept(page: Path) -> Path:
-    """The folder for what a page's commands make, which is another one when the page or the package is."""
-    sources = [page, *sorted((ROOT / "src" / "pipeplan").rglob("*.py"))]
-    seen = hashlib.sha256()
-    for source in sources:
-        seen.update(hashlib.sha256(source.read_bytes()).digest())
-    return KEPT / f"{page.parent.name}-{page.stem}-{seen.hexdigest()[:DIGITS]}"
+    """Return the folder for the files that a page's commands write: a new one if the page or the package changed."""
+    digest = hashlib.sha256(page.read_bytes() + package_digest().encode()).hexdigest()
+    return KEPT / f"{page.parent.name}-{page.stem}-{digest[:DIGITS]}"
 
 
 def main() -> int:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!https?:|#|mailto:)([^)\s#]+)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```\s*$)", re.DOTALL | re.MULTILINE)
+NOTEBOOK = re.compile(r"\.ipynb(?=(?:#[^)\s]*)?\)(?!\{))")
+"""The ending of a notebook's name in a link, except in the link that downloads it, which has attributes."""
+
 ROLE = re.compile(r":(?:class|data|exc|func|meth|mod):<code>~?\.?([\w.]+?)(?:\(\))?</code>")
 
 
@@ -50,6 +53,11 @@ def titled(markdown: str, page: str, docs: Path) -> str:
         return f"[{heading.group(1)}]({target}{anchor})" if heading else match.group(0)
 
     return _outside_blocks(markdown, called)
+
+
+def to_pages(markdown: str) -> str:
+    """Return the text of a page in which links to notebooks lead to their pages."""
+    return NOTEBOOK.sub(".md", markdown)
 
 
 def moved(markdown: str, origin: str, page: str) -> str:

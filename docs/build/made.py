@@ -11,7 +11,9 @@ from docs.build import (
     demo,
     executed,
     gallery,
+    glossary,
     links,
+    notebooks,
     python_pages,
     round_trips,
     schemas,
@@ -36,6 +38,8 @@ def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
     yield from strategies.pages()
     yield from gallery.pages()
     yield from round_trips.pages()
+    yield from glossary.pages()
+    yield from notebooks.pages(root)
     yield from demo.pages()
     yield from python_pages.pages()
     yield from schemas.pages(root)

@@ -1,11 +1,11 @@
-"""The navigation: a folder named in ``mkdocs.yml`` becomes its pages, which nobody lists twice."""
+"""The navigation: a folder named in ``mkdocs.yml`` becomes the list of its pages."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from docs.build import commands, strategies
+from docs.build import commands, notebooks, strategies
 
 TUTORIALS = (
     "first-schedule",
@@ -15,7 +15,7 @@ TUTORIALS = (
     "train-and-compare",
     "read-a-trace",
 )
-"""In the order in which they are meant to be read."""
+"""Tutorials in reading order."""
 
 
 def fill(entries: list[Any], root: Path) -> None:
@@ -37,6 +37,7 @@ def pages(folder: str, root: Path) -> list[Any]:
         return [index, *({f"pipeplan {name}": f"{folder}{name}.md"} for name in commands.names())]
     if folder == strategies.FOLDER:
         return [index, *({name: f"{folder}{name}.md"} for name in strategies.names())]
-    found = {path.stem for path in (root / "docs" / folder).glob("*.md")} - {"index"}
-    known = [name for name in TUTORIALS if name in found]
-    return [index, *(f"{folder}{name}.md" for name in [*known, *sorted(found - set(known))])]
+    paths = (root / "docs" / folder).iterdir()
+    names = {path.stem for path in paths if path.suffix in {".md", ".ipynb"}} - {"index"}
+    ordered = [name for name in (*TUTORIALS, *notebooks.ORDER) if name in names]
+    return [index, *(f"{folder}{name}.md" for name in [*ordered, *sorted(names - set(ordered))])]

@@ -38,7 +38,7 @@ def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to files of the repository that the site does not hold become their text, marks what code makes."""
     markdown = markdown.replace("<!-- made: folders -->", architecture.table(ROOT))
-    markdown = links.titled(markdown, page.file.src_uri, ROOT / "docs")
+    markdown = links.titled(links.to_pages(markdown), page.file.src_uri, ROOT / "docs")
     return links.within_the_site(markdown, page.file.src_uri)
 
 

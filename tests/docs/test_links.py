@@ -38,3 +38,8 @@ def test_links_that_are_called_like_a_file_are_called_like_its_page(tmp_path):
     shown = "[From the traces of a run](../how-to/traces.md#ops), [From the traces of a run](../how-to/traces.md), "
     assert links.titled(page, "reference/python.md", tmp_path) == f"{shown}[costs](../how-to/traces.md)"
     assert links.titled("[gone.md](gone.md)", "reference/python.md", tmp_path) == "[gone.md](gone.md)"
+
+
+def test_links_to_notebooks_lead_to_their_pages():
+    page = "[a](b.ipynb), [c](d.ipynb#e) and [Download](b.ipynb){ .md-button download }"
+    assert links.to_pages(page) == "[a](b.md), [c](d.md#e) and [Download](b.ipynb){ .md-button download }"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from docs.build import architecture, commands, navigation, python_pages, round_trips, schemas, strategies
+from docs.build import architecture, commands, glossary, navigation, python_pages, round_trips, schemas, strategies
 from pipeplan.cli import main
 from pipeplan.strategies import STRATEGIES
 
@@ -102,3 +102,14 @@ def test_pictures_of_windows_are_of_bounds_that_bind():
     pictures = dict(round_trips.pages())
     assert len(pictures) == 4
     assert all(5_000 < len(picture) < 60_000 for picture in pictures.values())
+
+
+def test_every_term_of_the_glossary_has_its_figure_in_both_themes():
+    page = (ROOT / "docs" / "explanation" / "glossary.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\]\(glossary/([\w-]+)-light\.svg#only-light\)", page)
+    assert len(shown) == len(re.findall(r"^## ", page, re.MULTILINE))
+    assert sorted(shown) == sorted(glossary.names())
+    figures = dict(glossary.pages())
+    wanted = {f"explanation/glossary/{name}-{theme}.svg" for name in shown for theme in strategies.THEMES}
+    assert set(figures) == wanted
+    assert all(b"</svg>" in figure for figure in figures.values() if isinstance(figure, bytes))

@@ -12,7 +12,19 @@ if "PIPEPLAN_SITE" not in os.environ:
     pytest.skip("the site is looked at where it was built: make docs-test", allow_module_level=True)
 
 SITE = Path(os.environ["PIPEPLAN_SITE"]).resolve()
-PAGES = ("index.html", "reference/strategies/zbv.html", "reference/commands/simulate.html")
+PAGES = (
+    "index.html",
+    "explanation/glossary.html",
+    "notebooks/choose-a-schedule.html",
+    "reference/strategies/zbv.html",
+    "reference/commands/simulate.html",
+)
+    "index.html",
+    "explanation/glossary.html",
+    "notebooks/choose-a-schedule.html",
+    "reference/strategies/zbv.html",
+    "reference/commands/simulate.html",
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +68,26 @@ def test_the_search_finds_without_a_server(opened):
     found.wait_for()
     found.click()
     page.wait_for_url("**/hanayo.html**")
+
+
+@pytest.mark.parametrize(
+    ("query", "pages"),
+    [
+        ("OOM", {"tutorials/memory-is-short.html", "explanation/glossary.html"}),
+        ("bubble", {"how-to/explain.html", "explanation/glossary.html"}),
+        ("deadlock", {"how-to/check.html", "explanation/glossary.html"}),
+        ("VPP", {"explanation/glossary.html"}),
+        ("which schedule", {"how-to/compare.html"}),
+    ],
+)
+def test_the_first_result_of_a_search_answers_it(query, pages, opened):
+    page = opened("explanation/modelling.html")
+    page.keyboard.press("f")
+    page.keyboard.type(query)
+    first = page.locator(".md-search-result__link").first
+    first.wait_for()
+    path = first.get_attribute("href").partition("?")[0]
+    assert any(path.endswith(answer) for answer in pages), path
 
 
 def test_a_phone_shows_pages_without_scrolling_sideways(opened):

@@ -153,7 +153,8 @@ def show(*parts: RenderableType) -> None:
     """Print to stdout; where that is no terminal, without the blanks that fill lines. Plain texts keep their lines whole."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    # In a notebook, rich would show an empty box of HTML behind each table that is captured.
+    console = Console(highlight=False, markup=False, emoji=False, force_jupyter=False)
     for part in parts:
         if isinstance(part, str):
             print("\n".join(map(one_line, part.split("\n"))))

@@ -1,0 +1,51 @@
+"""The notebooks run, carry no outputs of an earlier run, and become pages that show what they print."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from docs.build import notebooks
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
+
+EXECUTED = {
+    "cells": [
+        {"cell_type": "markdown", "source": "# A title"},
+        {
+            "cell_type": "code",
+            "source": ["print(1)\n", "2"],
+            "outputs": [
+                {"output_type": "stream", "name": "stdout", "text": "\x1b[1m1\x1b[0m  \n"},
+                {"output_type": "stream", "name": "stderr", "text": "a warning"},
+                {"output_type": "stream", "name": "stdout", "text": "3\n"},
+                {"output_type": "execute_result", "data": {"text/plain": "2"}},
+                {"output_type": "display_data", "data": {"text/plain": "Figure", "text/html": "<img src='a'>"}},
+            ],
+        },
+    ]
+}
+
+
+def test_there_are_three_notebooks_in_the_navigation():
+    assert {path.stem for path in NOTEBOOKS} == set(notebooks.ORDER)
+    assert len(NOTEBOOKS) == 3
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert notebook["nbformat"] == 4
+    names = {"__name__": "__main__"}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            exec(compile("".join(cell["source"]), f"{path.stem}, {cell['id']}", "exec"), names)
+
+
+def test_a_page_shows_what_cells_print_and_return():
+    page = notebooks.rendered(EXECUTED, "a.ipynb")
+    code, printed, returned = "```python\nprint(1)\n2\n```", "```text\n1\n3\n```", "```text\n2\n```"
+    download = "[Download this notebook](a.ipynb){ .md-button download }\n"
+    assert page == "\n\n".join(["# A title", code, printed, returned, "<img src='a'>", download])
