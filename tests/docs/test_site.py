@@ -19,12 +19,6 @@ PAGES = (
     "reference/strategies/zbv.html",
     "reference/commands/simulate.html",
 )
-    "index.html",
-    "explanation/glossary.html",
-    "notebooks/choose-a-schedule.html",
-    "reference/strategies/zbv.html",
-    "reference/commands/simulate.html",
-)
 
 
 @pytest.fixture(scope="module")
