@@ -67,3 +67,10 @@ def test_a_name_of_a_package_is_where_the_package_says(package):
 def test_a_name_that_a_package_does_not_have_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"module 'pipeplan\.model' has no attribute 'Kinds'"):
         lazy_names("pipeplan.model", {"op": {"Kind"}})("Kinds")
+
+
+def test_a_picture_loads_no_trainer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    loaded = loaded_by("simulate", "-p", "4", "-m", "8", "-o", "x.png")
+    assert "matplotlib" in loaded
+    assert not [name for name in loaded if name.startswith(("pipeplan.trainers", "pipeplan.planner"))]

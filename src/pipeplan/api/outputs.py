@@ -160,7 +160,9 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
     Raises as :func:`pipeplan.save`, also where the format can hold nothing of the contents.
     """
     name = (path.name if ending is None else ending).lower()
-    candidates = [entry for entry in all_formats().values() if entry.writers and name.endswith(entry.ending)]
+    candidates = _drawn(name) or [
+        entry for entry in all_formats().values() if entry.writers and name.endswith(entry.ending)
+    ]
     if not candidates:
         raise UnknownNameError("ending of an output", path.suffix or path.name, output_endings())
     chosen = max(candidates, key=lambda entry: len(entry.ending))
@@ -171,6 +173,15 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
             f"choose one of {', '.join(dict.fromkeys(fitting))}"
         )
     return chosen
+
+
+def _drawn(name: str) -> list[Format]:
+    """Return the format of a file that can be nothing but a picture, without loading the others."""
+    if not name.endswith((".png", ".svg", ".pdf")):
+        return []
+    from pipeplan.api.pictures import PICTURES
+
+    return [entry for entry in PICTURES if name.endswith(entry.ending)]
 
 
 _HELD: dict[Content, str] = {
