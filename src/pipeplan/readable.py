@@ -1,4 +1,4 @@
-"""Numbers as people read them: one form of times, shares and changes for tables, sentences and pictures."""
+"""Number formats: times, shares and changes in tables, sentences and pictures."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _MOST_DECIMALS = 6
 
 
 def percent(share: float) -> str:
-    """A share of a whole: ``6.0%``; ``0.0%`` has no sign."""
+    """Return a share of a whole: ``6.0%``; ``0.0%`` has no sign."""
     return _unsigned_zero(f"{100 * share:.1f}") + "%"
 
 
 def change(share: float) -> str:
-    """A change against what was: ``+10.6%``, ``-4.3%``; ``0.0%`` where it rounds to none."""
+    """Return a relative change: ``+10.6%``, ``-4.3%``; ``0.0%`` if it rounds to zero."""
     text = f"{100 * share:+.1f}"
     return ("0.0" if float(text) == 0 else text) + "%"
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How the times of one table, sentence or axis are written: all in one unit, with the same decimals.
+    """Number format of the times of one table, sentence or axis: one unit, the same decimals.
 
-    ``unit`` is empty where the times have none (a forward is 1), ``scale`` turns a time into that unit.
+    ``unit`` is empty for times without one (a forward is 1), ``scale`` converts a time to that unit.
     """
 
     unit: str
@@ -38,12 +38,12 @@ class Times:
 
     @classmethod
     def of(cls, values: Iterable[float], unit: str) -> Times:
-        """The form for some times in a unit: the largest is between 1 and 1000 of the unit chosen, with four digits.
+        """Return the format of some times: the largest is between 1 and 1000 of the chosen unit, with four digits.
 
         Times in an unknown unit, or in none, keep it. Decimals that are zero for every value are left out.
         """
-        given = [abs(value) for value in values]
-        largest = max(given, default=0.0)
+        magnitudes = [abs(value) for value in values]
+        largest = max(magnitudes, default=0.0)
         shown, scale = unit, 1.0
         if unit in TIME_UNITS and largest > 0:
             for candidate in sorted(TIME_UNITS, key=TIME_UNITS.__getitem__):  # seconds first
@@ -53,16 +53,16 @@ class Times:
         decimals = 0
         if largest > 0:
             decimals = min(max(_DIGITS - 1 - math.floor(math.log10(largest * scale)), 0), _MOST_DECIMALS)
-        while decimals and all(_whole(value * scale, decimals - 1) for value in given):
+        while decimals and all(_whole(value * scale, decimals - 1) for value in magnitudes):
             decimals -= 1
         return cls(shown, scale, decimals)
 
     def number(self, value: float) -> str:
-        """A time without its unit: ``2.02``, ``1,234``."""
+        """Return a time without its unit: ``2.02``, ``1,234``."""
         return _unsigned_zero(f"{value * self.scale:,.{self.decimals}f}")
 
     def parts(self, values: Iterable[float]) -> list[str]:
-        """The numbers of parts, each rounded so that they add up to the :meth:`number` of their sum; a part of 0 stays 0."""
+        """Return the numbers of parts, rounded so that they add up to the :meth:`number` of their sum."""
         written, total, before = [], 0.0, 0.0
         for value in values:
             total += value
@@ -72,17 +72,17 @@ class Times:
         return written
 
     def text(self, value: float) -> str:
-        """A time with its unit: ``2.02 s``; without one ``28.2``."""
+        """Return a time with its unit: ``2.02 s``; without one ``28.2``."""
         return f"{self.number(value)} {self.unit}".rstrip()
 
 
 def time_text(value: float, unit: str) -> str:
-    """One time in the unit in which it is read best: ``2.019 s`` for 2,019,403 us."""
+    """Return one time in its most readable unit: ``2.019 s`` for 2,019,403 us."""
     return Times.of((value,), unit).text(value)
 
 
 def size_text(size: float, *, up: bool = False) -> str:
-    """Bytes in the unit in which they are read best: ``11.5 GiB``; ``up``: no less than they are, for what is needed."""
+    """Return bytes in their most readable unit: ``11.5 GiB``; ``up`` rounds up, for required sizes."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(size) < 1024:
             return f"{_tenths(size, up):.1f} {unit}"
@@ -95,13 +95,12 @@ def _tenths(size: float, up: bool) -> float:
 
 
 def sizes_text(one: float, other: float) -> tuple[str, str]:
-    """Two different numbers of bytes, to the byte where they would otherwise look the same."""
+    """Return two different numbers of bytes, to the byte if they would otherwise look the same."""
     texts = size_text(one), size_text(other)
     return texts if texts[0] != texts[1] else (f"{one:,.0f} bytes", f"{other:,.0f} bytes")
 
 
 def _whole(value: float, decimals: int) -> bool:
-    """Whether a value loses nothing a reader would miss with so many decimals."""
     return math.isclose(value, round(value, decimals), rel_tol=1e-9, abs_tol=1e-12)
 
 

@@ -105,4 +105,4 @@ def test_it_is_tried_where_memory_is_short():
 
 def test_the_shell_names_every_option_that_would_do(capsys):
     assert main(["search", "-p", "2", "--decide", "offload"]) == 2
-    assert "give --offload-times, or --offload-bandwidth and --activation-bytes" in capsys.readouterr().err
+    assert "set --offload-times, or --offload-bandwidth and --activation-bytes" in capsys.readouterr().err

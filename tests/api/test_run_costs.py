@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -122,6 +123,10 @@ def test_profile_from_traces(tmp_path):
         {"stage": 0, "forward": pytest.approx(1.5), "backward": pytest.approx(3.0)},
         {"stage": 1, "forward": pytest.approx(2.5), "backward": pytest.approx(5.0)},
     ]
+    record = profile.to_dict()
+    assert record["forward_times"] == [pytest.approx(1.5), pytest.approx(2.5)]
+    assert "memory_limit" not in record
+    assert msgspec.convert(record, pipeplan.CostProfile).settings() == profile.settings()
     for name in ("costs.yaml", "costs.json"):
         profile.save(tmp_path / name)
         again = pipeplan.simulate("gpipe", config=tmp_path / name)

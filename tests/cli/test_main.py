@@ -73,6 +73,17 @@ def test_over_the_memory_limit_the_table_is_still_printed(run):
     assert re.search(r"(?m)^gap to the bound +none: over the memory limit$", out)
 
 
+def test_the_columns_of_a_comparison_are_chosen_by_name(run):
+    line = "compare 1f1b zbv -p 4 -m 8 --no-visualization"
+    assert re.search(r"(?m)^zbv +2 +25\.5 +5\.9% +4 +0\.0%$", run(line)[1])
+    code, out, _ = run(f"{line} --columns gap-placement,chunks --columns of-span")
+    assert code == 0
+    assert re.search(r"(?m)^1f1b +1 +27\.3% +22\.2%$", out)
+    assert "of span: idle time within the longest span; gap (placement): above the lower bound" in " ".join(out.split())
+    assert "bubble" not in out
+    assert run(f"{line} --columns gap")[::2] == (2, "pipeplan: unknown column 'gap'; did you mean 'gap-any'?\n")
+
+
 def test_compare_names_what_does_not_fit(run):
     code, out, _ = run("compare -p 3 -m 4")
     assert code == 0

@@ -12,6 +12,6 @@ def test_escape_codes_in_the_name_of_a_file_are_shown(capsys):
     assert main(["simulate", "no\x1b[31m.csv"]) == 2
     out, err = capsys.readouterr()
     assert "\x1b" not in out + err
-    assert r"b\x1b[31m.csv is right" in out
+    assert r"b\x1b[31m.csv is valid" in out
     assert r"wrote a\x1b.json" in err
     assert r"no\x1b[31m.csv" in err

@@ -163,7 +163,7 @@ def test_models_and_gpus_are_listed(run):
         ("estimate config.json", "a configuration needs model, cluster"),
         ("estimate none.json", "no such file"),
         ("estimate no_rows.json", "with one at least"),
-        ("estimate many.json", "global_batch is a whole number"),
+        ("estimate many.json", "invalid global_batch 'many'"),
         ("estimate rows.json -o rows.png", "choose one of"),
         ("estimate rows.json -o rows.json", "an input is never overwritten"),
     ],

@@ -10,7 +10,7 @@ PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n"
 def test_a_schedule_can_be_piped_into_every_command(run, monkeypatch):
     for line, code, says in (
         ("simulate - --json", 0, '"makespan": 9'),
-        ("check -", 0, "right"),
+        ("check -", 0, "is valid"),
         ("explain - -f 2", 0, "critical path"),
         ("compare - 1f1b -p 2 -m 2", 0, "1f1b"),
         ("export - --to torch-csv", 0, "0F0,0F1,0B0,0B1"),
