@@ -34,11 +34,6 @@ def quantity(name: str, value: Any, unit: str) -> float:
     unit
         ``B``, ``B/s``, ``FLOP/s``, ``s``, or empty for a plain number; a number without a unit is taken in it. Bits (``b``)
         are eighths of bytes.
-
-    Raises
-    ------
-    CostError
-        If the type or the unit is wrong, or the number is not finite, negative, or 0 where 0 is not allowed.
     """
     number = _number(value, unit)
     if number is None:

@@ -195,13 +195,7 @@ message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50
 
 
 def generation(name: str) -> Generation:
-    """Return the efficiency of a generation of GPUs.
-
-    Raises
-    ------
-    UnknownNameError
-        If the generation is unknown; names the nearest one.
-    """
+    """Return the efficiency of a generation of GPUs."""
     kernels = GENERATIONS.get(name)
     if kernels is None:
         raise UnknownNameError("generation of GPUs", name, GENERATIONS, field="generation")

@@ -153,7 +153,7 @@ class Configuration:
 
     @property
     def gathers_weights(self) -> bool:
-        """Whether every microbatch gathers sharded weights and scatters gradients; with a pipeline, a step does so once."""
+        """True if every microbatch gathers sharded weights and scatters gradients; with a pipeline, a step does so once."""
         return self.zero >= 3 and self.pipeline == 1
 
     @property

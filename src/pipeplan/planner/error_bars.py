@@ -155,6 +155,7 @@ def bar(runs: Sequence[Compared]) -> ErrorBar | None:
     if len(runs) < LEAST:
         return None
     ratios = sorted(run.ratio for run in runs)
+    # With enough runs, the lowest and the highest ratio are outliers.
     inner = ratios[1:-1] if len(ratios) > 2 * LEAST else ratios
     return ErrorBar(low=min(inner[0], 1.0), high=max(inner[-1], 1.0), runs=tuple(run.id for run in runs))
 

@@ -85,15 +85,7 @@ class MegatronOrder:
 
 
 def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings:
-    """Return Megatron-LM's flags for a schedule that is one of its orders; Megatron adds its own communication.
-
-    Raises
-    ------
-    ShapeError
-        If Megatron does not run this order of ops, or refuses its shape.
-    InputError
-        If the release of Megatron-core is unsupported.
-    """
+    """Return Megatron-LM's flags for a schedule that is one of its orders; Megatron adds its own communication."""
     compute = schedule.keep(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     full, order = _order_by_rows(compute)
     settings = megatron_flags(compute, order, training)
@@ -215,13 +207,7 @@ def write_layout(layers: tuple[int, ...], mtp_layers: int = 0) -> str:
 
 
 def read_layout(text: str) -> tuple[int, ...]:
-    """Return the transformer layers of each stage of a layout string.
-
-    Raises
-    ------
-    InputError
-        If the text is not a layout string.
-    """
+    """Return the transformer layers of each stage of a layout string."""
     unrolled = re.sub(r"[\s,]", "", text)
     # Unroll ``t*3``, then ``(tt|)*2``.
     for repeated in (r"([EtmL|])\*(\d{1,4})", r"\(([EtmL|]*)\)\*(\d{1,4})"):
@@ -317,7 +303,6 @@ def _heading(schedule: Schedule, training: Training, release: str) -> Iterator[s
 
 
 def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iterator[str]:
-    """Yield sentences on what the flags need and exclude."""
     if training.layers is not None:
         yield f"The layout implies the chunks per rank; do not combine it with {', '.join(_OF_LAYOUTS)}."
     elif schedule.stages > 1:

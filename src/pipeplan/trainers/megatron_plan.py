@@ -337,7 +337,6 @@ def offload_modules(model: ModelShape, share: float) -> tuple[str, ...]:
 
 
 def _inputs(model: ModelShape) -> dict[str, float]:
-    """Return the bytes per token of each module's input."""
     core = 2.0 * (model.heads * model.score_dim + model.key_width + model.key_heads * model.value_dim)
     inputs = {
         "attn_norm": 2.0 * model.hidden,

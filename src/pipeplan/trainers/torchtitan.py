@@ -272,13 +272,7 @@ def write_layout(layers: tuple[int, ...]) -> str:
 
 
 def read_layout(text: str) -> tuple[int, ...]:
-    """Return the transformer layers of each stage of a ``module_fqns_per_model_part``.
-
-    Raises
-    ------
-    InputError
-        If the text is not such a list.
-    """
+    """Return the transformer layers of each stage of a ``module_fqns_per_model_part``."""
     parts = [part.split(",") for part in text.split()]
     layers = tuple(sum(bool(re.fullmatch(r"layers\.\d+", name)) for name in part) for part in parts)
     if not sum(layers) or module_names(layers) != parts:

@@ -132,6 +132,7 @@ def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
     config = document if text is None else {**_inherited(document), **text}
     _require_readable(document, config)
     row = _architecture(config)
+    # Transformers saves the repository's name; without it the file's or the architecture's name is used.
     published = config.get("_name_or_path") or document.get("_name_or_path")
     name = (str(published).rstrip("/").rsplit("/", 1)[-1] if published else name) or row.name
     source = f"config.json of {row.name}" + ("" if text is None else ", its language model alone")

@@ -44,13 +44,7 @@ class HubFields:
         return value
 
     def whole(self, field: str) -> int | None:
-        """Return an integer >= 0, or None.
-
-        Raises
-        ------
-        InputError
-            If the value is anything else.
-        """
+        """Return an integer >= 0, or None."""
         value = self.value(field)
         if value is None:
             return None
@@ -59,26 +53,14 @@ class HubFields:
         return value
 
     def needed(self, field: str) -> int:
-        """Return an integer that is required.
-
-        Raises
-        ------
-        InputError
-            If the field is missing or not an integer.
-        """
+        """Return an integer that is required."""
         value = self.whole(field)
         if value is None:
             raise self.missing([field])
         return value
 
     def switch(self, field: str) -> bool:
-        """Return a boolean; a missing field is False.
-
-        Raises
-        ------
-        InputError
-            If the value is not a boolean.
-        """
+        """Return a boolean; a missing field is False."""
         value = self.value(field)
         if value is None:
             return False
@@ -87,13 +69,7 @@ class HubFields:
         return value
 
     def items(self, field: str) -> list[Any]:
-        """Return a list; a missing field is empty.
-
-        Raises
-        ------
-        InputError
-            If the value is not a list.
-        """
+        """Return a list; a missing field is empty."""
         value = self.value(field)
         if value is None:
             return []

@@ -223,9 +223,9 @@ def _expert_parts(shape: ModelShape, experts: Experts) -> tuple[ParameterPart, .
     return tuple(parts)
 
 
-def norm_size(shape: ModelShape, width: int) -> int:
-    """Return the number of parameters of a norm: weights, and the biases of LayerNorm."""
-    return 2 * width if shape.norm == "layer" else width
+def norm_size(shape: ModelShape, width: float) -> int:
+    """Return the number of parameters of a norm: a weight per number, and the bias of LayerNorm."""
+    return round(width * (2 if shape.norm == "layer" else 1))
 
 
 def padded_vocabulary(vocabulary: int, tensor: int = 1, *, multiple: int = 128) -> int:

@@ -110,7 +110,6 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
 
 
 def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults of the kind of model."""
     if values.get("gated", True):
         return {}
     if not values.get("tied_embeddings", False):

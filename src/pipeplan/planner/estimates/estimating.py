@@ -78,10 +78,12 @@ def step_end(
         cover = forward[rank] if "parameters" in trainer.hides else 0.0
         gather[rank] = exposed(gathered * collective, cover)
         update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
+        # Gradients are set to zero for the next step.
         cleared = memory_time(
             cluster.gpu, (4.0 if trainer.fp32_gradients else 2.0) * (parameters.dense + parameters.expert)
         )
         optimizer[rank] = (update + cleared) * factors.factor("optimizer")
+    # A tied embedding has copies on the first and the last stage, whose gradients are added.
     tied = _tied(model, cluster, configuration, trainer.fp32_gradients) * collective
     reduce[table[0][0]] += tied
     reduce[table[0][-1]] += tied
@@ -103,6 +105,7 @@ def _sum_by_rank(values: Floats, table: Places, ranks: int) -> Floats:
 
 
 def _updated(configuration: Configuration, held: _Held) -> float:
+    # From ZeRO-1 on, each replica updates its share.
     if configuration.zero == 0:
         return held.dense + held.expert
     return held.dense / (configuration.data * configuration.context) + held.expert / configuration.expert_data
@@ -121,6 +124,7 @@ def _communication(
     for parameters, replicas, stride in groups:
         if not parameters or replicas == 1:
             continue
+        # ZeRO-1 and above: reduce-scatter, then gather the updated weights; FSDP without a pipeline gathers per microbatch.
         if configuration.zero == 0:
             reduced += collective_time(cluster, "all_reduce", width * parameters, replicas, stride)
         elif not configuration.gathers_weights:
@@ -193,13 +197,7 @@ def estimate(
 
 
 def check_whole(cluster: Cluster, configuration: Configuration) -> None:
-    """Raise ShapeError if the degrees do not match the cluster or the batch does not divide.
-
-    Raises
-    ------
-    ShapeError
-        With what does not divide.
-    """
+    """Raise ShapeError if the degrees do not match the cluster or the batch does not divide."""
     if configuration.gpus != cluster.gpus:
         raise ShapeError(
             f"tensor {configuration.tensor} x pipeline {configuration.pipeline} x context {configuration.context} x data "
@@ -228,6 +226,7 @@ _ROUNDING = 1e-9
 
 def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, end: StepEnd) -> StepTime:
     """Return the step time of the rank that finishes last, by kind; idle time and transfers are the bubble."""
+    # Without a barrier the step of a rank is its own span; with one, all ranks start together at 0.
     begins = ran.starts if not software(configuration.software).barrier else np.zeros_like(ran.starts)
     done = ran.ends - begins + end.reduce
     rank = int(done.argmax())
@@ -238,6 +237,7 @@ def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, en
     compute = sum(kinds[kind] for kind in ("gemm", "grouped_gemm", "attention", "memory"))
     exposed = {kind: kinds[kind] for kind in ("tensor", "context", "expert")}
     pipeline = float(done[rank] - end.reduce[rank])
+    # Everything that is neither work, overhead nor exposed communication is idle time.
     bubble = pipeline - compute - overhead - sum(exposed.values()) - kinds["data"]
     return StepTime(
         compute=compute - recompute,

@@ -68,9 +68,11 @@ class MemoryRules:
 
     def copy_bytes(self, precision: Precision) -> float:
         """Return the bytes per layer parameter of the low-precision copy that products read, beyond the 16-bit parameter."""
+        # Bytes per number of one copy; block formats add a scale per 32 (MXFP8) or 16 (NVFP4) numbers.
         along = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
         if self.small_weights is None or precision not in along:
             return 0.0
+        # Two copies, along rows and along columns; ``instead`` saves the 16-bit parameter.
         replaced = 2.0 if self.small_weights == "instead" and precision != "nvfp4" else 0.0
         return 2 * along[precision] - replaced
 
@@ -146,13 +148,7 @@ rules."""
 
 
 def memory_rules(name: str) -> MemoryRules:
-    """Return the memory rules of a trainer by its name.
-
-    Raises
-    ------
-    UnknownNameError
-        If the software is unknown.
-    """
+    """Return the memory rules of a trainer by its name."""
     trainer = software(name).name
     return RULES[max((begin for begin in RULES if trainer.startswith(begin)), key=len)]
 
@@ -195,6 +191,7 @@ def rank_memory(
                 optimizer=state.optimizer,
                 activations=float(peaks.kept[rank]),
                 transient=float(peaks.transient[rank]) + (_placeholders(layers) if rules.placeholders else 0.0),
+                # Workspaces, gathered weights and score buffers exist for the whole step.
                 buffers=rules.workspace
                 + (rules.grouped_workspace if any(layer.parameters.expert for layer in layers) else 0.0)
                 + _gathered(layers, configuration, rules.gathers)
@@ -215,6 +212,8 @@ class _Stage:
     @classmethod
     def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool, unit: Unit) -> _Stage:
         """Return the bytes of a stage; a layer's transients come on top of what the layers before it kept."""
+        # The backward goes from the last layer to the first: when a layer's backward runs, the layers behind it have
+        # freed their activations, so its transients are measured against what they kept.
         kept = until_weight = transient = 0.0
         sizes: dict[int, tuple[float, float, float]] = {}
         for layer in reversed(layers):
@@ -235,6 +234,7 @@ def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, fl
     its reduction.
     """
     after = offloaded(layer, share)
+    # 16-bit gradient plus its 32-bit copy for the reduction.
     gradient = (2 + 4) * _at_once(layer, unit) if unit is not None and layer.kind in _LAYERS else 0.0
     return after.kept_bytes, after.bytes_until_weight, after.transient_bytes + gradient
 
@@ -253,8 +253,10 @@ class _Peaks:
         after = memory_levels(
             schedule, _values(stage.kept for stage in stages), _values(stage.until_weight for stage in stages)
         )
+        # Level before each op: that after the previous op of the same rank, 0 at the start of a rank's row.
         before = np.concatenate(([0.0], after[:-1]))
         before[offsets[:-1][np.diff(offsets) > 0]] = 0.0
+        # Only full and input backwards have transients on top of the level.
         of_stage = _values(stage.transient for stage in stages) / schedule.slices
         transient = np.where(np.isin(columns.kind, (Kind.B, Kind.I)), of_stage[columns.stage], 0.0)
         level = np.maximum(before + transient, after)
@@ -271,16 +273,14 @@ def _values(values: Iterable[float]) -> Floats:
     return np.array(list(values))
 
 
-def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
-    """Return the bytes of parameters, gradients and optimizer state, which are held throughout the step.
+def full_state(parameters: RankParameters, configuration: Configuration) -> State:
+    """Return the bytes of parameters, gradients and optimizer state during a step, without low-precision copies.
 
     With several pipeline ranks, gradients (and sharded parameters) stay whole until the step's last microbatch, because
     gathering and reducing per microbatch would take m times as long. torchtitan does so; Megatron shards neither beside a
     pipeline.
     """
-    parameters = _parameters(layers)
-    whole = parameters.dense + parameters.expert
-    pipelined = configuration.pipeline > 1
+    rules = memory_rules(configuration.software)
     state = state_bytes(
         parameters,
         zero=configuration.zero,
@@ -289,15 +289,24 @@ def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: Mem
         gradient_bytes=rules.gradient_bytes,
         masters=rules.masters,
     )
+    if configuration.pipeline == 1:
+        return state
+    whole = parameters.dense + parameters.expert
+    return State(
+        weights=state.weights + (2.0 * whole if configuration.zero >= 3 else 0.0),  # gathered in 16 bits
+        gradients=rules.gradient_bytes * whole if configuration.zero >= 2 else state.gradients,
+        optimizer=state.optimizer,
+    )
+
+
+def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
+    state = full_state(_parameters(layers), configuration)
+    if configuration.gathers_weights:
+        return state
     in_layers = sum(
         (layer.parameters.dense + layer.parameters.expert) * layer.count for layer in layers if layer.kind in _LAYERS
     )
-    copies = 0.0 if configuration.gathers_weights else rules.copy_bytes(configuration.precision) * in_layers
-    return State(
-        weights=state.weights + copies + (2.0 * whole if pipelined and configuration.zero >= 3 else 0.0),
-        gradients=rules.gradient_bytes * whole if pipelined and configuration.zero >= 2 else state.gradients,
-        optimizer=state.optimizer,
-    )
+    return replace(state, weights=state.weights + rules.copy_bytes(configuration.precision) * in_layers)
 
 
 def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
@@ -317,6 +326,7 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: U
     """
     if not configuration.gathers_weights:
         return 0.0
+    # 16-bit copies: both ends for the whole microbatch, and two of the largest layers (the current and the next one).
     ends = sum(layer.parameters.dense for layer in layers if layer.kind not in _LAYERS)
     largest = max((_at_once(layer, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
     return 2.0 * (ends + 2 * largest)

@@ -109,11 +109,6 @@ def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | N
     ----------
     schedule
         Schedule to run in place of the configuration's own.
-
-    Raises
-    ------
-    PipeplanError
-        If the strategy cannot take the shape.
     """
     costs = costs_of(stages, configuration)
     if schedule is not None:
@@ -139,6 +134,7 @@ def _repeated(configuration: Configuration, costs: Costs) -> StepRun | None:
     rule = strategy(configuration.schedule)
     if rule.looks_at_costs:
         return None
+    # ``base`` microbatches leave a whole number of groups, of which the second run has one more.
     group, depth = _group(configuration), _DEPTH * configuration.pipeline
     base = 2 * depth + (configuration.microbatches - 2 * depth) % group
     further = (configuration.microbatches - base - group) // group
@@ -148,6 +144,7 @@ def _repeated(configuration: Configuration, costs: Costs) -> StepRun | None:
     # Starts of the last ``depth`` microbatches with one more group, minus their starts without it.
     moved = _by_op(more)[:, group + base - depth :] - _by_op(few)[:, base - depth :]
     before, after = _run_of(few, costs), _run_of(more, costs)
+    # Time that the busiest rank needs for a group: the period of the pipeline.
     needed = float((after.busy - before.busy).max())
     if np.abs(moved - needed).max() > _SAME * after.ends.max():
         return None

@@ -90,9 +90,6 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
 
     Communication that the software overlaps with a product, an attention core or another microbatch counts only as far as it
     is longer than what hides it. If kernels are shorter than their launches, the rest is ``host``.
-
-    Communication that the software runs beside a product, a core or the other microbatch is counted only as far as it is
-    longer than what it hides behind. Where kernels are shorter than their launches, the rest is ``host``.
     """
     seconds = np.zeros(len(KINDS))
     hidden: dict[str, float] = {}
@@ -114,9 +111,11 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
             name, time, launched = _kernel_seconds(machine, work, kind)
             seconds[_COLUMN[name]] += time
             kernels += launched
+    # Multiprocessors reserved for communication are missing from the kernels that need all of them.
     for name in _COMPUTING:
         seconds[_COLUMN[name]] /= 1.0 - machine.software.reserved
     _expose(seconds, hidden)
+    # The host launches ahead: only what the launches take beyond all kernels is waiting time.
     if not machine.software.graphs:
         seconds[_COLUMN["host"]] = max(0.0, kernels * machine.software.launch - float(seconds.sum()))
     return seconds
@@ -148,12 +147,14 @@ NVLink in Calculon's A100 system file (calculon-ai/calculon)."""
 
 def exposed(communication: float, computation: float) -> float:
     """Return the time that overlapped communication adds to the computation beside it."""
+    # While both run, computation loses SHARE of the multiprocessors; afterwards communication is exposed.
     together = min(communication, computation)
     return communication - together + SHARE * together
 
 
 def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[str, float, int]:
     gpu, factor = machine.cluster.gpu, machine.factors.factor
+    # A calibrated factor of head or loss replaces the factors of their kernels.
     end = factor(kind) if kind in ("head", "loss") else 1.0
     match work:
         case Gemm():
@@ -217,6 +218,7 @@ def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
     if not work.fused:
         return 1.0
     core = CORES[machine.software.core]
+    # Libraries without Hopper kernels run their Ampere kernels there.
     ported = 1.0 if machine.cluster.gpu.generation in _BEFORE_HOPPER else core.ported
     return (core.backward if work.backward else core.forward) * ported
 
@@ -227,6 +229,7 @@ _BEFORE_HOPPER = ("volta", "ampere", "ada")
 def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
     ranks, stride = machine.group(work.group)
     size, nodes, copies = work.bytes, None, work.copies
+    # DeepEP-like dispatch sends a token once to each rank that holds any of its experts, not once per expert.
     if work.operation == "all_to_all" and machine.software.dispatch == "ranks":
         reached = _ranks_reached(ranks, work.copies)
         size, nodes, copies = size * reached / work.copies, work.nodes_a_token or work.copies, max(1, round(reached))

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from pipeplan.errors import ShapeError
-from pipeplan.hardware import Cluster, Gpu, collective_time, host_time, memory_time, p2p_time
+from pipeplan.hardware import FORMATS, Cluster, Gpu, collective_time, host_time, memory_time, p2p_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.memory import memory_rules
@@ -17,25 +17,17 @@ from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors,
 from pipeplan.planner.estimates.software import software
 from pipeplan.workload import Execution, LayerWork, ModelShape, Precision, layers_of, recomputed
 
-_FORMATS: dict[Precision, str] = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
-
 
 def format_peak(gpu: Gpu, precision: Precision) -> float:
     """Return the peak FLOP/s of a product's format; that of the next wider format if the GPU does not support it."""
-    for form in (_FORMATS[precision], "fp8", "bf16"):
-        if form in gpu.peak and (form != "fp8" or _FORMATS[precision] != "bf16"):
+    for form in (FORMATS[precision], "fp8", "bf16"):
+        if form in gpu.peak and (form != "fp8" or FORMATS[precision] != "bf16"):
             return gpu.peak[form]
     return gpu.peak["bf16"]
 
 
 def execution_of(configuration: Configuration) -> Execution:
-    """Return how a rank runs its layers, before recomputation and offload, which may differ by stage.
-
-    Raises
-    ------
-    UnknownNameError
-        If the software is unknown.
-    """
+    """Return how a rank runs its layers, before recomputation and offload, which may differ by stage."""
     trainer = software(configuration.software)
     return Execution(
         microbatch_size=configuration.microbatch_size,
@@ -112,11 +104,6 @@ def layer_costs(
         Modules to recompute; None: the configuration's.
     calibration
         Correction factors of the user's machine; None: analytic times.
-
-    Raises
-    ------
-    PipeplanError
-        If the degrees do not divide the model.
     """
     modules = configuration.recompute if recompute is None else recompute
     return layer_sums(model, cluster, configuration, modules, calibration).layers
@@ -189,11 +176,14 @@ def _costs_of(
     after = recomputed(single, modules & single.recomputable.keys())
     works = (after.forward, after.backward_input, after.backward_weight)
     seconds = np.array([work_seconds(machine, work, layer.kind) for work in works])
+    # Recomputation is the additional kernel time of I.
     before = work_seconds(machine, single.backward_input, layer.kind)
     again = max(0.0, float((seconds[1] - before)[:_KERNELS].sum()))
+    # Eager norms and rotary positions: once in F, twice in I, and a third time in I if they are recomputed.
     if machine.software.apart_bytes and layer.kind in _DECODER:
         apart = _apart(machine, hidden)
         seconds[:2, _MEMORY] += apart, (3 if again else 2) * apart
+    # Separate kernels that accumulate the weight gradients.
     added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
     seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
     if sharding is not None:
@@ -227,6 +217,7 @@ def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds
     widened = 6.0 if machine.software.fp32_gradients else 0.0  # read 16-bit gradients, write 32-bit ones
     for row, size in ((0, machine.software.unpacks_bytes), (1, machine.software.unpacks_bytes), (2, widened)):
         seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size * held)
+    # Rows are F, I and W: weights are gathered for F and for I, gradients are scattered after W.
     hidden = "data" in machine.software.hides
     for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
         cover = float(seconds[row].sum()) if hidden else 0.0
@@ -248,6 +239,7 @@ class LayerSums:
     @classmethod
     def of(cls, layers: tuple[LayerCosts, ...]) -> LayerSums:
         """Return the cumulative sums of layers in order."""
+        # Equal layers share one object, so its scalars are computed once.
         seconds = np.array([costs.seconds for costs in layers])
         once = {id(costs): costs for costs in layers}
         of_one = {
@@ -372,6 +364,7 @@ def stage_costs(
         )
         if modules not in by_modules:
             by_modules[modules] = layer_sums(model, cluster, configuration, modules, calibration)
+        # A stage's costs are the difference of two cumulative sums; the ends get embedding, MTP, head and loss.
         sums = by_modules[modules]
         first, last = sums.of_stage(start, end, stage == 0, stage == len(layout) - 1)
         stages.append(sums.layers[first:last])
@@ -397,6 +390,7 @@ def stage_costs(
 def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:
     """Return the bytes of one rank's message between stages: its shard of the 16-bit activations."""
     tokens = configuration.microbatch_size * configuration.sequence / configuration.context
+    # 2 bytes per number; tensor ranks send their shard, the receivers gather (arXiv 2104.04473 section 4.1).
     return 2.0 * tokens * model.hidden / configuration.tensor
 
 
@@ -413,6 +407,7 @@ def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration
     share = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(costs.layout),))
     if not share.any():
         return costs
+    # Copies to the host run beside F, copies back beside I: only what is longer than these is added.
     copying = np.array([host_time(cluster.gpu, moved) for moved in share * costs.activation_bytes])
     busy = np.stack((costs.forward, costs.backward_input), axis=1)
     return replace(

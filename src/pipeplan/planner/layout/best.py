@@ -258,13 +258,7 @@ def best_layout(
 def layout_peaks(
     layers: Sequence[LaidLayer], schedule: Schedule, layout: Sequence[int], options: Sequence[StageOption]
 ) -> tuple[float, ...]:
-    """Return the peak bytes of each rank for a layout and the options of its stages.
-
-    Raises
-    ------
-    ShapeError
-        If the layout does not match the layers and stages.
-    """
+    """Return the peak bytes of each rank for a layout and the options of its stages."""
     parts = parts_of(layers)
     if len(layout) != schedule.stages or sum(layout) != len(parts.middle) or len(options) != schedule.stages:
         raise ShapeError(

@@ -69,6 +69,7 @@ class LimitRows:
 def _fullest(problem: LayoutProblem) -> Numbers:
     """Return the rows of each rank with a limit that are largest in the last simulated layout."""
     peaks = problem.peaks
+    # Memory of every row in the last simulated layout; per rank, the ROWS_OF_RANK largest under a finite limit.
     held = np.tensordot(peaks.rows, problem.of(list(problem.simulated)[-1])[:, BYTES], axes=((1, 2), (0, 1)))
     order = np.lexsort((-held, peaks.rank))
     place = np.arange(len(order)) - np.searchsorted(peaks.rank, peaks.rank[order])
@@ -97,7 +98,7 @@ class Arcs:
 
     @property
     def empty(self) -> bool:
-        """Whether no layout remains."""
+        """True if no layout remains."""
         return any(not len(stage.first) for stage in self.stages)
 
     @property
@@ -130,6 +131,7 @@ class Arcs:
         return self._shortest_to_end([self.lengths(number, weights) for number in range(self.problem.stages)])
 
     def _shortest_to_end(self, lengths: list[Floats]) -> Floats:
+        # Dynamic program backwards: the best of all arcs from a layer, each with the best way from where it stops.
         shortest = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
         shortest[-1, -1] = 0.0
         for number in reversed(range(self.problem.stages)):
@@ -157,6 +159,7 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     """Return the runs of layers that a stage can have by itself: fast enough, and within its ranks' memory."""
     layers, stages = problem.layers, problem.stages
     parts, placement = problem.tables.parts, problem.order.schedule.placement
+    # Every stage but those of the embedding and the head needs a layer, so stages before and after reserve one each.
     at = np.arange(layers + 1)
     least_before = max(stage - bool(parts.start), 0)
     least_behind = max(stages - 1 - stage - bool(parts.end), 0)
@@ -201,6 +204,7 @@ def _sorted_undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
 
     If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes.
     """
+    # Arcs of one run of layers are adjacent after sorting; each is compared with those up to ``apart`` places away.
     order = np.lexsort((arcs.choice, arcs.stop, arcs.first))
     arcs = arcs.keep(order)  # type: ignore[arg-type]
     matter = arcs.features[:, TIMES] if alone else arcs.features
@@ -268,7 +272,6 @@ class Capacity:
 
 
 def _least(layer: LaidLayer) -> Floats:
-    """Return the minimum times of F, I and W of a layer over its options."""
     times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
     least: Floats = np.array(times).min(axis=0)
     return least
@@ -366,7 +369,6 @@ class LayoutBranching:
         return self.capacity.bound(len(node.layers), node.stop, node.length[self.held :])
 
     def _learn(self) -> None:
-        """Add the cuts that were found since the last call."""
         cuts = len(self.weights) - self.held
         counts = self.problem.counts[cuts:]
         if not len(counts):
@@ -385,6 +387,7 @@ class LayoutBranching:
         stops, choices = stage.stop[here], stage.choice[here]
         lengths = self._length(node) + stage.features[here] @ self.weights[:, number].T
         least = lengths + self.to_end[number + 1][stops]
+        # Slack of each row; for the cuts, the limit minus the slack is a bound on the makespan of the child.
         slack = self.most - least
         bounds = self.below - slack[:, self.held :].min(axis=1, initial=np.inf)
         possible = np.flatnonzero((slack >= 0).all(axis=1))

@@ -81,7 +81,6 @@ class OrderGraph:
         self.evaluations = 0
 
     def _previous(self, nodes: NDArray[np.intp], number: Ints) -> Ints:
-        """Return the node before each on its rank, or -1."""
         schedule = self.schedule
         before = np.full(len(nodes), -1, np.int64)
         behind = nodes[~np.isin(nodes, schedule.offsets)]
@@ -112,6 +111,7 @@ class OrderGraph:
         chain = np.flatnonzero(on_path > 0)
         partners = self._partner[chain]
         ops = np.concatenate((self._ops[chain], partners[partners >= 0]))
+        # Count the ops of the path by kind and stage, then convert kinds to shares of F, I and W.
         by_kind = np.bincount(self._feature[ops], minlength=len(Kind) * stages).reshape(len(Kind), stages)
         counts = by_kind.T @ self._weights
         constant = float((on_path[chain] > 1).sum() * self.transfer + self._lost[chain].sum())
@@ -119,7 +119,6 @@ class OrderGraph:
 
 
 def _ones(stages: int, overhead: Overhead) -> Costs:
-    """Return costs in which every op takes time."""
     one, none = np.ones(stages), np.zeros(stages)
     return Costs(one, 2 * one, one, one, one, Memory(none, none, none, in_bytes=True), None, Transfer(), overhead)
 
@@ -139,6 +138,7 @@ def holdings(schedule: Schedule) -> list[Floats]:
         columns = schedule.row(rank)
         kind, here = columns.kind, np.unique(columns.stage)
         own = np.searchsorted(here, columns.stage)
+        # Levels after each op, and during each backward with its transients (third column).
         backward = np.isin(kind, BACKWARD_KINDS)
         change = np.zeros((len(columns) + 1, len(here), 3), np.int64)
         at = np.arange(1, len(columns) + 1)

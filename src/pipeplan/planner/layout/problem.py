@@ -35,7 +35,7 @@ class Deadline:
         return cls(clock() + seconds, clock)
 
     def passed(self) -> bool:
-        """Whether the deadline has passed."""
+        """True if the deadline has passed."""
         return self.clock() >= self.end
 
     def part(self, share: float) -> Deadline:
@@ -162,6 +162,7 @@ class LayoutProblem:
         if len(self.constants) <= MOST_CUTS:
             return
         times = np.stack([self.of(laid)[:, TIMES] for laid in list(self.simulated)[-_JUDGES:]])
+        # Bound of each cut on each recent layout; a cut is worth its best ratio to the layout's strongest cut.
         says = np.einsum("ksf,lsf->kl", self.counts, times) + self.constants[:, None]
         kept = np.sort(np.argsort(-(says / says.max(axis=0)).max(axis=1), kind="stable")[: MOST_CUTS // 2])
         self.counts, self.constants = self.counts[kept], self.constants[kept]
@@ -175,7 +176,7 @@ class LayoutProblem:
         return most
 
     def fits(self, laid: Laid) -> bool:
-        """Whether every rank stays within its limit."""
+        """True if every rank stays within its limit."""
         return bool(self.peaks.over(self.of(laid)) <= 0)
 
     def probe_ranks(self, laid: Laid) -> None:
@@ -312,7 +313,6 @@ class _Fitting:
         self.least[number] = np.inf
 
     def _learn(self, below: float) -> None:
-        """Raise the lower bounds by the cuts that were found since the last call."""
         if self.known < len(self.problem.constants):
             left = np.flatnonzero(self.least < below)
             fresh = self.problem.least(self.near.features[left], since=self.known)
@@ -339,6 +339,8 @@ def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, 
     """Return bounds and choices after each move; shapes (moves, stages + 1) and (moves, stages)."""
     stages, options = problem.stages, len(problem.tables.choices)
     bounds, choices = laid.bounds, np.array(laid.choices, np.intp)
+    # Moves: shift one layer between two stages; change one stage's choice; swap the choices of two stages; and, if
+    # ``wide``, shift a layer and choose anew on both.
     most = MOST_STAGES // stages
     giving, taking = _pairs(stages, most)
     moved = [(_shifted(bounds, giving, taking), np.broadcast_to(choices, (len(giving), stages)))]
@@ -364,6 +366,7 @@ def _pairs(stages: int, most: int) -> tuple[Numbers, Numbers]:
 
 def _shifted(bounds: Numbers, giving: Numbers, taking: Numbers) -> Numbers:
     """Return bounds with one layer moved between stages, a row per pair; unchanged if the first stage has none."""
+    # Bounds after the giving stage move down by one layer, those after the taking stage up.
     at = np.arange(len(bounds))
     shift = (at > taking[:, None]).astype(np.intp) - (at > giving[:, None])
     return bounds + shift * (np.diff(bounds)[giving] > 0)[:, None]

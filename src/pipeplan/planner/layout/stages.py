@@ -284,6 +284,7 @@ class StageTables:
         layers, count = self.layers, choice.layers
         base = np.array([_values(layer, layer.options[0]) for layer in self.parts.middle])
         chosen = np.array([_values(layer, layer.option(choice.name)) for layer in self.parts.middle])
+        # [first, until) use the choice, [until, stop) the first option.
         first, stop = np.indices((layers + 1, layers + 1))
         until = stop if count is None else np.minimum(first + count, stop)
         by_choice, others = _between(chosen, first, until), _between(base, until, stop)
@@ -291,6 +292,7 @@ class StageTables:
         besides = np.maximum(
             _besides(chosen)[first, until] - others[..., _ACTIVATION], _besides(base)[np.minimum(until, stop), stop]
         )
+        # The end's backward runs first, the start's last: fold them in from the inside out.
         for layer in end:
             values = _values(layer, layer.option(choice.name) if count is None else layer.options[0])
             sums, besides = sums + values, np.maximum(besides - values[_ACTIVATION], values[_TRANSIENT])
@@ -299,6 +301,7 @@ class StageTables:
             besides = np.maximum(besides, values[_TRANSIENT] - sums[..., _ACTIVATION])
             sums = sums + values
         sums[..., _TRANSIENT] = np.maximum(besides, 0.0)
+        # A stage's F (or I) takes at least as long as its copy to (or from) the host.
         moved = sums[..., _TRANSFER] / self.host_bandwidth
         sums[..., 0] = np.maximum(sums[..., 0], moved)
         sums[..., 1] = np.maximum(sums[..., 1], moved)
@@ -398,7 +401,7 @@ class RankPeaks:
 
     @property
     def bounded(self) -> bool:
-        """Whether any rank has a limit."""
+        """True if any rank has a limit."""
         return bool(np.isfinite(self.limits).any())
 
     def peaks(self, features: Floats) -> Floats:

@@ -331,7 +331,6 @@ def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, 
 
 
 def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int, list[str]]:
-    """Return the microbatch size, the global batch, and the assumptions."""
     assumptions = []
     micro = batch.get("micro")
     if micro is None:

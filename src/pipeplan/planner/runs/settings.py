@@ -98,13 +98,7 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
 
 
 def precision_of(text: str | None) -> tuple[Precision, str]:
-    """Return the precision of a row's products, and the assumption about it.
-
-    Raises
-    ------
-    InputError
-        If the text is not understood.
-    """
+    """Return the precision of a row's products, and the assumption about it."""
     if not text:
         return "bf16", "precision: bf16"
     for words, precision in _PRECISIONS:
@@ -150,13 +144,7 @@ their heuristic within p and 2p activations, run without the optimizer's barrier
 
 
 def scheduled(name: str | None, pipeline: int, chunks: int) -> NamedSchedule:
-    """Return the strategy of a row's schedule; without a name 1F1B, interleaved if ranks have several chunks.
-
-    Raises
-    ------
-    InputError
-        If the schedule is unknown.
-    """
+    """Return the strategy of a row's schedule; without a name 1F1B, interleaved if ranks have several chunks."""
     if pipeline == 1:
         return NamedSchedule("1f1b")
     if name is None or name.lower() == "none":
@@ -200,11 +188,6 @@ def layout_from(text: str | None, pipeline: int, chunks: int, layers: int) -> tu
 
     If the layers plus two are divisible by the stages, the first and the last stage have one layer less: with several chunks
     because the text describes ranks, without a text because trainers do so for the embedding and the head.
-
-    Raises
-    ------
-    InputError
-        If the text is not understood.
     """
     stages = pipeline * chunks
     if text:

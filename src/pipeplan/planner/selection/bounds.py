@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pipeplan.hardware import Cluster, host_time, optimizer_time
 from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Placement, Schedule
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory import memory_rules
+from pipeplan.planner.estimates.memory import full_state
 from pipeplan.planner.estimates.seconds import TimeFactors
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import (
@@ -32,7 +32,7 @@ from pipeplan.planner.estimates.stages import (
     transfer_seconds,
 )
 from pipeplan.strategies import strategy
-from pipeplan.workload import ModelShape, RankParameters, layers_of, state_bytes
+from pipeplan.workload import ModelShape, RankParameters, layers_of
 
 FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)
 """Columns of a layer: seconds of F, I (including recomputation) and W; bytes kept from F, and until W; parameters."""
@@ -188,6 +188,7 @@ def steady_memory(name: str, ranks: int, microbatches: int, chunks: int, group_s
     rule = strategy(name)
     if rule.looks_at_costs:
         return _steady_memory_of_any(rule.placed(rule.shape(ranks, microbatches, chunks, group_size=group_size)))
+    # Beyond 2p microbatches no rank holds more, so the peak of a short schedule is that of the step.
     few = microbatches if group_size is not None or microbatches < 2 * ranks else 2 * ranks
     return steady_memory_of(rule(rule.shape(ranks, few, chunks, group_size=group_size)))
 
@@ -197,6 +198,7 @@ def steady_memory_of(schedule: Schedule) -> SteadyMemory:
     columns, offsets = schedule.columns, schedule.offsets
     kind, stage = columns.kind, columns.stage
     backward = np.isin(kind, BACKWARD_KINDS)
+    # Walk each rank's row: F adds a microbatch, I or B frees it; between I and W a part of it waits.
     change = np.where(kind == Kind.F, 1, np.where(backward, -1, 0))
     waiting = np.where(kind == Kind.I, 1, np.where(kind == Kind.W, -1, 0))
     whole, until_weight = np.zeros((schedule.ranks, schedule.stages)), np.zeros((schedule.ranks, schedule.stages))
@@ -262,6 +264,7 @@ class Bounds:
         the latest after that microbatch has passed the last of its stages.
         """
         frame, sums = self.frame, self._sums(recompute)
+        # No rank can do less than 1/p of the work, and none less than the longest layer, m times.
         total = sums.total
         work = float(total[FORWARD] + total[INPUT] + total[WEIGHT])
         seconds = frame.microbatches * max(work / frame.pipeline, sums.longest)
@@ -282,6 +285,7 @@ class Bounds:
         backward = inputs if held.split else inputs + weights
         work = _by_rank(forward + inputs + weights, held.table, ranks) * microbatches
         work += 2 * self._trainer.op_gap * microbatches * _by_rank(np.ones(len(stages)), held.table, ranks)
+        # Bidirectional schedules run half of the microbatches from either end, so their heads and tails overlap.
         least = float(work.max())
         if self._trainer.barrier and copies == 1:
             least = max(least, self._with_ends(held, forward, backward, weights, work))
@@ -329,6 +333,7 @@ class Bounds:
     def _with_ends(self, held: SteadyMemory, forward: Floats, backward: Floats, weights: Floats, work: Floats) -> float:
         """Return the larger of two bounds: the busiest rank with its head and tail, and one microbatch's round trip."""
         place, ranks = held.table[0], self.frame.pipeline
+        # Head of a stage: forwards of one microbatch through all earlier stages, with their messages; tail: its backwards.
         crossing = np.concatenate(([0.0], (place[1:] != place[:-1]) * self._message)).cumsum()
         head = (np.concatenate(([0.0], forward[:-1].cumsum())) + crossing) / held.slices
         tail = (np.concatenate(([0.0], backward[:-1].cumsum())) + crossing) / held.slices
@@ -352,6 +357,7 @@ class Bounds:
     def _offloaded(self, stages: Floats, share: float) -> Floats:
         moved = stages.copy()
         copying = np.array([host_time(self._gpu, share * kept) for kept in stages[:, KEPT]])
+        # A stage's F (or I) takes at least as long as its copy to (or from) the host.
         for column in (FORWARD, INPUT):
             moved[:, column] = np.maximum(stages[:, column], copying)
         return moved
@@ -359,31 +365,15 @@ class Bounds:
     def _optimizer(self, dense: Floats | float, expert: Floats | float) -> float:
         """Return the seconds of updating a rank's share of the parameters; of the fullest rank if there are several."""
         frame = self.frame
+        # Adam's update of the rank's share; norm and clipping are left out, so this is a lower bound.
         over = (1, 1) if frame.zero == 0 else (frame.data * frame.context, max(frame.expert_data, 1))
         return optimizer_time(self._gpu, float(np.max(dense / over[0] + expert / over[1])))
 
 
 def state_of_one(frame: Configuration) -> tuple[float, float]:
-    """Return the bytes per dense parameter and per expert parameter on a rank, without low-precision copies.
-
-    With a pipeline, sharded parameters and gradients are whole from the first microbatch to the last.
-    """
-    rules = memory_rules(frame.software)
-    pipelined = frame.pipeline > 1
-    sizes = []
-    for parameters in (RankParameters(dense=1), RankParameters(expert=1)):
-        state = state_bytes(
-            parameters,
-            zero=frame.zero,
-            shards=frame.data * frame.context,
-            expert_shards=max(frame.expert_data, 1),
-            gradient_bytes=rules.gradient_bytes,
-            masters=rules.masters,
-        )
-        gathered = 2.0 if pipelined and frame.zero >= 3 else 0.0
-        gradients = rules.gradient_bytes if pipelined and frame.zero >= 2 else state.gradients
-        sizes.append(state.weights + gathered + gradients + state.optimizer)
-    return sizes[0], sizes[1]
+    """Return the bytes per dense parameter and per expert parameter on a rank, without low-precision copies."""
+    sizes = (full_state(one, frame).total for one in (RankParameters(dense=1), RankParameters(expert=1)))
+    return next(sizes), next(sizes)
 
 
 def _by_rank(values: Floats, table: NDArray[np.int64], ranks: int) -> Floats:

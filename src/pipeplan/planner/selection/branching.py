@@ -81,6 +81,7 @@ class Space:
 
     def frames(self) -> Iterator[dict[str, Any]]:
         """Yield all frames; those that split the model least come first, because they are likely to be good."""
+        # The starting part keeps only the smallest microbatch of each frame; ``frames`` yields these first.
         every = frames(self.request)
         if not self.sensible:
             return iter(sorted(every, key=_likely))
@@ -144,6 +145,7 @@ class Opened:
         """Return the frame without the savings that do not fit with any order."""
         fitting = []
         for number, saving in enumerate(space.savings(frame)):
+            # Sorted by time, then by offload, then by the order of enumeration.
             least = bounds.of_saving(saving["recompute"], saving["offload"])
             if least.bytes <= limit:
                 fitting.append((least.seconds, saving["offload"], number, saving))
@@ -261,6 +263,8 @@ class Branching:
         """
         taken: list[VariantGroup] = []
         opened = 0
+        # Best-first: the heap holds frames (bounded without their variants) and variants; a frame is replaced by its
+        # variants when it reaches the top.
         while self._promising and len(taken) < most and opened < most:
             bound, _, node = heappop(self._heap)
             if isinstance(node, VariantGroup):
@@ -275,6 +279,7 @@ class Branching:
     @property
     def least(self) -> float:
         """Lower bound on the value of every configuration: the value of the best, or the bound of what is left."""
+        # Whatever is still possible: nodes being estimated, the top of the heap, frames not yet priced.
         left = [self.best, *self._under_way.values()]
         if self._heap:
             left.append(self._heap[0][0])
@@ -284,7 +289,7 @@ class Branching:
 
     @property
     def _promising(self) -> bool:
-        """Whether the most promising waiting node could be within the slack of the best."""
+        """True if the most promising waiting node could be within the slack of the best."""
         return bool(self._heap) and self._heap[0][0] <= self._slack * self.best
 
     def _open(self, space: Space, frame: dict[str, Any], bounds: Bounds) -> None:
@@ -295,7 +300,6 @@ class Branching:
             self._go_on(VariantGroup(opened, order))
 
     def _go_on(self, group: VariantGroup) -> None:
-        """Queue a group if any of its remaining savings fits."""
         before = group.next
         if group.settle(self._limit):
             self._push(self._value(group.space.request, group.seconds), group)

@@ -114,6 +114,7 @@ def _chunks(request: PlanRequest, draft: Draft) -> Sequence[int]:
     ranks, layers = draft["pipeline"], request.model.layers
     if ranks == 1:
         return (1,)
+    # More chunks help only if the fullest stage then has fewer layers: keep the first number for each maximum.
     fullest: dict[int, int] = {}
     for chunks in range(1, most_stages(request) // ranks + 1):
         fullest.setdefault(-(-layers // (ranks * chunks)), chunks)
@@ -272,6 +273,7 @@ def _extended(
     if not steps:
         yield dict(draft)
         return
+    # Depth-first over the fields: a rule is checked as soon as its last field has a value.
     (field, values), *left = steps
     for value in request.fixed.get(field) or values(request, draft):
         draft[field] = value

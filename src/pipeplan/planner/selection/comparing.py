@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import log2
 from typing import Any
@@ -12,6 +12,7 @@ from pipeplan.planner.answers import Estimate, RunnerUp, Sensitivity, StepTime
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.selection.branching import Opened, Space, VariantGroup
 from pipeplan.planner.selection.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
+from pipeplan.planner.selection.request import short_name
 from pipeplan.planner.selection.trials import ChangedInput
 
 PARTS: dict[str, tuple[str, ...]] = {
@@ -54,6 +55,7 @@ def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline:
         return f"{_percent(-longer)} less GPU time, but worse in the objective"
     parts = _by_part(loser.time)
     chosen = _by_part(best.time)
+    # The part of the step that grew most, in GPU seconds.
     worst = max(parts, key=lambda part: scale * parts[part] - chosen[part])
     here, there = parts[worst] / loser.step_time, chosen[worst] / best.step_time
     if longer <= ALIKE:
@@ -107,6 +109,7 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
     Of each other frame, the variant with the lowest bound that may fit is taken.
     """
     here = {name: getattr(chosen, name) for name in FRAME_FIELDS}
+    # Frames within two doublings or halvings, the nearest first; the first one is the chosen frame itself.
     near = sorted(
         (frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here)
     )
@@ -254,14 +257,7 @@ def _instead(better: Estimate, chosen: Estimate) -> str:
     return f"{words} ({abs(gain):.1%} {'faster' if gain > 0 else 'slower'})"
 
 
-_SHORT_NAMES: Mapping[str, str] = {
-    "tensor": "tp",
-    "pipeline": "pp",
-    "context": "cp",
-    "data": "dp",
-    "expert": "ep",
-    "expert_tensor": "etp",
-}
+_SPLITS = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor")
 
 
 def differences(here: Configuration, there: Configuration) -> str:
@@ -271,7 +267,7 @@ def differences(here: Configuration, there: Configuration) -> str:
         return any(getattr(here, name) != getattr(there, name) for name in names)
 
     parts = [
-        " ".join(f"{short}{getattr(here, name)}" for name, short in _SHORT_NAMES.items() if differ(name)),
+        " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _SPLITS if differ(name)),
         f"{here.schedule} v{here.chunks}" if differ("schedule", "chunks") else "",
         f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
         recomputed_in_words(here) if differ("recompute", "recompute_by_stage") else "",

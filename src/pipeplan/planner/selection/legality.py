@@ -53,7 +53,7 @@ def _rule(name: str, needs: str, sentence: str | Callable[[PlanRequest], str], h
 
 
 def is_torchtitan(draft: Draft) -> bool:
-    """Whether a draft is for torchtitan, in any release and setting."""
+    """Return True if a draft is for torchtitan, in any release and setting."""
     return bool(draft["software"].startswith("torchtitan"))
 
 
@@ -64,7 +64,7 @@ def most_stages(request: PlanRequest) -> int:
 
 @lru_cache(maxsize=65536)
 def takes_shape(name: str, ranks: int, microbatches: int, chunks: int, group: int | None) -> bool:
-    """Whether a strategy can generate a schedule of a shape."""
+    """Return True if a strategy can generate a schedule of a shape."""
     rule = strategy(name)
     try:
         return rule.accepts(rule.shape(ranks, microbatches, chunks, group_size=group))
@@ -114,6 +114,7 @@ _OF_TORCHTITAN = frozenset({"full", "selective-op"})
 _OF_OTHERS = frozenset(RECOMPUTE) - {"selective-op"}
 """Modules that trainers other than torchtitan recompute."""
 
+# Rules of arithmetic come first, then those of nodes, trainers and schedules; the first broken rule is reported.
 RULES: tuple[Rule, ...] = (
     _rule(
         "GPUs",

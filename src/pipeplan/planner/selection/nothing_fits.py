@@ -92,7 +92,6 @@ def _legal_values(request: PlanRequest, rule: Rule) -> str:
 
 
 def _whole(request: PlanRequest) -> Iterator[dict[str, Any]]:
-    """Yield frames that have a variant."""
     return (frame for frame in frames(request) if next(variants(request, frame), None) is not None)
 
 
@@ -208,7 +207,6 @@ def _changes(request: PlanRequest, lowest: Estimate, until: float) -> Iterator[s
 
 
 def _without_fixed(request: PlanRequest, until: float) -> Iterator[str]:
-    """Yield changes of one fixed field."""
     for field, values in request.fixed.items():
         rest = {name: other for name, other in request.fixed.items() if name != field}
         estimate = thriftiest(replace(request, fixed=rest), must_fit=True, seconds=until - time.monotonic())
@@ -251,8 +249,10 @@ def _shorter(request: PlanRequest, until: float) -> Estimate | None:
 
 def _degrees(estimate: Estimate) -> str:
     here = estimate.configuration
-    degrees = {"tp": here.tensor, "pp": here.pipeline, "cp": here.context, "dp": here.data, "ep": here.expert}
-    return " ".join(f"{name}={degree}" for name, degree in degrees.items() if degree > 1) or "no parallelism"
+    degrees = {name: getattr(here, name) for name in ("tensor", "pipeline", "context", "data", "expert")}
+    return (
+        " ".join(f"{short_name(name)}={degree}" for name, degree in degrees.items() if degree > 1) or "no parallelism"
+    )
 
 
 def _gibibytes(estimate: Estimate) -> str:

@@ -137,7 +137,7 @@ class Planning:
 
     @property
     def estimated(self) -> bool:
-        """Whether anything was estimated."""
+        """True if anything was estimated."""
         return bool(self._plain)
 
     @property
@@ -231,6 +231,7 @@ class Planning:
         space = next(space for space in self._spaces if space.request.gpus == best.configuration.gpus)
         yield from self._estimates(list(neighbours(space, best.configuration, self.limit)))
         self._phase = "front"
+        # Each level costs about as much as the last one; stop when the next would not finish in time.
         took = 0.0
         for level in (LIMITS[1], *LEVELS):
             begin = self.spent
@@ -261,7 +262,6 @@ class Planning:
                 branching.learn(group, self._plain.get(group.configuration))
 
     def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
-        """Yield a round of estimates and record their answers."""
         new = [configuration for configuration in dict.fromkeys(configurations) if configuration not in self._plain]
         trials = [self._trial(configuration) for configuration in new]
         yield [trial for trial in trials if trial.key not in self._known]

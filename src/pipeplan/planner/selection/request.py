@@ -368,6 +368,7 @@ def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
     """
     if objective in {"step-time", "tokens"} or cluster.gpus < 1:
         return [cluster]
+    # 1, 2, 4, 8 ... and 3, 6, 12 ...
     counts = {base << shift for base in (1, 3) for shift in range(cluster.nodes.bit_length())}
     nodes = sorted({count for count in counts if count <= cluster.nodes} | {cluster.nodes})
     halves, inner = [], cluster.per_node

@@ -16,10 +16,10 @@ from pipeplan.workload.layers.part import (
     keeps_copies,
     linear,
     norm,
-    norm_parameters,
     out_of_tensor,
     shard_tokens,
 )
+from pipeplan.workload.parameters import norm_size
 from pipeplan.workload.shape import LatentAttention, ModelShape
 from pipeplan.workload.work import AttentionCore, Collective, Execution, Gemm, Kept, RankParameters, Recompute
 
@@ -212,7 +212,7 @@ def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, di
         backward_input=both.backward_input,
         kept=(Kept(name="query and key norms' input", bytes=HALF * n * (q + kv)),),
         parameters=RankParameters(
-            dense=norm_parameters(model, (q + kv) * execution.tensor if model.qk_norm_whole else 2 * dim)
+            dense=norm_size(model, (q + kv) * execution.tensor if model.qk_norm_whole else 2 * dim)
         ),
     )
 

@@ -21,6 +21,7 @@ from pipeplan.workload.layers.part import (
     residual,
     shard_tokens,
 )
+from pipeplan.workload.parameters import padded_vocabulary
 from pipeplan.workload.recompute import full, selective_op
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import (
@@ -35,13 +36,10 @@ from pipeplan.workload.work import (
     Recompute,
 )
 
-VOCABULARY_MULTIPLE = 128
-"""Megatron pads the vocabulary to a multiple of this times t (--make-vocab-size-divisible-by)."""
-
 
 def rank_vocabulary(model: ModelShape, execution: Execution) -> int:
     """Return the padded rows of the embedding on a rank of the tensor group."""
-    return -(-model.vocabulary // (VOCABULARY_MULTIPLE * execution.tensor)) * VOCABULARY_MULTIPLE
+    return padded_vocabulary(model.vocabulary, execution.tensor) // execution.tensor
 
 
 def embedding(model: ModelShape, execution: Execution) -> LayerWork:

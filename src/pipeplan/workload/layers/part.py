@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
+from pipeplan.workload.parameters import norm_size
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import (
     Collective,
@@ -228,11 +229,6 @@ def _of_tensor(name: str, operation: Operation, whole: float) -> Collective:
     return Collective(name=name, operation=operation, group="tensor", bytes=whole, beside="gemm")
 
 
-def norm_parameters(model: ModelShape, width: float) -> int:
-    """Return the number of parameters of a norm: a weight per number, and the bias of LayerNorm."""
-    return round(width * (2 if model.norm == "layer" else 1))
-
-
 def norm(
     name: str,
     model: ModelShape,
@@ -252,7 +248,7 @@ def norm(
     written = 2 * small if feeds and small < HALF else HALF
     kept = Part(
         kept=(Kept(name=keeps, bytes=HALF * rows * width),) if keeps else (),
-        parameters=RankParameters(dense=norm_parameters(model, width)),
+        parameters=RankParameters(dense=norm_size(model, width)),
     )
     return joined((elementwise(name, rows * width * (HALF + written), 3 * HALF * rows * width), kept))
 
