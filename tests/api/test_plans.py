@@ -112,7 +112,7 @@ def test_it_is_saved_by_its_ending(plan, tmp_path, ending):
     if ending == ".json":
         assert json.loads(path.read_text())["best"]["configuration"]["tensor"] == 2
     if ending == ".svg":
-        assert "seconds a step" in path.read_text()
+        assert "seconds per step" in path.read_text()
     if ending == ".csv":
         assert pipeplan.read(path) == plan.result.schedule
 

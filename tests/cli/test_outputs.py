@@ -238,10 +238,10 @@ QUICK_SEARCH = "search -p 4 -m 8 --evaluations 20 --no-visualization"
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (f"{QUICK_SEARCH} --slices 2 -o x.csv", "x.csv cannot hold it: PyTorch's CSV has no slices"),
+        (f"{QUICK_SEARCH} --slices 2 -o x.csv", "x.csv cannot hold it: PyTorch's CSV does not support sequence slices"),
         (f"{QUICK_SEARCH} --placement wave -o x.torchtitan.sh", "this schedule's placement is wave"),
         (f"{QUICK_SEARCH} --placement bidirectional -o x.comms.csv", "a bidirectional placement has two"),
-        (f"{QUICK_SEARCH} --placement linear -o x.zb.txt", "takes V schedules"),
+        (f"{QUICK_SEARCH} --placement linear -o x.zb.txt", "needs a V schedule"),
         (f"{QUICK_SEARCH} -o x.megatron.txt", "x.megatron.txt cannot hold it: Megatron-LM"),
     ],
 )

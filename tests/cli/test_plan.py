@@ -44,7 +44,7 @@ def test_the_answer_as_a_table_and_as_files(run):
     (row,) = json.loads(out)["rows"]
     assert row["step_time_s"] == pytest.approx(record["best"]["step_time_s"])
     assert row["refused"] is None
-    assert "seconds a step" in Path("plan.svg").read_text()
+    assert "seconds per step" in Path("plan.svg").read_text()
     assert "--tensor-model-parallel-size 2" in Path("train.sh").read_text()
 
 

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from pipeplan.drawing import View, view_of
 from pipeplan.drawing.front import FrontView, draw_front, save_front
 from pipeplan.drawing.html import html_page
-from pipeplan.drawing.notebook import html_of
-from pipeplan.drawing.static import draw, figure_of, save_picture
+from pipeplan.drawing.static import draw, figure_of, html_of, save_picture
 from pipeplan.drawing.style import fitted
 from pipeplan.drawing.text import text_of
 from pipeplan.model.names import cell_width, one_line

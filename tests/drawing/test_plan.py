@@ -73,7 +73,7 @@ def test_the_limit_is_a_line_across_all_ranks():
 
 def test_where_nothing_fits_there_is_no_front():
     left, _, _ = axes_of(PlanView(title="", front=None, times=VIEW.times, memory=VIEW.memory, limit=1.0))
-    assert [text.get_text() for text in left.texts] == ["nothing fits"]
+    assert [text.get_text() for text in left.texts] == ["no configuration fits"]
 
 
 @pytest.mark.parametrize("size", get_args(SizeName))

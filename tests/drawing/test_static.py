@@ -15,9 +15,8 @@ from pipeplan.drawing import DARK, LIGHT, order_of, view_of
 from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.labels import fit_labels, text_widths
 from pipeplan.drawing.legend import legend_entries
-from pipeplan.drawing.notebook import html_of, png_of
 from pipeplan.drawing.sizes import SIZES
-from pipeplan.drawing.static import draw, figure_of, save_picture
+from pipeplan.drawing.static import draw, figure_of, html_of, png_of, save_picture
 from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import IdleGaps, Windows
 from pipeplan.errors import FormatError, InputError, UnknownNameError
@@ -212,7 +211,7 @@ def test_a_front_has_the_size_and_the_theme_that_were_asked_for(size, theme):
 
 def test_what_cannot_be_drawn_says_so():
     view = view_of(one_f_one_b())
-    with pytest.raises(FormatError, match="not as 'gif'"):
+    with pytest.raises(FormatError, match="unsupported picture format 'gif'"):
         save_picture(view, "picture.gif")
     with pytest.raises(FormatError, match="png, svg, pdf"):
         save_picture(view, BytesIO())

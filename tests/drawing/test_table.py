@@ -28,11 +28,11 @@ def words(figure):
 def test_a_row_says_the_name_the_makespan_what_is_idle_and_the_peak(views):
     said = words(figure_of(views))
     assert said[:2] == [
-        "3 schedules, the fastest first, those over the memory limit last",
+        "3 schedules, fastest first, over the memory limit last",
         "4 ranks, 8 microbatches · mine · simulated",
     ]
     assert [said[at] for at in range(5, 17, 4)] == ["zb-h1", "1f1b", "gpipe"]
-    assert said.count("1 chunk a rank") == 3
+    assert said.count("1 chunk per rank") == 3
     assert "+22.2% · idle 27.3%" in said
     assert said[-4:-1] == ["4", "4", "8"]
 

@@ -126,7 +126,7 @@ def test_limits_that_cannot_be_drawn():
     timeline = one_f_one_b()
     memory = memory_use(timeline.schedule, costs_for(timeline.schedule.placement))
     in_bytes = Settings(activation_bytes=1.0, memory_limit="9B").limits(timeline.schedule.placement)
-    with pytest.raises(ValueError, match="drawn with memory"):
+    with pytest.raises(ValueError, match="needs memory"):
         view_of(timeline, limit=2.0)
     with pytest.raises(ValueError, match="needs memory in bytes"):
         view_of(timeline, memory, limit=in_bytes)

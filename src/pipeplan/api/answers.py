@@ -101,7 +101,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         views = self.views()
         if not views:
             return self._tables_as_html()
-        from pipeplan.drawing.notebook import html_of
+        from pipeplan.drawing.static import html_of
 
         return html_of(views)
 
@@ -114,7 +114,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         views = self.views()
         if not views:
             return None
-        from pipeplan.drawing.notebook import png_of
+        from pipeplan.drawing.static import png_of
 
         return png_of(views)
 

@@ -1,7 +1,7 @@
-"""Pictures of schedules: one neutral view, one theme, and renderers that draw it and know nothing else.
+"""Pictures of schedules: a renderer-independent view, a theme, and renderers that draw views.
 
-What needs matplotlib is in :mod:`pipeplan.drawing.static`, :mod:`pipeplan.drawing.front`,
-:mod:`pipeplan.drawing.plan` and :mod:`pipeplan.drawing.notebook`, so that importing this package costs nothing.
+Modules that need matplotlib (:mod:`pipeplan.drawing.static`, :mod:`pipeplan.drawing.front` and
+:mod:`pipeplan.drawing.plan`) are imported on first use, so that importing this package is cheap.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Colours by perceived lightness, chroma and hue, and the contrast between two of them.
+"""Colors by perceived lightness, chroma and hue, and the contrast between two colors.
 
-OKLab is Ottosson's (2020, "A perceptual color space for image processing"); contrast is WCAG 2.2's.
+OKLab is Ottosson's (2020, "A perceptual color space for image processing"); contrast is that of WCAG 2.2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from pipeplan.model import Floats
 
 MOST_SHADES = 256
-"""Steps of one ramp: its lightness has fewer values that a screen can tell apart."""
+"""Maximum number of steps of one ramp; a screen does not show more different values of its lightness."""
 
 _LMS_FROM_RGB = np.array(
     [
@@ -44,9 +44,9 @@ class Ramp:
     hue: float
 
     def shades(self, count: int) -> tuple[str, ...]:
-        """``count`` shades at equal steps of lightness, dark first; a single one is in the middle.
+        """Return ``count`` shades at equal steps of lightness, dark first; a single one is in the middle.
 
-        Beyond ``MOST_SHADES``, neighbours share a shade.
+        Beyond ``MOST_SHADES``, neighbors share a shade.
         """
         return _shades(self, count)
 
@@ -60,7 +60,7 @@ def _shades(ramp: Ramp, count: int) -> tuple[str, ...]:
 
 
 def oklch(lightness: float, chroma: float, hue: float) -> str:
-    """The sRGB colour ``#rrggbb`` of a lightness, chroma and hue; chroma gives way where the screen has no such colour."""
+    """Return the sRGB color ``#rrggbb`` of a lightness, chroma and hue; chroma is reduced if the color is not in sRGB."""
     direction = np.array([0.0, np.cos(np.radians(hue)), np.sin(np.radians(hue))])
     for reduced in np.linspace(chroma, 0.0, 65):
         rgb = _RGB_FROM_LMS @ (_LMS_FROM_LAB @ (direction * reduced + [lightness, 0.0, 0.0])) ** 3
@@ -72,31 +72,31 @@ def oklch(lightness: float, chroma: float, hue: float) -> str:
 
 
 def mixed(one: str, other: str, share: float) -> str:
-    """A colour between two: ``one`` for the share 0, ``other`` for 1."""
+    """Return a color between two: ``one`` for share 0, ``other`` for share 1."""
     pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
     return "#" + "".join(f"{round(begin + share * (end - begin)):02x}" for begin, end in pairs)
 
 
 def linear_rgb(color: str) -> Floats:
-    """The linear red, green and blue of ``#rrggbb``, each 0 to 1; shape (3,)."""
+    """Return the linear red, green and blue of ``#rrggbb``, each 0 to 1; shape (3,)."""
     encoded = np.array([int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     linear: Floats = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
     return linear
 
 
 def oklab(rgb: Floats) -> Floats:
-    """The OKLab coordinates of linear RGB; their Euclidean distance is how different two colours look. Shape (3,)."""
+    """Return the OKLab coordinates of linear RGB, shape (3,); their Euclidean distance is the perceived difference."""
     lab: Floats = _LAB_FROM_LMS @ np.cbrt(_LMS_FROM_RGB @ np.clip(rgb, 0.0, 1.0))
     return lab
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours, 1 to 21."""
+    """Return the contrast ratio of two colors, 1 to 21."""
     dark, light = sorted(float(_LUMINANCE @ linear_rgb(color)) for color in (one, other))
     return (light + 0.05) / (dark + 0.05)
 
 
 @lru_cache(maxsize=1 << 12)
 def readable_on(background: str) -> str:
-    """Near-black or white, whichever reads better on a background."""
+    """Return near-black or white, whichever has more contrast to a background."""
     return max("#101418", "#ffffff", key=lambda ink: contrast(ink, background))

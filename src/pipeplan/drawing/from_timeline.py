@@ -1,4 +1,4 @@
-"""How a view is made: from a timeline with its memory, or from a schedule alone."""
+"""Construction of views from a timeline with its memory, or from a schedule alone."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ from pipeplan.model import (
 
 
 class MemoryLimit(Protocol):
-    """A memory limit for every rank, such as :class:`pipeplan.costs.Limits`."""
+    """Memory limit of every rank, such as :class:`pipeplan.costs.Limits`."""
 
     @property
     def values(self) -> Floats:
-        """The limits, shape (ranks,)."""
+        """Limits, shape (ranks,)."""
 
     @property
     def in_activations(self) -> bool:
-        """Whether they are in activations; in bytes otherwise."""
+        """True if the limits are in activations, False if in bytes."""
 
 
 class IdleReasons(Protocol):
-    """Why ranks idle, in columns, such as :class:`pipeplan.simulation.idle.IdleTimes`."""
+    """Reasons for idle times, in columns, such as :class:`pipeplan.simulation.idle.IdleTimes`."""
 
     @property
     def rank(self) -> Integers:
-        """The rank that idles."""
+        """Rank that idles."""
 
     @property
     def start(self) -> Floats:
-        """The start of each idle time."""
+        """Start of each idle time."""
 
     @property
     def end(self) -> Floats:
-        """The end of each idle time."""
+        """End of each idle time."""
 
     @property
     def reason(self) -> Integers:
-        """Why: positions in ``pipeplan.drawing.theme.REASON_TITLES``."""
+        """Reason: position in ``pipeplan.drawing.theme.REASON_TITLES``."""
 
     @property
     def cause(self) -> Integers:
-        """The op that was waited for: positions among the timeline's compute ops, -1 for none."""
+        """Op that the rank waits for: position among the timeline's compute ops, -1 for none."""
 
 
 def view_of(
@@ -76,21 +76,22 @@ def view_of(
     Parameters
     ----------
     memory
-        Drawn below: in bytes, static ones included, where it has bytes, else in activations.
+        Memory to draw below: in bytes including static memory if known, else in activations.
     title
-        The schedule's name where none is given.
+        Title; default the schedule's name.
     limit
-        The memory limit: one number or one per rank in the unit of the memory, or an object that says its own unit, which
-        the curves then follow.
+        Memory limit: one number or one per rank in the unit of the memory, or an object with its own unit, which the
+        curves then use.
     reasons
-        Why each rank idles.
+        Reasons for idle times.
     costs
-        What the costs are called that it was simulated on.
+        Name of the costs of the simulation.
 
     Raises
     ------
     ValueError
-        For memory of a schedule of another length, a limit without memory, or one in bytes where memory has none.
+        If the memory is of a schedule of another length, a limit is given without memory, or a limit is in bytes but the
+        memory is not.
     """
     schedule = timeline.schedule
     return View(
@@ -111,9 +112,9 @@ def view_of(
 
 
 def order_of(schedule: Schedule, *, title: str = "") -> View:
-    """The view of a schedule, which has no clock: every op takes a place in its rank's order, an overlapped pair one.
+    """Return the view of a schedule, which has no times: each op or overlapped pair takes one position in its rank's order.
 
-    Places on different ranks say nothing about each other.
+    Positions on different ranks are unrelated.
     """
     turn = np.cumsum(~schedule.joined)
     first = np.concatenate(([0], turn))[schedule.offsets[:-1]]
@@ -180,7 +181,7 @@ def _gaps(schedule: Schedule, idle: IdleReasons) -> IdleGaps:
 def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | ArrayLike | None) -> Curves | None:
     if memory is None:
         if limit is not None:
-            raise ValueError("a memory limit is drawn with memory, and no memory is given")
+            raise ValueError("a memory limit needs memory to be drawn with")
         return None
     ranks = timeline.schedule.ranks
     in_bytes, limits = _limits(memory, limit, ranks)
@@ -203,7 +204,7 @@ def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | A
 
 
 def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int) -> tuple[bool, Floats | None]:
-    """Whether to draw bytes, and the limit of each rank."""
+    """Return True for bytes or False for activations, and the limit of each rank."""
     if limit is None:
         return memory.bytes is not None, None
     in_activations: bool = getattr(limit, "in_activations", memory.bytes is None)
@@ -212,7 +213,7 @@ def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int
 
 
 def _steps(timeline: Timeline, levels: Floats, base: Floats) -> tuple[Integers, Floats, Floats]:
-    """Offsets, times and levels of the curves: each op's level from the moment on at which it changes what is held."""
+    """Return offsets, times and levels of the curves: each op's level from the time at which its change takes effect."""
     schedule = timeline.schedule
     counted = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     lane = schedule.rank[counted]

@@ -1,4 +1,4 @@
-"""The trade-off between memory and time as a picture."""
+"""Picture of a Pareto front of memory and time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from pipeplan.drawing.axes import TimeTicks
 from pipeplan.drawing.front_labels import (
     Key,
     Point,
@@ -30,43 +31,42 @@ from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.static import save_figure
 from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import Theme, theme_named
-from pipeplan.drawing.time_axis import TimeTicks
 from pipeplan.readable import Times
 
 WIDE = 2.5
-"""The ratio of the largest to the least value from which on an axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 
 _SMALL = 0.85
-"""Size of names and ticks, in that of the page's letters."""
+"""Font size of names and ticks, relative to that of the page."""
 
 _NARROW = 60
-"""A page that is fewer letters wide than this has its key below the chart."""
+"""Width in letters below which a page has its key below the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontView:
-    """The content of a front's picture: pairs of (peak memory, time), and other schedules by name beside them.
+    """Content of a front's picture: (peak memory, time) pairs, and other schedules by name.
 
     Attributes
     ----------
     memory_label, time_label
-        Of the axes; the memory's with its unit.
+        Labels of the axes; that of memory includes its unit.
     points
         The front, by memory.
     bounds
-        For each point, the lower bound on its time; empty where none is known.
+        Lower bound on the time of each point; may be empty.
     marks
         Name, peak memory and time of other schedules.
     ours, others
-        What the legend calls points and marks.
+        Legend entries of points and marks.
     names
-        Of the points; their times where it is empty.
+        Names of the points; default their times.
     key
-        What names stand for, where they are only numbers or letters; it is drawn in a plan's picture.
+        Meaning of names that are only numbers or letters; drawn in a plan's picture.
     unit
-        Of the times; may be empty.
+        Unit of the times; may be empty.
     about
-        What stands below the title: shape and costs.
+        Text below the title: shape and costs.
     """
 
     title: str
@@ -84,15 +84,15 @@ class FrontView:
 
 
 def draw_front(view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
-    """Draw a front into axes, or into those of a new figure, and return the axes; nothing is shown.
+    """Draw a front into axes, by default those of a new figure, and return the axes; nothing is shown.
 
-    Every point has its name beside it. Where they are too many for that, points have numbers, and names stand in a key: on a
-    new figure beside the axes, otherwise within them.
+    Every point has its name beside it. If there is no room, points have numbers, and the names are in a key: beside the
+    axes of a new figure, otherwise inside the given ones.
 
     Raises
     ------
     UnknownNameError
-        For an unknown theme or size.
+        If the theme or size is unknown.
     """
     colors, page = theme_named(theme), size_named(size)
     with names_as_text():
@@ -112,7 +112,7 @@ def draw_front(view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "l
 
 
 def _figure(page: Size, colors: Theme, *, keyed: bool) -> tuple[Axes, Axes | None]:
-    """The axes of a new figure, and those of a key beside them, or below them on a narrow page."""
+    """Return the axes of a new figure, and axes for a key beside them, or below them on a narrow page."""
     narrow = page.width < _NARROW * page.font
     height = page.height or page.whole((1.3 if narrow and keyed else 0.75 if narrow else 0.58) * page.width)
     figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
@@ -129,7 +129,7 @@ def _figure(page: Size, colors: Theme, *, keyed: bool) -> tuple[Axes, Axes | Non
 
 
 def settle(figure: Figure | SubFigure) -> None:
-    """Give axes their final places."""
+    """Compute the final positions of all axes."""
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -161,7 +161,7 @@ def draw_chart(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of an axis; ``below`` are bounds, which cannot be larger than all others."""
+    """Values on an axis; ``below`` are bounds, which do not exceed all others."""
 
     shown: Sequence[float]
     below: Sequence[float] = ()
@@ -169,7 +169,7 @@ class Values:
 
 
 def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
-    """Title, names of the axes, legend between title and chart."""
+    """Write the title, the labels of the axes, and the legend between title and chart."""
     times = Times.of([spent for _, spent in view.points], view.unit)
     room, font = 0.6 * page.width, page.font
     time_label = f"{view.time_label} ({times.unit})" if times.unit else view.time_label
@@ -192,7 +192,7 @@ def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
 
 
 def _scale(ax: Axes, values: Values, colors: Theme, page: Size, *, upper: bool) -> None:
-    """Limits and ticks of an axis: cut where few values are far off, logarithmic where values are of several sizes."""
+    """Set limits and ticks of an axis: truncated if a few values are far off, logarithmic if values differ widely."""
     cut, times = cut_above(values.shown), Times.of(values.shown, values.unit)
     least, most = min([*values.shown, *values.below]), max(values.shown) if cut is None else cut
     axis, limit, scale = (ax.yaxis, ax.set_ylim, ax.set_yscale) if upper else (ax.xaxis, ax.set_xlim, ax.set_xscale)
@@ -222,10 +222,10 @@ def named_points(view: FrontView) -> list[tuple[str, float, float]]:
 def name_points(
     view: FrontView, ax: Axes, colors: Theme, page: Size, key: Key | None = None, *, whole: bool = True
 ) -> bool:
-    """Write a name beside every point and mark, in axes whose size is final: the key's numbers where one is given.
+    """Write a name beside every point and mark, in axes of final size; with a key, its numbers.
 
-    Gives whether there was room for all. Where not, nothing is written: with a key, or if ``whole`` is not wanted, those
-    for which there is room.
+    Return True if there was room for all. If not, write those that fit if there is a key or ``whole`` is False, else
+    nothing.
     """
     size = _SMALL * page.font
     ours = named_points(view)
@@ -250,7 +250,7 @@ def _steps(points: Sequence[Point]) -> list[tuple[Point, Point]]:
 
 
 def _by_place(named: Sequence[tuple[str, float, float]]) -> list[tuple[str, Point]]:
-    """One label a place, with the names of all that stand there."""
+    """Return one label per place, with the names of all schedules there."""
     places: dict[Point, list[str]] = {}
     for name, x, y in named:
         places.setdefault((x, y), []).append(name)
@@ -258,7 +258,7 @@ def _by_place(named: Sequence[tuple[str, float, float]]) -> list[tuple[str, Poin
 
 
 def _beyond(text: str, point: Point, ax: Axes, view: FrontView) -> str:
-    """A label, with the value of a point that lies beyond an axis."""
+    """Return a label, with the value of a point beyond the end of an axis."""
     x, y = point
     if y > ax.get_ylim()[1]:
         value = Times.of([y], view.unit).text(y)
@@ -284,7 +284,7 @@ def save_front(
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:
-    """Write a picture of a front, the same bytes for the same view.
+    """Write a picture of a front; equal views give equal bytes.
 
     Parameters and errors are those of :func:`~pipeplan.drawing.static.save_picture`.
     """

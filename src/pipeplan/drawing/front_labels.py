@@ -1,7 +1,7 @@
-"""The labels of a front: places beside its points, a key where points are too many to be named, and cut axes.
+"""Labels of a front: places beside its points, a key if there are too many points to name, and truncated axes.
 
-A label lies on no line, no point and no other label. Where a few values lie far beyond the others, the axis ends
-before them.
+A label covers no line, no point and no other label. If a few values lie far beyond the others, the axis ends before
+them.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Box = tuple[float, float, float, float]
 """Left, lower, right and upper edge, in points of the page."""
 
 _DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, 1), (-1, 0), (-1, -1))
-"""Where a label may stand, seen from its point; the first that is free is taken."""
+"""Directions of a label from its point; the first free one is used."""
 
 _DISTANCES = (0.55, 1.3, 2.2, 3.2, 4.4)
-"""How far off, in the size of the letters; from the third on a thin line leads there."""
+"""Distances of a label, relative to the font size; from the third on, a thin line leads to the label."""
 
 _LED = 2
 _STEPS = 24
-"""Places along such a line that are looked at."""
+"""Number of positions along such a line to check."""
 
 _APART = 0.5
-"""Between two labels side by side, in the size of their letters."""
+"""Space between two labels side by side, relative to the font size."""
 
 _HEIGHT = 1.05
-"""Of a label, in the size of its letters."""
+"""Height of a label, relative to the font size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label that has found its place: its middle, and whether a line leads from its point to it."""
+    """A placed label: its center, and whether a line leads to it from its point."""
 
     text: str
     point: Point
@@ -48,18 +48,18 @@ class Label:
 
 
 class Room:
-    """The free space of some axes, in points of the page.
+    """Free space of some axes, in points of the page.
 
     Parameters
     ----------
     ax
-        The axes, whose size and scales must be final.
+        Axes, whose size and scales must be final.
     points
-        Points of the chart in data coordinates, to be kept free.
+        Points of the chart in data coordinates, to keep free.
     lines
-        Horizontal and vertical lines from one point to another in data coordinates, to be kept free.
+        Horizontal and vertical lines in data coordinates, each as its two ends, to keep free.
     size
-        Of the letters.
+        Font size.
     """
 
     def __init__(self, ax: Axes, points: Sequence[Point], lines: Sequence[tuple[Point, Point]], size: float) -> None:
@@ -77,13 +77,13 @@ class Room:
             self._taken.append((min(x0, x1) - 0.8, min(y0, y1) - 0.8, max(x0, x1) + 0.8, max(y0, y1) + 0.8))
 
     def place(self, point: Point) -> Point:
-        """Return a point on the page, within the axes."""
+        """Return a point on the page, limited to the axes."""
         x, y = self._ax.transData.transform(point) * self._scale
         left, low, right, high = self._whole
         return min(max(float(x), left), right), min(max(float(y), low), high)
 
     def label(self, text: str, point: Point) -> Label | None:
-        """The nearest free place for a label, which it then has; None where there is none."""
+        """Return a label at its nearest free place, which is then taken; None if there is none."""
         x, y = self.place(point)
         wide, high = width_of(text, self._size), _HEIGHT * self._size
         for turn, distance in enumerate(_DISTANCES):
@@ -102,7 +102,7 @@ class Room:
         return not any(_overlap(box, other) for other in self._taken)
 
     def _crosses(self, point: Point, middle: Point) -> bool:
-        """Whether a line from a point to its label's middle would run over anything else."""
+        """Return True if a line from a point to the center of its label would cross anything else."""
         steps = [step / _STEPS for step in range(_STEPS)]
         there = [(point[0] + step * (middle[0] - point[0]), point[1] + step * (middle[1] - point[1])) for step in steps]
         own = 0.5 * self._size
@@ -120,7 +120,7 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 def write_labels(ax: Axes, labels: Sequence[Label], size: float, color: str, faint: str) -> None:
-    """Write labels where they have found room."""
+    """Write labels at their places."""
     for label in labels:
         offset = label.middle[0] - label.point[0], label.middle[1] - label.point[1]
         pixels = label.point[0] * ax.figure.dpi / 72, label.point[1] * ax.figure.dpi / 72
@@ -137,30 +137,30 @@ def write_labels(ax: Axes, labels: Sequence[Label], size: float, color: str, fai
 
 
 _SHORT = 8
-"""Letters of a name that stands in the chart itself, number or not."""
+"""Maximum length of a name that is written in the chart itself, with or without a key."""
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"
 
 _ENTRY = 25.0
-"""Width of a short entry, in the size of its letters."""
+"""Width of a short entry, relative to the font size."""
 
 _SMALLEST = 5.0
-"""Size in points below which a key is not read."""
+"""Minimum font size of a key, in points."""
 
 _LINE = 1.3
-"""From one line of the key to the next, in the size of its letters."""
+"""Distance of the lines of a key, relative to the font size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The labels in a chart, each with its place, and the names that they stand for.
+    """Labels in a chart with their places, and the names that they represent.
 
     Attributes
     ----------
     labels
-        Numbers, and names that are short.
+        Numbers and short names.
     entries
-        Each number with the names that it stands for.
+        Numbers with the names that they represent.
     """
 
     labels: Sequence[tuple[str, Point]]
@@ -168,7 +168,7 @@ class Key:
 
 
 def key_of(marks: Sequence[tuple[str, float, float]], points: Sequence[tuple[str, float, float]]) -> Key:
-    """Numbers for marks, by memory and time, and for points whose names are long; those at one place share a number.
+    """Return numbers for marks, by memory and time, and for points with long names; one number per place.
 
     Variants of a schedule at one place are counted, not listed.
     """
@@ -186,7 +186,7 @@ def key_of(marks: Sequence[tuple[str, float, float]], points: Sequence[tuple[str
 
 
 def counted_names(names: Sequence[str]) -> Iterator[str]:
-    """Names without a limit (``zbv-heuristic at 8 activations``: the axis shows it), variants of one schedule together."""
+    """Yield names without their limit (``zbv-heuristic at 8 activations``: the axis shows it), variants together."""
     variants: dict[str, list[str]] = {}
     for name in names:
         variants.setdefault(name.split(" at ")[0].split(" (")[0], []).append(name)
@@ -196,13 +196,13 @@ def counted_names(names: Sequence[str]) -> Iterator[str]:
 
 
 def key_height(entries: Sequence[tuple[str, str]], width: float, size: float) -> tuple[int, float]:
-    """Return the number of columns of short entries on a width in points, and the height that they take then."""
+    """Return the number of columns of short entries for a width in points, and their height."""
     columns = max(1, int(width / (_ENTRY * size)))
     return columns, (-(-len(entries) // columns) + 0.5) * _LINE * size
 
 
 def write_key(ax: Axes, entries: Sequence[tuple[str, str]], theme: Theme, size: float, columns: int = 1) -> None:
-    """Write a key into axes of its own, from their top; smaller where it would not fit."""
+    """Write a key into its own axes, from their top; in smaller letters if it would not fit."""
     box = ax.get_window_extent()
     wide, high = box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
     lines = _lines(entries, wide / columns, size)
@@ -234,14 +234,14 @@ def _lines(entries: Sequence[tuple[str, str]], wide: float, size: float) -> list
 
 
 _FAR = 2.2
-"""How many times the range of the others must fit into that of all."""
+"""Ratio of the whole range to that of the other values from which on an axis is truncated."""
 
 _FEW = 0.25
-"""The largest share of values that may be cut off."""
+"""Maximum share of values beyond the end of a truncated axis."""
 
 
 def cut_above(values: Sequence[float]) -> float | None:
-    """The largest value that is shown, where few lie so far beyond it that the others could not be told apart."""
+    """Return the largest value to show if a few values lie so far beyond it that the others would coincide, else None."""
     ordered = sorted(set(values))
     least = ordered[0]
     first = max(1, len(ordered) - max(1, int(_FEW * len(ordered))) - 1)
@@ -252,7 +252,7 @@ def cut_above(values: Sequence[float]) -> float | None:
 
 
 def mark_cut(ax: Axes, color: str, size: float, *, upper: bool) -> None:
-    """Two strokes across the end of the left axis, or of the lower one: the axis goes no further, the values do."""
+    """Draw two strokes across the end of the left or lower axis to mark it as truncated."""
     slanted = [(-0.5, -0.35), (0.5, 0.35)]
     for near in (1.0, 1.9):
         across = [x * 0.9 * size for x, _ in slanted]

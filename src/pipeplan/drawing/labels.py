@@ -1,4 +1,4 @@
-"""The words of a picture: names, figures and shape above it, and the labels that fit into its bars."""
+"""Texts of a picture: names, figures and shape above it, and the labels that fit into its bars."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ SEPARATOR = " \N{MIDDLE DOT} "
 
 
 def times_of(views: Sequence[View]) -> Times:
-    """Return the form in which the times of some views are written.
+    """Return the common format of the times of some views.
 
     Raises
     ------
     InputError
-        For views whose times are in different units.
+        If the units of their times differ.
     """
     units = sorted({view.unit for view in views if view.source != "order"} - {""})
     if len(units) > 1:
-        raise InputError(f"times in {' and '.join(units)} cannot share an axis")
+        raise InputError(f"views with times in {' and '.join(units)} cannot share an axis")
     return Times.of([view.makespan for view in views], units[0] if units else "")
 
 
 def figures_of(view: View, times: Times) -> str:
-    """Makespan and idle time; empty for an order, which has no times."""
+    """Return makespan and idle time as text; empty for an order, which has no times."""
     if view.source == "order":
         return ""
     return f"makespan {times.text(view.makespan)}, idle {percent(view.idle_over_total)}"
 
 
 def about(view: View) -> str:
-    """Shape, costs, and whether times were simulated or measured."""
+    """Return shape, costs, and whether times were simulated or measured."""
     return SEPARATOR.join(part for part in (view.shape, view.costs, _source(view)) if part)
 
 
 def about_all(views: Sequence[View]) -> str:
-    """Return the facts that :func:`about` gives of every view; empty where no fact holds of all."""
+    """Return the facts of :func:`about` that all views share; may be empty."""
     facts = [about(view).split(SEPARATOR) for view in views]
     shapes = [parts[0].split(", ") for parts in facts]
     shape = [word for word in shapes[0] if all(word in others for others in shapes)]
@@ -59,25 +59,25 @@ def _source(view: View) -> str:
 Namer = Callable[[Bars, NDArray[np.intp]], list[str]]
 
 _ADVANCE = {"F": 0.575, "B": 0.686, "I": 0.295, "W": 0.989, "R": 0.695, ".": 0.318}
-"""Widths of DejaVu Sans' letters in its own size; digits all have one width."""
+"""Widths of DejaVu Sans' letters relative to the font size; all digits have one width."""
 
 _DIGIT = 0.636
 _SPACE: dict[Namer, float] = {bar_names: 0.35, bar_numbers: 0.12}
-"""The space on both sides of a label together, in its own size."""
+"""Total space on both sides of a label, relative to the font size."""
 
 _WORTHWHILE = 0.25
-"""The least share of bars that must have room for a label; a few labels here and there say nothing."""
+"""Minimum share of bars with room for a label; otherwise there are no labels."""
 
 _NEARLY_ALL = 0.9
-"""The share of a stage's ops of a kind that must have room for their label; else none of them has one."""
+"""Minimum share of a stage's ops of one kind with room for a label; otherwise none of them has one."""
 
 _TALL = 0.74
-"""The largest share of a bar's height that the size of its label may take; digits fill 0.73 of their size."""
+"""Maximum font size of a label relative to the height of its bar; digits are 0.73 of the font size high."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
-    """Labels of one size (in points): ``text[i]`` stands in the middle of bar ``bars[i]``."""
+    """Labels of one font size (in points): ``text[i]`` is in the center of bar ``bars[i]``."""
 
     bars: NDArray[np.intp]
     text: tuple[str, ...]
@@ -87,11 +87,11 @@ class Labels:
 def fit_labels(
     bars: Bars, points_per_time: float, lane_height: float, largest: float, smallest: float
 ) -> tuple[Labels, ...]:
-    """The labels that fit when a unit of time and a bar of a whole lane measure so many points.
+    """Return the labels that fit for a scale in points per unit of time and a lane height in points.
 
-    Ops are named in full (``3F7``) where nearly all have room for it in a comfortable size, else by their microbatch: of
-    the ops of one kind and stage, all or none. No label is smaller than ``smallest``. Whole bars and the halves of
-    overlapped pairs have a size each.
+    Ops have their full names (``3F7``) if nearly all of them have room for it in a comfortable size, else their
+    microbatch. Of the ops of one kind and stage, all or none have labels. No label is smaller than ``smallest``. Whole
+    bars and halves of overlapped pairs have separate sizes.
     """
     halves = (bars.part == LanePart.UPPER) | (bars.part == LanePart.LOWER)
     width = (bars.end - bars.start) * points_per_time
@@ -107,13 +107,13 @@ def fit_labels(
 
 
 def text_widths(texts: Sequence[str]) -> Floats:
-    """How wide texts are, in their own size; shape (texts,)."""
+    """Return the widths of texts relative to the font size, shape (texts,)."""
     return np.array([sum(_ADVANCE.get(letter, _DIGIT) for letter in text) for text in texts])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sized:
-    """Bars of one height with their widths in points, and the sizes that their labels may have."""
+    """Bars of one height with their widths in points, and the range of font sizes of their labels."""
 
     bars: NDArray[np.intp]
     width: Floats
@@ -121,7 +121,7 @@ class _Sized:
     smallest: float
 
     def fit(self, bars: Bars, namer: Namer) -> tuple[Labels | None, float]:
-        """The labels, None where too few fit, and the largest size at which nine in ten would fit."""
+        """Return the labels (None if too few fit), and the largest size at which nine in ten would fit."""
         if (self.width >= _DIGIT * self.smallest).mean() < _WORTHWHILE:
             return None, 0.0
         names = namer(bars, self.bars)
@@ -136,7 +136,7 @@ class _Sized:
         return Labels(self.bars[fits], text, size), common
 
     def _of_whole_stages(self, bars: Bars, needed: Floats) -> NDArray[np.bool_]:
-        """The bars of which nearly all of the same kind and stage have room for a label, the long labels too."""
+        """Return a mask of the bars of a kind and stage for which nearly all labels fit, including the long ones."""
         group = self._groups(bars)
         alike = _numbered(group, needed)
         room = needed * self.smallest <= self.width * (1 + tolerances.DRAWN)
@@ -146,7 +146,7 @@ class _Sized:
         return chosen
 
     def _size(self, bars: Bars, chosen: NDArray[np.bool_], needed: Floats) -> float:
-        """The largest size at which nearly all labels of the chosen bars fit, of each kind, stage and length."""
+        """Return the largest size at which nearly all labels of the chosen bars fit, for each kind, stage and length."""
         group, sizes = _numbered(self._groups(bars)[chosen], needed[chosen]), (self.width / needed)[chosen]
         order = np.lexsort((sizes, group))
         counts = np.bincount(group)
@@ -159,6 +159,6 @@ class _Sized:
 
 
 def _numbered(*keys: NDArray[Any]) -> NDArray[np.intp]:
-    """Numbers from 0 for all that have equal keys."""
+    """Return an index from 0 for each distinct combination of keys."""
     _, number = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
     return np.asarray(number, dtype=np.intp).ravel()

@@ -1,4 +1,4 @@
-"""Draws the lanes of a view into matplotlib axes: one compound path a colour, and labels that fit."""
+"""Drawing of a view's lanes into matplotlib axes: one compound path per color, and labels that fit."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ EDGES = {
     LanePart.TO_HOST: (0.23, 0.33),
     LanePart.FROM_HOST: (0.33, 0.43),
 }
-"""Top and bottom of each part, from the middle of a lane of height 1; down is positive."""
+"""Top and bottom of each part, from the center of a lane of height 1; positive is down."""
 
 _LANE = EDGES[LanePart.FULL][1] - EDGES[LanePart.FULL][0]
 
 _TOUCHING = 7.0
-"""Height of a lane in points below which lanes touch: gaps so narrow would be taken for idling."""
+"""Lane height in points below which lanes touch, because such narrow gaps would look like idle time."""
 
 
 def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, named: bool = True) -> None:
-    """Draw lanes, gaps, bars and labels from time 0 to ``end`` into axes of the size that they have now.
+    """Draw lanes, gaps, bars and labels from time 0 to ``end`` into axes of final size.
 
     Ops that would be too narrow to see are drawn as shares (:mod:`pipeplan.drawing.narrow`).
     """
@@ -64,14 +64,14 @@ def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, na
 
 
 def measures(ax: Axes, end: float) -> tuple[float, float]:
-    """The width of a unit of time, where axes go from 0 to ``end``, and the axes' height; in points."""
+    """Return the width of a unit of time, for axes from 0 to ``end``, and the height of the axes; in points."""
     box = ax.get_window_extent()
     points = 72 / ax.figure.dpi
     return box.width * points / end, box.height * points
 
 
 def _names(view: View, together: int) -> list[str]:
-    """What lanes are called; one of several ranks by its first and its last."""
+    """Return the names of the lanes; a lane of several ranks has those of the first and the last one."""
     names = view.lanes.label
     if together == 1:
         return list(names)
@@ -109,7 +109,7 @@ def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: flo
 
 
 def _draw_windows(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
-    """Outlines around the windows in which a memory limit makes a rank idle."""
+    """Outline the windows in which a memory limit makes a rank idle."""
     if view.windows is None:
         return
     windows, (top, bottom) = view.windows, EDGES[LanePart.FULL]
@@ -122,14 +122,14 @@ def _draw_windows(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
 def _boxes(
     start: Floats, end: Floats, lane: NDArray[np.integer], edges: tuple[float | Floats, float | Floats]
 ) -> Floats:
-    """The corners of rectangles, the first one twice, shape (boxes, 5, 2)."""
+    """Return the corners of rectangles with the first one repeated, shape (boxes, 5, 2)."""
     top, bottom = lane + edges[0], lane + edges[1]
     corners = (start, top, end, top, end, bottom, start, bottom, start, top)
     return np.stack(corners, axis=1).reshape(-1, 5, 2)
 
 
 def _fill(ax: Axes, boxes: Floats, fill: str) -> PathCollection:
-    """Rectangles of one colour as one compound path."""
+    """Draw rectangles of one color as one compound path."""
     codes = np.tile(np.array([Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY], Path.code_type), len(boxes))
     path = Path(boxes.reshape(-1, 2), codes)
     collection = PathCollection([path], facecolors=[fill], edgecolors="none", linewidths=0, transform=ax.transData)
@@ -138,7 +138,7 @@ def _fill(ax: Axes, boxes: Floats, fill: str) -> PathCollection:
 
 
 def _draw_labels(view: View, ax: Axes, theme: Theme, fitted: Sequence[Labels]) -> None:
-    """One collection per text and ink: the same glyphs at many places."""
+    """Draw one collection per text and text color, because it reuses the same glyphs at many places."""
     bars = view.bars
     inks: NDArray[np.str_] = np.full(len(bars), theme.text)
     for fill, chosen in colored(view, theme):
@@ -154,7 +154,7 @@ def _draw_labels(view: View, ax: Axes, theme: Theme, fitted: Sequence[Labels]) -
 
 
 def _written(text: str, ink: str, size: float, middle: Floats, ax: Axes) -> PathCollection:
-    """A text at many places, each given by its middle in data coordinates."""
+    """Return a text at many places, given by their centers in data coordinates."""
     return PathCollection(
         [_glyphs(text)],
         sizes=[size**2],
@@ -168,19 +168,20 @@ def _written(text: str, ink: str, size: float, middle: Floats, ax: Axes) -> Path
 
 @lru_cache(maxsize=4096)
 def _glyphs(text: str) -> Path:
-    """A text's outline in the size 1, its middle at the origin."""
+    """Return the outline of a text in font size 1, centered at the origin."""
     path = TextPath((0, 0), text, size=100, prop=FontProperties(family=FONT))
     left, right = _reach(path)
     return Path((path.vertices - [(left + right) / 2, 36.5]) / 100, path.codes)
 
 
 def _reach(path: Path) -> tuple[float, float]:
-    """The least and the largest x of an outline of lines and quadratic curves, as TrueType fonts have them.
+    """Return the minimum and maximum x of an outline of lines and quadratic curves, as in TrueType fonts.
 
-    ``Path.get_extents`` gives the same, curve by curve, which takes half as long as drawing the rest of a small picture.
+    ``Path.get_extents`` returns the same, but works curve by curve and takes half as long as drawing a small picture.
     """
     x, codes = np.asarray(path.vertices, np.float64)[:, 0], np.asarray(path.codes)
-    middle = np.flatnonzero(codes == Path.CURVE3)[::2]  # of each curve's start, control point and end
+    # A quadratic curve from start to end turns where its derivative vanishes: at turn, if that is between 0 and 1.
+    middle = np.flatnonzero(codes == Path.CURVE3)[::2]  # position of each curve's control point
     start, control, end = x[middle - 1], x[middle], x[middle + 1]
     bend = start - 2 * control + end
     turn = np.clip(np.divide(start - control, bend, out=np.zeros_like(bend), where=bend != 0), 0, 1)
@@ -190,7 +191,7 @@ def _reach(path: Path) -> tuple[float, float]:
 
 
 def _label_lanes(names: Sequence[str], ax: Axes, theme: Theme, size: Size, per_lane: float) -> None:
-    """Name as many lanes as there is room for, at even steps, and hide the frame."""
+    """Label as many lanes as there is room for, at even steps, and hide the frame."""
     step = 1
     while step * per_lane < 1.15 * size.font and step < len(names):
         step *= 2

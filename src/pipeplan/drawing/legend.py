@@ -1,4 +1,4 @@
-"""The legend of a page: a swatch per kind with all its shades, what the shades mean, and the reasons for idling."""
+"""Legend of a page: a swatch per kind with all its shades, the meaning of shades, and the reasons for idle time."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from pipeplan.model import Kind
 _GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
 
 NOTE = 1.6
-"""Height of the note below the legend, in font sizes."""
+"""Height of the note below the legend, relative to the font size."""
 
 _SMALL = 0.9
-"""Size of the note's letters, in font sizes."""
+"""Font size of the note, relative to that of the page."""
 
 _SCALE, _SHADES = 5.0, 16
-"""Width of the swatches of a legend with a scale, in font sizes; more colours than shades are one."""
+"""Width of swatches in a legend with a scale, relative to the font size; more colors than this are a scale."""
 
 _SWATCH = 3.6
-"""Width of a swatch with the space around it, in font sizes."""
+"""Width of a swatch with the space around it, relative to the font size."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """One entry of the legend: its colours and its words."""
+    """One entry of the legend: its colors and its text."""
 
     fills: tuple[str, ...]
     title: str
@@ -44,13 +44,13 @@ class LegendEntry:
 
 
 def legend_entries(views: Sequence[View], theme: Theme) -> list[LegendEntry]:
-    """The entries that the views need: each different swatch once."""
+    """Return the entries that the views need, each different swatch once."""
     by_kind = [view for view in views if view.ratios is None]
     shades = max((view.copies * view.chunks for view in by_kind), default=1)
     kinds = sorted({kind for view in by_kind for kind in view.kinds})
     entries = [LegendEntry(_distinct(theme.shades(kind, shades)), title) for kind, title in _titles(kinds).items()]
     if shades > 1:
-        entries.append(LegendEntry(_GREYS.shades(shades), _what_shades_mean(by_kind)))
+        entries.append(LegendEntry(_GREYS.shades(shades), _shades_title(by_kind)))
     scales = dict.fromkeys(scale_title(view.ratios) for view in views if view.ratios is not None)
     entries += [LegendEntry(scale_fills(theme), title) for title in scales]
     reasons = {view.gaps.reasons[code] for view in views if view.gaps for code in np.unique(view.gaps.reason)}
@@ -61,7 +61,7 @@ def legend_entries(views: Sequence[View], theme: Theme) -> list[LegendEntry]:
 
 
 def _titles(kinds: list[Kind]) -> dict[Kind, str]:
-    """What to call each kind. A receive has the colour of its send: where both occur, they share an entry."""
+    """Return the title of each kind. A receive has the color of its send; if both occur, they share an entry."""
     titles = {kind: KIND_TITLES[kind] for kind in kinds}
     for send, receive in ((Kind.SEND_F, Kind.RECV_F), (Kind.SEND_B, Kind.RECV_B)):
         if send in titles and receive in titles:
@@ -74,14 +74,14 @@ def _distinct(fills: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fills))
 
 
-def _what_shades_mean(views: Sequence[View]) -> str:
+def _shades_title(views: Sequence[View]) -> str:
     chunks = max(view.chunks for view in views)
     meanings = [f"chunk 0 to {chunks - 1}"] if chunks > 1 else []
     return ", ".join([*meanings, *(["direction 0 and 1"] if any(view.copies > 1 for view in views) else [])])
 
 
 def legend_rows(entries: Sequence[LegendEntry], size: Size) -> int:
-    """How many rows the legend takes on a page; it fills column after column, the first ones being the longer."""
+    """Return the number of rows of the legend. It is filled column by column, and the first columns may be longer."""
     more = _SCALE - 2.2 if any(len(entry.fills) > _SHADES for entry in entries) else 0.0
     widths = [(0.59 * len(entry.title) + _SWATCH + more) * size.font for entry in entries]
     for rows in range(1, len(widths)):

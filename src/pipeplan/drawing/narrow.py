@@ -1,8 +1,8 @@
-"""Lanes whose ops are too narrow to draw: each moment shows what share of the time goes to what.
+"""Lanes whose ops are too narrow to draw: at each time they show the share of time of each kind of op.
 
-A lane's height is then a whole: from below, the share of each kind of op (and chunk) within a window of time around that
-moment, and on top the share of idling. So no colour is mixed of others, as it would be where several ops fall on one pixel.
-Where ranks are too many for lanes of a height that can be seen, neighbours share a lane, which is their mean.
+The height of a lane is then a whole: from below, the share of each kind of op (and chunk) in a window of time, and at
+the top the share of idle time. Colors are not blended, as they would be if several ops fell on one pixel. If there are
+too many ranks for lanes of visible height, neighbors share a lane, which shows their mean.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ from pipeplan.model import Floats
 from pipeplan.readable import Times
 
 NARROWEST = 1.5
-"""Width in points of half of the ops below which they are not drawn one by one."""
+"""Median width of ops in points below which they are not drawn individually."""
 
 _OPS = 12
-"""How many ops the window holds: several rounds of what a rank repeats."""
+"""Number of ops in the window: several rounds of what a rank repeats."""
 
 _DOTS = 2.5
-"""Of the image, in a point: about what a screen shows."""
+"""Pixels of the image per point, about the resolution of a screen."""
 
 _APART = 12.0
-"""Height of a lane in points from which a line parts it from the next one."""
+"""Lane height in points from which on a line separates it from the next lane."""
 
 _LOWEST = 1.6
-"""The least height of a lane, in the size of the page's letters: less would not show the shares."""
+"""Minimum lane height that shows shares, relative to the font size."""
 
 _MOST_SHADES = 24
-"""Of a kind of op: with more, neighbours are drawn as one."""
+"""Maximum number of shades of a kind of op; beyond it, neighbors share a shade."""
 
 IDLE = -1
 REASONS = 1_000_000
-"""Codes of what is no op: idling, and from here on idling for each reason."""
+"""Codes without an op: idle time, and idle time by reason from this number on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
-    """The shares of time that ranks spend on each kind of work.
+    """Shares of time of each kind of work.
 
     Attributes
     ----------
     codes
-        ``kind * shades + shade`` of each share, or ``REASONS`` and a reason for idling, in the order in which they are
-        stacked; idling comes last.
+        ``kind * shades + shade`` of each share, or ``REASONS`` plus the reason for idle time, in the order in which
+        they are stacked; idle time without a reason comes last.
     share
-        Shape (codes, lanes, moments); they sum to 1.
+        Shape (codes, lanes, moments); they sum to 1 over the codes.
     window
-        Over how much time they are means.
+        Length of time over which the shares are averaged.
     together
-        How many ranks share a lane.
+        Number of ranks that share a lane.
     """
 
     codes: NDArray[np.int64]
@@ -67,26 +67,26 @@ class Shares:
 
 
 def too_narrow(view: View, points_per_time: float) -> bool:
-    """Whether ops would be drawn narrower than can be seen."""
+    """Return True if ops would be drawn too narrow to see."""
     bars = view.bars
     widths = (bars.end - bars.start)[bars.compute] * points_per_time
     return len(widths) > 0 and float(np.median(widths)) < NARROWEST
 
 
 def together_in(lanes: int, height: float, font: float, *, one: bool = False) -> int:
-    """How many neighbours share a lane where ``lanes`` have a height in points; all, where ``one`` should do."""
+    """Return how many neighbors share a lane if ``lanes`` have a height in points; with ``one``, all if they do not fit."""
     room = max(1, int(height / (_LOWEST * font)))
     return lanes if one and room < lanes else -(-lanes // room)
 
 
 def window_of(view: View) -> float:
-    """Return the time over which shares are means."""
+    """Return the length of time over which shares are averaged."""
     bars = view.bars
     return min(_OPS * float(np.median((bars.end - bars.start)[bars.compute])), view.makespan)
 
 
 def shares_of(view: View, moments: int, together: int = 1) -> Shares:
-    """The shares at so many moments, evenly from 0 to the makespan; of ``together`` neighbouring ranks at a time."""
+    """Return the shares at evenly spaced times from 0 to the makespan, for ``together`` neighboring ranks at a time."""
     lanes, window = len(view.lanes.label), window_of(view)
     middle = (np.arange(moments) + 0.5) * (view.makespan / moments)
     begin, end = np.maximum(middle - window / 2, 0.0), np.minimum(middle + window / 2, view.makespan)
@@ -108,7 +108,7 @@ def shares_of(view: View, moments: int, together: int = 1) -> Shares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Spans:
-    """What lanes are divided among, in columns; ``weight`` is the share of its lane that a span has while it lasts."""
+    """Parts of lanes, in columns; ``weight`` is the share of its lane that a span occupies."""
 
     lane: NDArray[np.int64]
     start: Floats
@@ -118,10 +118,10 @@ class _Spans:
 
 
 def _spans(view: View) -> _Spans:
-    """Bars and, where their reasons are known, gaps."""
+    """Return bars and, if their reasons are known, gaps."""
     bars, gaps = view.bars, view.gaps
     chosen = bars.compute
-    code = _told_apart(view, codes_of(view)[chosen])
+    code = _distinct_codes(view, codes_of(view)[chosen])
     weight = np.where(bars.part[chosen] == LanePart.FULL, 1.0, 0.5)
     columns = [(bars.lane[chosen], bars.start[chosen], bars.end[chosen], code, weight)]
     if gaps is not None:
@@ -132,8 +132,8 @@ def _spans(view: View) -> _Spans:
     return _Spans(lane.astype(np.int64), start, end, code, weight)
 
 
-def _told_apart(view: View, code: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The codes of bars, of the first shade of those that nobody can tell apart: every code costs a look at every pixel."""
+def _distinct_codes(view: View, code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the codes of bars with indistinguishable shades merged, because the time is proportional to the codes."""
     shades = view.copies * view.chunks
     if view.ratios is not None or shades <= _MOST_SHADES:
         return code
@@ -143,7 +143,7 @@ def _told_apart(view: View, code: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def draw_shares(view: View, ax: Axes, theme: Theme, per_lane: float, together: int) -> None:
-    """Draw lanes, each ``per_lane`` points high, as shares: one image from 0 to the makespan; the axes keep their limits."""
+    """Draw lanes of ``per_lane`` points each as shares, in one image from 0 to the makespan; the limits do not change."""
     box = ax.get_window_extent()
     width = box.width * 72 / ax.figure.dpi * view.makespan / (ax.get_xlim()[1] - ax.get_xlim()[0])
     moments = max(1, round(width * _DOTS))
@@ -152,7 +152,7 @@ def draw_shares(view: View, ax: Axes, theme: Theme, per_lane: float, together: i
     colors = np.array([to_rgb(_fill(view, theme, code)) for code in shares.codes.tolist()])
     tops = np.cumsum(shares.share, axis=0)[:-1]
     height = (np.arange(rows)[::-1] + 0.5) / rows
-    # The number of tops below a pixel is the place of its share.
+    # The index of a pixel's share is the number of tops below the pixel.
     lanes = tops.shape[1]
     place = np.zeros((lanes, rows, moments), np.int32)
     for top in tops:
@@ -177,13 +177,13 @@ def _fill(view: View, theme: Theme, code: int) -> str:
 
 
 def narrow_note(views: Sequence[View], points_per_time: float, times: Times) -> str:
-    """Return the note of a legend where some views are drawn as shares; empty where none is."""
+    """Return the legend's note if some views are drawn as shares, else an empty string."""
     windows = [window_of(view) for view in views if too_narrow(view, points_per_time)]
     if not windows:
         return ""
     which = "ops" if len(windows) == len(views) else "some ops"
     unit = "" if times.unit else " of time"
     return (
-        f"{which} are too narrow to draw: heights are shares of what ranks spend their time on, "
+        f"{which} are too narrow to draw: heights are shares of the ranks' time, "
         f"averaged over {times.text(max(windows))}{unit}"
     )

@@ -1,4 +1,4 @@
-"""Lays out a page of views: one or two below each other, more as a table (:mod:`pipeplan.drawing.table`)."""
+"""Layout of a page: one or two views below each other, more as a table (:mod:`pipeplan.drawing.table`)."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from functools import cached_property
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeplan.drawing.axes import draw_memory, draw_time_axis, legend_height, points_across
 from pipeplan.drawing.labels import SEPARATOR, about, about_all, figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
-from pipeplan.drawing.memory import draw_memory, legend_height
 from pipeplan.drawing.narrow import narrow_note, too_narrow
 from pipeplan.drawing.sizes import TALLEST, Size
 from pipeplan.drawing.style import fitted, width_of
 from pipeplan.drawing.table import FEWEST, Sheet, drawn_table, is_wide
 from pipeplan.drawing.theme import Theme
-from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
 
 _LINE = 1.4
-"""From one line above a view to the next, in the size of the letters."""
+"""Distance of lines above a view, relative to the font size."""
 
 _SMALL = 0.9
-"""Size of the small text, in that of the page's."""
+"""Font size of small text, relative to that of the page."""
 
 _ROW = 6.0
-"""How high the lanes of each of several views may be together, in the size of the letters."""
+"""Maximum total height of the lanes of a view if there are several views, relative to the font size."""
 
 _MOST_MEMORY = 3.0
-"""How high memory may grow where a page of fixed height has room, in its usual height."""
+"""Maximum height of memory on a page of fixed height, relative to its usual height."""
 
 
 def drawn_page(views: list[View], size: Size, theme: Theme) -> Figure:
@@ -39,7 +38,7 @@ def drawn_page(views: list[View], size: Size, theme: Theme) -> Figure:
     Raises
     ------
     InputError
-        For views whose times are in different units.
+        If the units of their times differ.
     """
     if len(views) >= FEWEST and is_wide(size):
         return drawn_table(views, size, theme)
@@ -47,7 +46,7 @@ def drawn_page(views: list[View], size: Size, theme: Theme) -> Figure:
 
 
 def _that_fit(views: list[View], size: Size) -> list[View]:
-    """The views, without memory where there are many, or where a page of fixed height would be more than half full of it."""
+    """Return the views, without memory if there are many, or if it would fill half of a page of fixed height."""
     memory = sum(size.memory + legend_height(view, size) for view in views if view.memory is not None)
     if len(views) < FEWEST and (size.height is None or memory <= 0.5 * size.height):
         return views
@@ -55,7 +54,7 @@ def _that_fit(views: list[View], size: Size) -> list[View]:
 
 
 class _Stack(Sheet):
-    """Views below each other, in points from the page's top."""
+    """Views below each other, in points from the top of the page."""
 
     def draw(self) -> Figure:
         size, entries = self.size, legend_entries(self.views, self.theme)
@@ -86,14 +85,14 @@ class _Stack(Sheet):
 
     @cached_property
     def _margins(self) -> tuple[float, float]:
-        """What the lanes' names take, and half of the last tick's."""
+        """Return the width of the lanes' names and half of that of the last tick."""
         longest = max(len(label) for view in self.views for label in view.lanes.label)
         if self._narrow:
             longest += 2 + len(str(len(self.views[0].lanes.label)))
         return (0.62 * longest + 1.2) * self.size.font, 1.5 * self.size.font
 
     def _lane(self, room: float) -> float:
-        """The height of a lane: what the size says, or what a page of fixed height leaves."""
+        """Return the height of a lane: that of the size, or what a page of fixed height leaves."""
         most = max(len(view.lanes.label) for view in self.views)
         lanes = sum(len(view.lanes.label) for view in self.views)
         if self.size.height is None:
@@ -105,7 +104,7 @@ class _Stack(Sheet):
         return min(self.size.lane, max(self.size.lowest_lane, room / lanes), TALLEST / lanes)
 
     def _more_memory(self, room: float) -> float:
-        """What each memory gets of the room that a page of fixed height has left."""
+        """Return the additional height of each memory on a page of fixed height."""
         curves = sum(view.memory is not None for view in self.views)
         return min(room / curves, (_MOST_MEMORY - 1) * self.size.memory) if curves else 0.0
 
@@ -119,8 +118,8 @@ class _Stack(Sheet):
         return (2.3 + _LINE * len(self._about(place))) * self.size.font
 
     def _about(self, place: int) -> list[str]:
-        """Shape and costs, in two lines where one is too short for them."""
-        if not self._says(place):
+        """Return shape and costs, in two lines if one is too short."""
+        if not self._has_about(place):
             return []
         facts = about(self.views[place]) if len(self.views) < FEWEST else about_all(self.views)
         small, room = _SMALL * self.size.font, self.size.width - sum(self._margins)
@@ -129,12 +128,12 @@ class _Stack(Sheet):
         first, *rest = facts.split(SEPARATOR)
         return [fitted(line, small, room) for line in (first, SEPARATOR.join(rest)) if line]
 
-    def _says(self, place: int) -> bool:
-        """Whether a view's shape and costs stand above it: not where they are those of the view before."""
+    def _has_about(self, place: int) -> bool:
+        """Return True if a view's shape and costs are written above it, which is not repeated for equal ones."""
         return place == 0 or (len(self.views) < FEWEST and about(self.views[place]) != about(self.views[place - 1]))
 
     def _memory(self, view: View) -> float:
-        """The height of a view's memory with the space above it."""
+        """Return the height of a view's memory with the space above it."""
         return 0.0 if view.memory is None else self.size.memory + legend_height(view, self.size)
 
     def _axes(self, figure: Figure, top: float, height: float) -> Axes:
@@ -158,7 +157,7 @@ class _Stack(Sheet):
         return below
 
     def _write_title(self, ax: Axes, place: int) -> None:
-        """The name and the figures, and below them the shape and the costs."""
+        """Write the name and the figures, and below them the shape and the costs."""
         view = self.views[place]
         font, pad, room = self.size.font, 0.55 * self.size.font, points_across(ax)
         for line in reversed(self._about(place)):

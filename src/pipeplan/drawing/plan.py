@@ -1,4 +1,4 @@
-"""A plan as a picture: step time against memory, the step's time by what spends it, each rank's memory by what holds it."""
+"""Picture of a plan: step time against memory, breakdown of the step time, breakdown of each rank's memory."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import MEMORY_SHARES, TIME_SHARES, Share, Theme, theme_named
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]
-"""A bar each: its label, of one line or two, and how long each of its parts is."""
+"""Stacked bars: the label of each, of one line or two, and the lengths of its parts."""
 
 _MOST_LABELS = 16
-"""More bars than this have only some of their labels."""
+"""Number of bars above which only some have labels."""
 
 
 _NARROW = 60
-"""A page that is fewer letters wide than this has its parts below each other."""
+"""Width in letters below which a page has its parts below each other."""
 
 _KEY = 0.78
-"""Size of the key's letters, in that of the page's."""
+"""Font size of the key, relative to that of the page."""
 
 _AROUND = 4.0
-"""Height of the axis and the legend around bars, in that of a bar."""
+"""Height of the axis and the legend around bars, relative to that of a bar."""
 
 _FEWEST = 4
-"""Fewer bars than this leave room below them."""
+"""Minimum number of bars for which there is room; fewer leave space below them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """The content of a plan's picture.
+    """Content of a plan's picture.
 
     Attributes
     ----------
     title
-        Above it all.
+        Title above the picture.
     front
-        Step time against peak memory; None where nothing fits.
+        Step time against peak memory; None if no configuration fits.
     times
-        The configurations to compare, the best first; seconds by the names of ``TIME_SHARES``.
+        Configurations to compare, the best first; seconds by the names of ``TIME_SHARES``.
     memory
-        The ranks of the best one; GiB by the names of ``MEMORY_SHARES``.
+        Ranks of the best configuration; GiB by the names of ``MEMORY_SHARES``.
     limit
-        Of a GPU; GiB.
+        Memory limit of a GPU in GiB.
     """
 
     title: str
@@ -73,7 +73,7 @@ def draw_plan(view: PlanView, *, theme: ThemeName = "light", size: SizeName = "p
     Raises
     ------
     UnknownNameError
-        For an unknown theme or size.
+        If the theme or size is unknown.
     """
     with names_as_text():
         return _drawn(view, theme_named(theme), size_named(size))
@@ -97,10 +97,10 @@ def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
     front, times, memory = (figure.add_subplot(cell, facecolor=colors.page) for cell in cells)
     if view.front is None:
         front.set_axis_off()
-        front.text(0.5, 0.5, "nothing fits", ha="center", fontsize=page.font, color=colors.text)
+        front.text(0.5, 0.5, "no configuration fits", ha="center", fontsize=page.font, color=colors.text)
     else:
         draw_chart(view.front, front, colors, page)
-    _bars(times, view.times, TIME_SHARES, label="seconds a step", colors=colors, page=page)
+    _bars(times, view.times, TIME_SHARES, label="seconds per step", colors=colors, page=page)
     label = f"limit, {view.limit:.1f} GiB"
     memory.axvline(view.limit, color=colors.limit, linewidth=0.15 * page.font, label=label, zorder=3)
     _bars(
@@ -124,14 +124,14 @@ def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
 
 
 def _room(bars: Bars) -> float:
-    """The share of the page's height for some bars with their axis and their legend."""
+    """Return the relative height of some bars with their axis and legend."""
     return _AROUND + min(max(len(bars), 1), _MOST_LABELS)
 
 
 def _bars(
     ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colors: Theme, page: Size, least: float = 0.0
 ) -> None:
-    """Stacked bars, the first on top, with a legend of the parts that any of them has; the axis holds ``least``."""
+    """Draw stacked bars, the first at the top, with a legend of all parts that occur; the axis includes ``least``."""
     places = range(len(bars))
     starts = [0.0] * len(bars)
     for key, share in shares.items():
@@ -180,7 +180,7 @@ def save_plan(
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:
-    """Write a picture of a plan, the same bytes for the same view.
+    """Write a picture of a plan; equal views give equal bytes.
 
     Parameters and errors are those of :func:`~pipeplan.drawing.static.save_picture`.
     """

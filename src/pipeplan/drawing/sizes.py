@@ -1,4 +1,4 @@
-"""Options of pictures, their names of sizes and themes, and the sizes: a slide, a page, a column of a paper."""
+"""Options of pictures, and their sizes: a slide, a page, a column of a paper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SizeName = Literal["slide", "page", "column"]
 
 
 class Look(TypedDict, total=False):
-    """Theme and size of a picture, as the keywords of functions that draw."""
+    """Theme and size of a picture, as keywords of functions that draw."""
 
     theme: ThemeName
     size: SizeName
@@ -45,26 +45,27 @@ class LookOptions(Options):
 
 
 TALLEST = 1440.0
-"""The height that the lanes of a page may take together, in points: 20 inches. Pixels cost time and memory, and where ranks
-are too many for it they share lanes."""
+"""Maximum total height of the lanes of a page in points (20 inches), because pixels cost time and memory. If there are
+too many ranks for it, they share lanes.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A page, its letters and its lanes, in points (1/72 inch) unless said otherwise.
+    """A page, its font sizes and its lanes, in points (1/72 inch) unless stated otherwise.
 
     Attributes
     ----------
     width, height
-        Of the page; where the height is None, the page is as high as its lanes need.
+        Size of the page; if the height is None, the lanes determine it.
     font, smallest
-        The size of its text, and of the smallest label in a bar.
+        Font size of its text, and of the smallest label in a bar.
     lane, lowest_lane
-        The height of a lane where there are few, and of the lowest one where there are many.
+        Height of a lane if there are few, and minimum height if there are many.
     lanes
-        The height that all lanes of one view share before lanes shrink.
+        Total height of the lanes of one view above which lanes shrink.
     memory
-        The height of the memory below a view.
+        Height of the memory below a view.
     dpi
         Pixels per inch in PNG.
     """
@@ -80,11 +81,11 @@ class Size:
     dpi: int
 
     def whole(self, height: float) -> float:
-        """A height in points that is a whole number of pixels, no less than the one given."""
+        """Round a height in points up to a whole number of pixels."""
         return math.ceil(height * self.dpi / 72 - 1e-6) * 72 / self.dpi
 
     def lane_height(self, lanes: int) -> float:
-        """The height of each of so many lanes of one view."""
+        """Return the height of each of so many lanes of one view."""
         return min(max(self.lowest_lane, min(self.lane, self.lanes / lanes)), TALLEST / lanes)
 
 
@@ -95,17 +96,18 @@ SIZES: dict[str, Size] = {
         width=243, height=None, font=6.5, smallest=5, lane=11, lowest_lane=1.6, lanes=170, memory=44, dpi=400
     ),
 }
-"""``slide`` is 16:9 at 1920 x 1080 pixels; ``page`` is 11 inches wide and as high as what it shows needs; ``column`` is a
-column of a two-column paper, 3.375 inches."""
+"""Sizes by name: ``slide`` is 16:9 at 1920 x 1080 pixels; ``page`` is 11 inches wide and as high as needed; ``column`` is a
+column of a two-column paper, 3.375 inches.
+"""
 
 
 def size_named(name: str) -> Size:
-    """Return the size of this name.
+    """Return the size with this name.
 
     Raises
     ------
     UnknownNameError
-        For any other name.
+        If there is none.
     """
     if name not in SIZES:
         raise UnknownNameError("picture size", name, SIZES)

@@ -1,34 +1,39 @@
-"""Pictures for paper and slides through matplotlib: PNG, SVG and PDF, the same bytes for the same view.
+"""Static pictures with matplotlib: PNG, SVG and PDF; equal views give equal bytes.
 
-Figures are made without pyplot, so nothing is shown, kept or left open. :func:`draw` puts a view's lanes into axes of your
-own; :func:`figure_of` lays out whole pages.
+Figures are made without pyplot, so nothing is shown or kept open. :func:`draw` draws a view's lanes into given axes;
+:func:`figure_of` lays out whole pages; :func:`html_of` and :func:`png_of` are for notebooks. Timelines and schedules
+import this module by name (:mod:`pipeplan.model.schedule`).
 """
 
 from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Sequence
+from html import escape
 from io import BytesIO
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from pipeplan.drawing.style import fitted, names_as_text, our_style  # before matplotlib, whose import it guards
+
+# isort: split
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from pipeplan.drawing.axes import draw_time_axis, points_across
+from pipeplan.drawing.from_timeline import order_of, view_of
+from pipeplan.drawing.labels import figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.page import drawn_page
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
-from pipeplan.drawing.style import fitted, names_as_text, our_style  # before matplotlib, whose import it guards
 from pipeplan.drawing.theme import Theme, theme_named
-from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
 from pipeplan.errors import FormatError
 from pipeplan.files import replacing
-
-# isort: split
-
+from pipeplan.model import Schedule, Timeline
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -37,18 +42,18 @@ _METADATA: dict[str, dict[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-"""No dates and versions: the same view gives the same bytes."""
+"""Metadata without dates and versions, so that equal views give equal bytes."""
 
 
 def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
-    """Draw a view's lanes into axes, or into those of a new figure, and return the axes; nothing is shown.
+    """Draw a view's lanes into axes, by default those of a new figure, and return the axes; nothing is shown.
 
-    Labels are fitted to the size that the axes have now. ``ax.figure.savefig`` writes the picture.
+    Labels are fitted to the current size of the axes. Use ``ax.figure.savefig`` to write the picture.
 
     Raises
     ------
     UnknownNameError
-        For an unknown theme or size.
+        If the theme or size is unknown.
     """
     page, colors = size_named(size), theme_named(theme)
     with names_as_text():
@@ -62,7 +67,7 @@ def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size
 
 
 def _new_axes(view: View, page: Size, colors: Theme) -> Axes:
-    """The axes of a new figure as high as its lanes need."""
+    """Return the axes of a new figure as high as its lanes need."""
     lanes = page.lane_height(len(view.lanes.label)) * len(view.lanes.label)
     height = lanes + 6 * page.font
     figure = Figure((page.width / 72, height / 72), facecolor=colors.page)
@@ -72,18 +77,19 @@ def _new_axes(view: View, page: Size, colors: Theme) -> Axes:
 
 
 def figure_of(views: View | Sequence[View], *, size: SizeName = "page", theme: ThemeName = "light") -> Figure:
-    """A page of views on one time axis; the legend stands below.
+    """Return a page of views on one time axis, with the legend at the bottom.
 
-    One or two stand below each other, each with its memory; more are the rows of a table, with makespan and peak memory.
+    One or two views are below each other, each with its memory; more are the rows of a table, with makespan and peak
+    memory.
 
     Raises
     ------
     UnknownNameError
-        For an unknown theme or size.
+        If the theme or size is unknown.
     InputError
-        For views whose times are in different units.
+        If the units of their times differ.
     ValueError
-        For no views.
+        If there are no views.
     """
     chosen = [views] if isinstance(views, View) else list(views)
     if not chosen:
@@ -105,16 +111,16 @@ def save_picture(
     Parameters
     ----------
     format
-        ``png``, ``svg`` or ``pdf``; the path's ending where nothing is said.
+        ``png``, ``svg`` or ``pdf``; default the suffix of the path.
 
     Raises
     ------
     FormatError
-        For another format, or an open file without one.
+        If the format is another one, or is missing for an open file.
     UnknownNameError
-        For an unknown theme or size.
+        If the theme or size is unknown.
     InputError
-        Where the file cannot be written.
+        If the file cannot be written.
     """
     chosen = _format(path, format)
     save_figure(figure_of(views, size=size, theme=theme), path, format=chosen, dpi=size_named(size).dpi)
@@ -123,7 +129,7 @@ def save_picture(
 def save_figure(
     figure: Figure, path: str | os.PathLike[str] | BinaryIO, *, format: str | None = None, dpi: float | None = None
 ) -> None:
-    """Write a figure, the same bytes for the same figure. Parameters and errors are those of :func:`save_picture`."""
+    """Write a figure; equal figures give equal bytes. Parameters and errors are those of :func:`save_picture`."""
     chosen = _format(path, format)
     file = BytesIO()
     with our_style():
@@ -145,7 +151,7 @@ def save_figure(
 def _format(path: str | os.PathLike[str] | BinaryIO, format: str | None) -> str:
     chosen = format or _ending(path)
     if chosen not in FORMATS:
-        raise FormatError(f"pictures are written as {', '.join(FORMATS)}, not as '{chosen}'")
+        raise FormatError(f"unsupported picture format '{chosen}': expected one of {', '.join(FORMATS)}")
     return chosen
 
 
@@ -153,18 +159,19 @@ def _ending(path: str | os.PathLike[str] | BinaryIO) -> str:
     return PurePath(path).suffix[1:].lower() if isinstance(path, str | os.PathLike) else ""
 
 
+# Matplotlib writes a rectangle by its four corners. SVG has shorter commands for horizontal and vertical lines.
 _DRAWN = re.compile(r'( (?:d|x|y)=")([^"]*)"')
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 _INDENT = re.compile(r"\n +")
 _BOX = re.compile(r"M(\S+) ([^ L]+)L([^ L]+) \2L\3 ([^ L]+)L\1 \4z")
 _BOX_SHORT = r"M\1 \2H\3V\4H\1z"
-"""A rectangle by its corners, and by the lines along its edges."""
+"""Replacement for a rectangle: lines along its edges instead of its corners."""
 
 _AROUND = re.compile(r"\s*([MLQCz])\s*")
 
 
 def compact(svg: str) -> str:
-    """Return the same drawing with coordinates in hundredths of a point and no blanks around the letters of paths."""
+    """Return the same SVG with coordinates in hundredths of a point and no blanks around the letters of paths."""
     return _INDENT.sub("\n", _DRAWN.sub(_shorter, svg))
 
 
@@ -176,3 +183,49 @@ def _shorter(match: re.Match[str]) -> str:
 def _rounded(match: re.Match[str]) -> str:
     text = f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
+
+
+Shown = View | Timeline | Schedule
+
+_MOST_IN_SVG = 3000
+"""Number of bars above which a bitmap is smaller than a vector image."""
+
+
+def png_of(shown: Shown | Sequence[Shown], *, theme: ThemeName = "light") -> bytes:
+    """Return one PNG of one or several views, timelines or schedules (which show their order only)."""
+    return _picture(_views(shown), "png", theme)
+
+
+def html_of(shown: Shown | Sequence[Shown], *, theme: ThemeName = "light") -> str:
+    """Return an HTML fragment with a self-contained picture; its figures are the description for screen readers."""
+    views = _views(shown)
+    drawn = sum(len(view.bars) for view in views) <= _MOST_IN_SVG
+    kind, media = ("svg", "image/svg+xml") if drawn else ("png", "image/png")
+    data = b64encode(_picture(views, kind, theme)).decode()
+    described = escape("; ".join(_figures(view) for view in views))
+    return f'<img style="max-width: 100%" alt="{described}" src="data:{media};base64,{data}">'
+
+
+def _views(shown: Shown | Sequence[Shown]) -> list[View]:
+    several = [shown] if isinstance(shown, View | Timeline | Schedule) else shown
+    return [_view(one) for one in several]
+
+
+def _view(shown: Shown) -> View:
+    if isinstance(shown, View):
+        return shown
+    return order_of(shown) if isinstance(shown, Schedule) else view_of(shown)
+
+
+def _picture(views: Sequence[View], kind: str, theme: ThemeName) -> bytes:
+    file = BytesIO()
+    save_picture(views, file, size="page", theme=theme, format=kind)
+    return file.getvalue()
+
+
+def _figures(view: View) -> str:
+    """Return a description of a view in one sentence."""
+    title = view.title or "schedule"
+    if view.source == "order":
+        return f"{title}: the order of {len(view.bars)} ops on {len(view.lanes.label)} ranks"
+    return f"{title}: {view.source}, {figures_of(view, times_of([view]))}"

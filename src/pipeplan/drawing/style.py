@@ -1,10 +1,10 @@
-"""The style of our pictures: matplotlib's defaults and a few settings of ours, whatever a reader's own settings are.
+"""Style of our pictures: matplotlib's defaults and a few settings of ours, independent of the user's own settings.
 
-Titles and labels are cut to the room that they have, in the letters of our font. Names are text: a ``$`` in the name of a
-schedule or a file stands for itself.
+Titles and labels are shortened to fit their room. Names are plain text: a ``$`` in the name of a schedule or a file has
+no special meaning.
 
-Matplotlib reads ``matplotlibrc`` and ``MPLBACKEND`` when it is imported, and may fail or complain there. So what draws with
-it imports this module first.
+Matplotlib reads ``matplotlibrc`` and ``MPLBACKEND`` on import, and may fail or warn there. So modules that draw with it
+import this module first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from pipeplan.model import one_line
 
 FONT = "DejaVu Sans"
-"""The font that comes with matplotlib: the same bytes everywhere."""
+"""Font that is part of matplotlib, so that pictures have the same bytes everywhere."""
 
 _OURS: dict[str, Any] = {
     "font.family": FONT,
@@ -37,12 +37,12 @@ _OURS: dict[str, Any] = {
 }
 
 _NOT_STYLE = ("backend", "interactive", "toolbar", "timezone", "date.", "docstring.", "tk.", "webagg.", "keymap.")
-"""Beginnings of matplotlib's settings that do not change a picture, or that belong to the process."""
+"""Prefixes of matplotlib's settings that do not change a picture, or that belong to the process."""
 
 
 @contextmanager
 def our_style() -> Iterator[None]:
-    """Within it, figures are made and written in our style."""
+    """Make and write figures in our style within this context."""
     defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(_NOT_STYLE)}
     with matplotlib.rc_context({**defaults, **_OURS}):
         yield
@@ -50,14 +50,14 @@ def our_style() -> Iterator[None]:
 
 @contextmanager
 def names_as_text() -> Iterator[None]:
-    """Within it, new texts have no markup; everything else is as the reader has set it."""
+    """Create texts without markup within this context; other settings are the user's."""
     with matplotlib.rc_context({"text.usetex": False, "text.parse_math": False}):
         yield
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
-    """Without what matplotlib logs about a reader's settings and folders."""
+def _quiet() -> Iterator[None]:
+    """Suppress what matplotlib logs about the user's settings and folders."""
     logger = logging.getLogger("matplotlib")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -68,8 +68,8 @@ def _unheard() -> Iterator[None]:
 
 
 @contextmanager
-def _without_the_readers_settings() -> Iterator[None]:
-    """Where matplotlib finds its own settings file before any other, and no backend is asked for."""
+def _without_user_settings() -> Iterator[None]:
+    """Make matplotlib use its own settings file and no backend, in place of the user's."""
     spec = find_spec("matplotlib")
     assert spec is not None
     assert spec.origin is not None
@@ -82,37 +82,37 @@ def _without_the_readers_settings() -> Iterator[None]:
             os.environ["MPLBACKEND"] = backend
 
 
-def _import_it() -> None:
+def _import_matplotlib() -> None:
     import matplotlib.font_manager  # noqa: F401 - it reads or makes a list of fonts
 
 
-def _forget_what_was_imported() -> None:
-    """After a failure parts are left that a second import would not join again."""
+def _discard_partial_import() -> None:
+    """Remove the modules of a failed import, which a second import would not complete."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         del sys.modules[name]
 
 
-with _unheard():
+with _quiet():
     try:
-        _import_it()
-    except (ValueError, OSError):  # a backend that is none, a settings file that is no text or cannot be read
-        _forget_what_was_imported()
-        with _without_the_readers_settings():
-            _import_it()
+        _import_matplotlib()
+    except (ValueError, OSError):  # an unknown backend, or a settings file that is not text or cannot be read
+        _discard_partial_import()
+        with _without_user_settings():
+            _import_matplotlib()
     import matplotlib
     from matplotlib.font_manager import FontProperties, fontManager, get_font
     from matplotlib.textpath import text_to_path
 
 _LONGEST = 400
-"""Signs of a text, half of them at either end, that are looked at: no page has room for more."""
+"""Number of characters of a text to measure, half of them at either end; no page has room for more."""
 
 _NO_SIGN = "\N{REPLACEMENT CHARACTER}"
 
 
 def fitted(text: str, size: float, room: float, *, bold: bool = False) -> str:
-    """A text in one line, in letters of a size (in points) no wider than the room, with ``…`` for what is left out.
+    """Return a text in one line that fits into the room at a font size (in points), with ``…`` for the omitted middle.
 
-    What the font has no sign for becomes its sign for that.
+    Characters that the font lacks become its replacement character.
     """
     signs = _signs(bold)
     half = _LONGEST // 2
@@ -129,12 +129,12 @@ def fitted(text: str, size: float, room: float, *, bold: bool = False) -> str:
 
 
 def _ends(line: str, kept: int) -> str:
-    """So many signs of a line, from its beginning and from its end."""
+    """Return this many characters of a line, from its start and from its end."""
     return line[: kept - kept // 2] + "…" + line[len(line) - kept // 2 :]
 
 
 def width_of(text: str, size: float, bold: bool = False) -> float:
-    """How wide a text is in letters of a size, in points."""
+    """Return the width of a text at a font size, in points."""
     width: float = text_to_path.get_text_width_height_descent(text, _font(size, bold), ismath=False)[0]
     return width
 

@@ -1,6 +1,6 @@
-"""Several views as the rows of a table: name, timeline, makespan and idle time, peak memory against the limit.
+"""Several views as rows of a table: name, timeline, makespan and idle time, peak memory against the limit.
 
-All timelines share one axis, so that a row's length is its makespan.
+All timelines share one axis, so the length of a row is its makespan.
 """
 
 from __future__ import annotations
@@ -14,58 +14,57 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from pipeplan.drawing.axes import draw_time_axis, memory_unit
 from pipeplan.drawing.labels import SEPARATOR, about_all, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
-from pipeplan.drawing.memory import memory_unit
 from pipeplan.drawing.narrow import narrow_note
 from pipeplan.drawing.sizes import TALLEST, Size
 from pipeplan.drawing.style import fitted, width_of
 from pipeplan.drawing.theme import Theme
-from pipeplan.drawing.time_axis import draw_time_axis
 from pipeplan.drawing.view import View
 from pipeplan.model import counted, tolerances
 from pipeplan.readable import change, percent
 
 FEWEST = 3
-"""Views that make a table."""
+"""Minimum number of views for a table."""
 
 _WIDE = 60
-"""Width of a page, in the size of its letters, from which on a table has room."""
+"""Minimum width of a page for a table, relative to the font size."""
 
 _SMALL = 0.85
-"""Size of the small text, in that of the page's."""
+"""Font size of small text, relative to that of the page."""
 
 _LANE = 0.6
 _LOWEST, _HIGHEST = 2.5, 6.0
-"""Heights of a lane, and of a row's lanes together, in the size of the letters."""
+"""Minimum and maximum total height of a row's lanes, relative to the font size."""
 
 _MANY = 8
-"""Rows beyond which each is at most two thirds as high."""
+"""Number of rows above which each is at most two thirds as high."""
 
 _MARGIN, _FIGURES, _MEMORY = 1.0, 10.4, 12.0
-"""Widths of the page's margin, of the column of times and of that of memory, in the size of the letters."""
+"""Widths of the margin, of the column of times and of that of memory, relative to the font size."""
 
 
 def is_wide(size: Size) -> bool:
-    """Whether a table has room on a page."""
+    """Return True if a page has room for a table."""
     return size.width >= _WIDE * size.font
 
 
 def drawn_table(views: Sequence[View], size: Size, theme: Theme) -> Figure:
-    """A figure of views as rows, in their order.
+    """Return a figure of views as rows, in their order.
 
     Raises
     ------
     InputError
-        For views whose times are in different units.
+        If the units of their times differ.
     """
     return _Table(views, size, theme).draw()
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How a line is written: the room it has in points, its size in that of the page's letters."""
+    """Style of a line: its room in points, its font size relative to that of the page."""
 
     room: float
     size: float = 1.0
@@ -76,7 +75,7 @@ class _Look:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Views on one page, of a size and in a theme."""
+    """Views on one page, with its size and theme."""
 
     views: Sequence[View]
     size: Size
@@ -84,18 +83,18 @@ class Sheet:
 
     @cached_property
     def end(self) -> float:
-        """The end of the time axis: the longest makespan, and 1 where that is 0."""
+        """End of the time axis: the longest makespan, or 1 if that is 0."""
         return max(view.makespan for view in self.views) or 1.0
 
     def blank(self, height: float) -> Figure:
-        """Return a figure as wide as the page and as high as given, in points."""
+        """Return an empty figure of the page's width and this height, in points."""
         figure = Figure((self.size.width / 72, height / 72), facecolor=self.theme.page)
         FigureCanvasAgg(figure)
         return figure
 
 
 class _Table(Sheet):
-    """Rows, in points from the page's left and top."""
+    """Rows, in points from the left and top of the page."""
 
     def draw(self) -> Figure:
         size, entries = self.size, legend_entries(self.views, self.theme)
@@ -132,7 +131,7 @@ class _Table(Sheet):
 
     @cached_property
     def _name(self) -> float:
-        """Where the timelines begin: behind the margin and the longest name, or the line beneath one."""
+        """Start of the timelines: after the margin and the longest name, or the line below it."""
         font, most = self.size.font, self.size.width
         names = [width_of(fitted(view.title, font, most, bold=True), font, True) for view in self.views]
         longest = max(*names, *(width_of(_kind_of(view), _SMALL * font) for view in self.views))
@@ -148,7 +147,7 @@ class _Table(Sheet):
         return 5.6 * self.size.font
 
     def _pitch(self, room: float) -> float:
-        """From one row to the next."""
+        """Return the distance of the rows."""
         font, rows = self.size.font, len(self.views)
         lanes = max(len(view.lanes.label) for view in self.views)
         highest = _HIGHEST * (1.0 if rows <= _MANY else 2 / 3)
@@ -162,7 +161,7 @@ class _Table(Sheet):
         return figure.add_axes((left / across, 1 - (top + height) / whole, width / across, height / whole))
 
     def _write(self, figure: Figure, text: str, x: float, y: float, look: _Look) -> None:
-        """A line that begins at ``x``, or ends there, and whose middle is ``y`` below the page's top."""
+        """Write a line that starts, or ends, at ``x``, with its middle ``y`` below the top of the page."""
         size = look.size * self.size.font
         line = fitted(text, size, look.room, bold=look.bold)
         figure.text(
@@ -193,14 +192,14 @@ class _Table(Sheet):
         keys = [(self._over(view), view.makespan) for view in self.views]
         if keys != sorted(keys):
             return ""
-        return ", the fastest first" + (", those over the memory limit last" if keys[-1][0] else "")
+        return ", fastest first" + (", over the memory limit last" if keys[-1][0] else "")
 
     @property
     def _figures_end(self) -> float:
         return self._name + self._timeline + _FIGURES * self.size.font
 
     def _write_row(self, figure: Figure, view: View, middle: float, pitch: float) -> None:
-        """Name and chunks on the left, makespan and idle time on the right, in two lines where there is room."""
+        """Write name and chunks on the left, makespan and idle time on the right, in two lines if there is room."""
         font, room = self.size.font, self._name - (_MARGIN + 0.6) * self.size.font
         tall = pitch >= 2.5 * font
         up = 0.62 * font if tall else 0.0
@@ -216,7 +215,7 @@ class _Table(Sheet):
             )
 
     def _beside(self, view: View) -> str:
-        """How much longer than the fastest that fits, or shorter without fitting, and the idle time."""
+        """Return the difference to the fastest that fits, and the idle time."""
         if view.source == "order":
             return ""
         best = self._fastest
@@ -225,7 +224,7 @@ class _Table(Sheet):
 
     @property
     def _fastest(self) -> float:
-        """The least makespan within the memory limit; of all where none is."""
+        """Smallest makespan within the memory limit, or of all if none is."""
         return min(
             [view.makespan for view in self.views if not self._over(view)] or [view.makespan for view in self.views]
         )
@@ -237,7 +236,7 @@ class _Table(Sheet):
         return bool((curves.peak > curves.limit * (1 + tolerances.MEMORY)).any())
 
     def _draw_back(self, ax: Axes) -> None:
-        """The axis that the rows share, and where the fastest that fits ends."""
+        """Draw the axis that the rows share, and a line at the end of the fastest that fits."""
         ax.set_xlim(0, self.end)
         ax.set_facecolor("none")
         ax.spines[:].set_visible(False)
@@ -247,7 +246,7 @@ class _Table(Sheet):
         ax.axvline(self._fastest, color=self.theme.faint, linewidth=0.8, ls=(0, (4, 3)))
 
     def _draw_memory(self, figure: Figure, rows: float) -> None:
-        """A bar a row: the most that any rank holds; and the limit."""
+        """Draw one bar per row with the largest peak of any rank, and the limit."""
         font, theme = self.size.font, self.theme
         curves = [view.memory for view in self.views if view.memory is not None]
         peaks = np.array([held.peak.max() for held in curves])
@@ -278,4 +277,4 @@ class _Table(Sheet):
 
 def _kind_of(view: View) -> str:
     both = ", two directions" if view.copies > 1 else ""
-    return f"{counted(view.chunks, 'chunk')} a rank{both}"
+    return f"{counted(view.chunks, 'chunk')} per rank{both}"

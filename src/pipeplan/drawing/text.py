@@ -1,10 +1,9 @@
-"""A view in the terminal: a line per rank, coloured blocks or plain letters, never wider than asked for.
+"""Plain-text diagram of a view: one line per rank, colored blocks or letters, within a given width.
 
-There are three scales, of which the finest that fits is used. *Exact*: where all times are multiples of one unit, each unit
-has the same number of cells. *Rounded*: ops begin and end at the nearest cell. *Mixed*: where ops are narrower than two
-cells, each cell shows the kind whose time is most overdue, so that over a stretch of cells every kind, and idle time, has
-its true share. Ranks that overlap forward and backward have two lines, the forward in the upper one. Messages are not
-shown.
+There are three scales, of which the finest one that fits is used. *Exact*: if all times are multiples of one unit, each
+unit has the same number of cells. *Rounded*: ops start and end at the nearest cell. *Mixed*: if ops are narrower than
+two cells, each cell shows the kind that is most overdue, so that over several cells every kind, and idle time, has its
+true share. Ranks with overlapped pairs have two lines, the forward in the upper one. Messages are not shown.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _IDLE = -1
 _DOT = "\N{MIDDLE DOT}"
 _NARROW = 40
 _APART = 9
-"""Cells between two times of the ruler, at least."""
+"""Minimum number of cells between two times of the ruler."""
 
 _SHORTEST_TITLE = 8
 
@@ -37,20 +36,21 @@ _SHORTEST_TITLE = 8
 def text_of(
     view: View, *, width: int = 80, color: bool = False, theme: ThemeName = "light", max_lanes: int = 64
 ) -> str:
-    """The view as lines of at most ``width`` characters, without a line end after the last.
+    """Return the view as lines of at most ``width`` characters, without a final newline.
 
     Parameters
     ----------
     color
-        Blocks in 24-bit ANSI colours, which ``rich.text.Text.from_ansi`` takes to terminals with fewer colours. Else plain
-        letters. Either way ``F3`` begins the forward of microbatch 3; in letters ``-`` continues it, and a dot is idle time.
+        True for blocks in 24-bit ANSI colors, which ``rich.text.Text.from_ansi`` converts for terminals with fewer
+        colors; False for letters. In both, ``F3`` starts the forward of microbatch 3; in letters, ``-`` continues it,
+        and a dot is idle time.
     max_lanes
-        The most ranks to show; where there are more, the first and the last ones.
+        Maximum number of ranks to show; if there are more, the first and the last ones.
 
     Raises
     ------
     UnknownNameError
-        For an unknown theme.
+        If the theme is unknown.
     """
     palette = theme_named(theme)
     names = [label if width >= _NARROW else label.split()[-1] for label in view.lanes.label]
@@ -75,14 +75,14 @@ def _folded(names: list[str], shown: int, width: int) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Canvas:
-    """Cells: arrays of shape (rows, columns). ``kind`` is the code ``kind * shades + shade``, -1 for idling."""
+    """Cells: arrays of shape (rows, columns). ``kind`` is the code ``kind * shades + shade``, -1 for idle time."""
 
     kind: NDArray[np.int64]
     letter: NDArray[np.str_]
-    rows_a_lane: int
+    rows_per_lane: int
 
     def rows_of(self, lane: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.str_]]]:
-        for row in range(lane * self.rows_a_lane, (lane + 1) * self.rows_a_lane):
+        for row in range(lane * self.rows_per_lane, (lane + 1) * self.rows_per_lane):
             yield self.kind[row], self.letter[row]
 
 
@@ -114,7 +114,7 @@ def _labels(view: View, chosen: NDArray[np.intp]) -> list[str]:
 
 
 def _exact_scale(view: View, chosen: NDArray[np.intp], labels: list[str], columns: int) -> float | None:
-    """Cells a unit of time where times are multiples of a common unit and fit; as many as the labels want, if they fit."""
+    """Return cells per unit of time if times are multiples of a common unit and fit; enough for the labels, if possible."""
     start, end = view.bars.start[chosen], view.bars.end[chosen]
     unit = _common_unit(start, end)
     if unit is None or view.makespan / unit > columns + 0.5:
@@ -125,7 +125,7 @@ def _exact_scale(view: View, chosen: NDArray[np.intp], labels: list[str], column
 
 
 def _common_unit(start: Floats, end: Floats) -> float | None:
-    """The shortest op's time, or a half, a third, a quarter of it, where all times are multiples of it."""
+    """Return the shortest op's time, or a half, a third or a quarter of it, if all times are multiples of it, else None."""
     shortest = float((end - start).min())
     times = np.concatenate((start, end))
     for parts in (1, 2, 3, 4):
@@ -136,7 +136,7 @@ def _common_unit(start: Floats, end: Floats) -> float | None:
 
 
 def _place(view: View, chosen: NDArray[np.intp], labels: list[str], rows: int, scale: float) -> _Canvas:
-    """Bars from cell to cell, each with as much of its label at its start as has room: all, or its letter."""
+    """Draw bars from cell to cell, each starting with its label if there is room, else with its letter."""
     bars = view.bars
     canvas = _blank(view, rows, round(view.makespan * scale))
     first = np.rint(bars.start[chosen] * scale).astype(int).tolist()
@@ -153,7 +153,7 @@ def _place(view: View, chosen: NDArray[np.intp], labels: list[str], rows: int, s
 
 
 def _mixed(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> _Canvas:
-    """Cells by shares of time: each shows what is most overdue on its line."""
+    """Draw cells by shares of time: each shows the kind that is most overdue on its line."""
     canvas = _blank(view, rows, columns)
     codes, shares = _shares(view, chosen, rows, columns)
     overdue = np.zeros(shares.shape[:2])
@@ -168,7 +168,10 @@ def _mixed(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> _Ca
 
 
 def _shares(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> tuple[NDArray[np.int64], Floats]:
-    """The codes that occur, idling last, and the share of each in each cell, shape (codes, rows of all lanes, columns)."""
+    """Return the codes that occur, idle time last, and their share of each cell.
+
+    The shares have shape (codes, rows of all lanes, columns).
+    """
     bars, lanes = view.bars, len(view.lanes.label)
     codes, code = np.unique(kind_codes(view)[chosen], return_inverse=True)
     edges = np.linspace(0.0, view.makespan, columns + 1)
@@ -186,7 +189,7 @@ def _shares(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> tu
 
 
 def _busy(start: Floats, end: Floats, edges: Floats) -> Floats:
-    """The share of each cell that bars, which follow each other, take; shape (columns,)."""
+    """Return the share of each cell that successive bars occupy, shape (columns,)."""
     if not len(start):
         return np.zeros(len(edges) - 1)
     shares: Floats = np.diff(busy_until(start, end, edges)) / (edges[1] - edges[0])
@@ -204,7 +207,7 @@ def _row(view: View, theme: Theme, kind: NDArray[np.int64], letter: NDArray[np.s
 
 
 def _dots(text: str, theme: Theme) -> str:
-    """Idle time: faint dots on the terminal's own ground."""
+    """Return idle time as faint dots on the terminal's own background."""
     return f"\x1b[38;2;{_numbers(theme.faint)}m{_DOT * len(text)}\x1b[0m"
 
 
@@ -217,7 +220,7 @@ def _numbers(color: str) -> str:
 
 
 def _headline(view: View, width: int) -> str:
-    """The title, shortened where the figures would not fit beside it, and the figures."""
+    """Return the title and the figures; the title is shortened if they do not fit."""
     figures = f": {view.source}, {figures_of(view, times_of([view]))}"
     if view.source == "order":
         figures = ": order of ops, without times"
@@ -226,7 +229,7 @@ def _headline(view: View, width: int) -> str:
 
 
 def _ruler(view: View, columns: int) -> str:
-    """Round times, each with a mark before it where it is."""
+    """Return round times, each with a mark before it at its position."""
     if view.makespan <= 0:
         return ""
     times = times_of([view])
@@ -242,7 +245,7 @@ def _ruler(view: View, columns: int) -> str:
 
 
 def _step(least: float) -> tuple[float, int]:
-    """The least 1, 2 or 5 of a power of ten that is no less, and its decimals."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is at least this, and its decimals."""
     power = math.floor(math.log10(least))
     step = next(digit for digit in (1, 2, 5, 10) if digit * 10.0**power >= least * (1 - tolerances.ROUNDING))
     return step * 10.0**power, max(0, -power if step < 10 else -power - 1)

@@ -1,9 +1,9 @@
-"""The one theme, light and dark: what colour a kind, a chunk, a direction and a reason for idling have.
+"""The theme, light and dark: colors of kinds, chunks, directions and reasons for idle time.
 
-A kind is a hue, and a chunk or a direction a lightness within it: chunk 0 is the darkest, and the second copy of a
-bidirectional schedule is lighter than the first. The ramps were chosen so that no shade of one kind looks like a shade of
-another to people with protanopia, deuteranopia or tritanopia; the test computes the distances. Hues follow Okabe and Ito
-(2008, "Color universal design"): blue, orange, yellow, bluish green, reddish purple.
+A kind is a hue, and a chunk or a direction a lightness of it: chunk 0 is the darkest, and the second copy of a
+bidirectional schedule is lighter than the first. The ramps were chosen so that no shade of one kind resembles a shade
+of another one to people with protanopia, deuteranopia or tritanopia; a test computes the distances. Hues follow Okabe
+and Ito (2008, "Color universal design"): blue, orange, yellow, bluish green, reddish purple.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KIND_TITLES: dict[Kind, str] = {
     Kind.WAIT_SEND_B: "wait for a send backward",
     Kind.WAIT_REDUCE_GRAD: "wait for reduced gradients",
 }
-"""What a legend calls each kind."""
+"""Title of each kind in a legend."""
 
 REASON_TITLES: dict[str, str] = {
     "start-up": "start-up",
@@ -54,29 +54,29 @@ REASON_TITLES: dict[str, str] = {
     "offload": "waits for a copy to the host",
     "reload": "waits for a copy back",
 }
-"""Why a rank idles: the keys of gaps' reasons, in the order of their codes, and what a legend calls them."""
+"""Titles of the reasons for idle time in a legend, by the keys of gaps' reasons in the order of their codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Every colour of a picture, as ``#rrggbb``.
+    """All colors of a picture, as ``#rrggbb``.
 
     Attributes
     ----------
     name
         ``light`` or ``dark``.
     page, lane, grid, text, faint
-        The page, an idle rank, lines, text, and text or curves that matter less.
+        Page, idle rank, lines, text, and less important text or curves.
     kinds
-        The ramp of each kind; chunks and directions are steps along it.
+        Ramp of each kind; chunks and directions are steps along it.
     reasons
-        The colour of each reason for idling.
+        Color of each reason for idle time.
     curves
-        Colours for the few memory curves that are picked out.
+        Colors of the selected memory curves.
     limit
-        The memory limit, and whatever else must be seen at once.
+        Memory limit, and other highlights.
     ratios
-        A scale of ratios: its lower end, 1, and its upper end.
+        Scale of ratios: its lower end, 1, and its upper end.
     """
 
     name: ThemeName
@@ -92,19 +92,19 @@ class Theme:
     ratios: tuple[str, str, str]
 
     def shades(self, kind: Kind, count: int) -> tuple[str, ...]:
-        """The colours of a kind for ``count`` (copy, chunk) pairs, those of copy 0 first, chunk 0 first in each."""
+        """Return the colors of a kind for ``count`` (copy, chunk) pairs: those of copy 0 first, each from chunk 0."""
         return self.kinds[kind].shades(count)
 
     def ratio(self, share: float) -> str:
-        """The colour of a place on a scale of ratios: -1 is its lower end, 0 its middle, 1 its upper end."""
+        """Return a color on a scale of ratios: -1 is its lower end, 0 its middle, 1 its upper end."""
         low, middle, high = self.ratios
         return mixed(middle, high if share > 0 else low, abs(share))
 
     def to_json_dict(self, count: int) -> dict[str, Any]:
-        """The colours for a page, with ``count`` shades a kind.
+        """Return the colors for a page, with ``count`` shades per kind.
 
-        ``kinds[NAME]`` is ``{"title", "fill": [...], "ink": [...]}``; shade ``copy * chunks + chunk`` of a bar's kind is
-        its colour, and the ink at the same place is readable on it.
+        ``kinds[NAME]`` is ``{"title", "fill": [...], "ink": [...]}``; shade ``copy * chunks + chunk`` of a bar's kind
+        is its color, and the ink at the same index is readable on it.
         """
         shades = {kind: self.shades(kind, count) for kind in Kind}
         return {
@@ -124,7 +124,7 @@ _BACKWARD_MESSAGES = (Kind.SEND_B, Kind.RECV_B, Kind.WAIT_SEND_B)
 
 
 def _ramps(shift: float) -> dict[Kind, Ramp]:
-    """The kinds' ramps; ``shift`` lifts the darkest, so that they stand out from a dark page."""
+    """Return the kinds' ramps; ``shift`` lightens the darkest ones, so that they stand out from a dark page."""
     messages = {kind: Ramp(0.50 + shift, 0.50 + shift, 0.02, 250) for kind in _FORWARD_MESSAGES}
     messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in _BACKWARD_MESSAGES}
     parameters = {kind: Ramp(0.74, 0.74, 0.06, 130) for kind in Kind if kind.is_stage_wide}
@@ -201,7 +201,7 @@ def theme_named(name: str) -> Theme:
     Raises
     ------
     UnknownNameError
-        For any other name.
+        If the name is another one.
     """
     if name not in THEMES:
         raise UnknownNameError("theme", name, THEMES)
@@ -215,16 +215,16 @@ class Share:
     Attributes
     ----------
     title
-        What a legend calls it.
+        Title in a legend.
     like
-        The kind of op or the reason for idling whose colour it has, so that a page speaks one language of colours.
+        Kind of op or reason for idle time with the same color, so that colors are consistent across a page.
     """
 
     title: str
     like: Kind | str
 
     def colour(self, theme: Theme) -> str:
-        """Return its colour in a theme, as ``#rrggbb``."""
+        """Return its color in a theme, as ``#rrggbb``."""
         return theme.shades(self.like, 1)[0] if isinstance(self.like, Kind) else theme.reasons[self.like]
 
 
@@ -241,7 +241,7 @@ TIME_SHARES: Mapping[str, Share] = MappingProxyType(
         "optimizer": Share("optimizer", "memory"),
     }
 )
-"""By the names of :class:`pipeplan.planner.StepTime`."""
+"""Parts of the step time, by the names of :class:`pipeplan.planner.StepTime`."""
 
 MEMORY_SHARES: Mapping[str, Share] = MappingProxyType(
     {
@@ -253,18 +253,18 @@ MEMORY_SHARES: Mapping[str, Share] = MappingProxyType(
         "buffers": Share("buffers", "start-up"),
     }
 )
-"""By the names of :class:`pipeplan.planner.GpuMemory`."""
+"""Parts of a GPU's memory, by the names of :class:`pipeplan.planner.GpuMemory`."""
 
 
 STEPS = 16
-"""From the middle of a scale of ratios to either end."""
+"""Number of steps from the middle of a scale of ratios to either end."""
 
 _NONE = 2 * STEPS + 1
-"""The code of a bar without a ratio."""
+"""Code of a bar without a ratio."""
 
 
 def codes_of(view: View) -> NDArray[np.int64]:
-    """A number for each bar's colour, shape (bars,): :func:`fill_of` says which it is."""
+    """Return a code for each bar's color, shape (bars,); :func:`fill_of` returns the color of a code."""
     if view.ratios is None:
         return kind_codes(view)
     has_ratio = view.ratios.values > 0
@@ -274,25 +274,25 @@ def codes_of(view: View) -> NDArray[np.int64]:
 
 
 def fill_of(view: View, theme: Theme, code: int) -> str:
-    """Return the colour that a code stands for."""
+    """Return the color of a code."""
     if view.ratios is not None:
         return theme.lane if code == _NONE else theme.ratio(code / STEPS - 1)
     return kind_fill(view, theme, code)
 
 
 def kind_codes(view: View) -> NDArray[np.int64]:
-    """Return ``kind * shades + shade`` of each bar, shape (bars,), whether or not the view has ratios."""
+    """Return ``kind * shades + shade`` of each bar, shape (bars,), even if the view has ratios."""
     return view.bars.kind.astype(np.int64) * (view.copies * view.chunks) + view.shade
 
 
 def kind_fill(view: View, theme: Theme, code: int) -> str:
-    """Return the colour of a code of :func:`kind_codes`."""
+    """Return the color of a code of :func:`kind_codes`."""
     shades = view.copies * view.chunks
     return theme.shades(Kind(code // shades), shades)[code % shades]
 
 
 def colored(view: View, theme: Theme) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Each colour of a view with its bars, messages last, so that they lie on top."""
+    """Return each color of a view with its bars; messages come last, so that they are on top."""
     code = codes_of(view)
     order = np.argsort(code, kind="stable")
     codes, first = np.unique(code[order], return_index=True)
@@ -303,7 +303,7 @@ def colored(view: View, theme: Theme) -> Iterator[tuple[str, NDArray[np.intp]]]:
 
 
 def scale_fills(theme: Theme) -> tuple[str, ...]:
-    """The colours of a scale of ratios, from its lower end to its upper one."""
+    """Return the colors of a scale of ratios, from its lower end to its upper end."""
     return tuple(theme.ratio(step / STEPS - 1) for step in range(0, 2 * STEPS + 1, 2))
 
 

@@ -1,9 +1,9 @@
-"""The one view: what a picture of a timeline shows, neutral and in columns. Every renderer draws it and knows nothing else.
+"""The view: the content of a picture of a timeline, independent of the renderer, in columns.
 
-A view is lanes (the rows of a picture, one per rank), bars (one per op, in the order of the schedule's columns, so that bar
-i is op i), links between bars and, where they are given, memory curves with their limit and gaps with their reasons. It
-holds names and numbers only: colours are the theme's, sizes the renderer's. :meth:`View.to_json_dict` is the contract with
-the interactive timeline.
+A view consists of lanes (rows of a picture, one per rank), bars (one per op, in the order of the schedule's columns, so
+bar i is op i), links between bars and, optionally, memory curves with their limit and idle gaps with their reasons. It
+contains names and numbers only: colors belong to the theme, sizes to the renderer. :meth:`View.to_json_dict` is the
+contract with the interactive timeline.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pipeplan.model import Bools, Floats, Kind, counted, one_line
 Integers = NDArray[np.integer[Any]]
 
 VERSION = 1
-"""Of the JSON contract; a change that older readers cannot read raises it."""
+"""Version of the JSON contract, increased by changes that older readers cannot read."""
 
 WAITS = ("arrival", "own_stage", "previous_slice")
-"""What a link stands for, by its code; see :class:`~pipeplan.model.Dependencies`."""
+"""Kinds of dependency of a link, by its code; see :class:`~pipeplan.model.Dependencies`."""
 
 
 class LanePart(IntEnum):
-    """The part of its lane that a bar fills."""
+    """Part of its lane that a bar fills."""
 
     FULL = 0
-    """all of it"""
+    """the whole lane"""
     UPPER = 1
     """the forward of an overlapped pair"""
     LOWER = 2
@@ -39,29 +39,29 @@ class LanePart(IntEnum):
     STRIP = 3
     """a strip along the bottom: messages and stage-wide ops, which run beside compute"""
     TO_HOST = 4
-    """the upper half of a band along the bottom: copies to the host, beside compute too"""
+    """the upper half of a band along the bottom: copies to the host, beside compute"""
     FROM_HOST = 5
-    """its lower half: copies back, at the same time"""
+    """the lower half of the band: copies back from the host"""
 
 
 ColumnWriter = Callable[[NDArray[Any]], Any]
-"""Turns a column of numbers into JSON."""
+"""Function that turns a column of numbers into JSON."""
 
 
 class _Table:
-    """Columns of one length that go into JSON."""
+    """Base of columns of equal length that are written as JSON."""
 
     __slots__ = ()
 
     def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
-        """Each column by its name: arrays as ``column`` writes them, names as lists."""
+        """Return each column by its name: arrays converted by ``column``, names as lists."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: list(own) if isinstance(own, tuple) else column(own) for name, own in columns.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lanes(_Table):
-    """The ranks from top to bottom: label, first start, last end and busy time, arrays of shape (lanes,)."""
+    """Ranks from top to bottom: label, first start, last end and busy time, arrays of shape (lanes,)."""
 
     label: tuple[str, ...]
     first_start: Floats
@@ -71,17 +71,17 @@ class Lanes(_Table):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Bars(_Table):
-    """One per op: arrays of shape (bars,), in the order of the schedule's columns.
+    """Bars, one per op: arrays of shape (bars,), in the order of the schedule's columns.
 
     Attributes
     ----------
     lane, start, end, part
-        Where it is drawn: its rank, its times, and the :class:`LanePart` of the lane.
+        Its rank, its times, and the :class:`LanePart` of the lane that it fills.
     kind
         Code of its :class:`~pipeplan.model.Kind`.
     chunk, copy
-        The chunk of its stage on its rank, and which copy of the model it belongs to (the direction, in bidirectional
-        schedules); ``copy * chunks + chunk`` is its shade.
+        Chunk of its stage on its rank, and copy of the model (the direction, in bidirectional schedules);
+        ``copy * chunks + chunk`` is its shade.
     stage, microbatch, slice, group
         As in the schedule; -1 for no microbatch and no group.
     """
@@ -103,7 +103,7 @@ class Bars(_Table):
 
     @property
     def compute(self) -> Bools:
-        """Whether each bar is a compute op; the others run beside these. Shape (bars,)."""
+        """Mask of compute ops, which the other ops run beside. Shape (bars,)."""
         chosen: Bools = self.part < LanePart.STRIP
         return chosen
 
@@ -126,13 +126,13 @@ class Curves:
     unit
         ``activations`` or ``bytes``.
     offsets
-        Shape (lanes + 1,): lane r's steps are ``offsets[r]`` to ``offsets[r + 1]``. The first stands at time 0.
+        Shape (lanes + 1,): lane r's steps are ``offsets[r]`` to ``offsets[r + 1]``. The first one is at time 0.
     time, level
-        Shape (steps,); within a lane times increase strictly.
+        Shape (steps,); within a lane, times increase strictly.
     peak
-        The most each lane holds, shape (lanes,).
+        Peak of each lane, shape (lanes,).
     limit
-        The memory limit of each lane, shape (lanes,), or None.
+        Memory limit of each lane, shape (lanes,), or None.
     """
 
     unit: Literal["activations", "bytes"]
@@ -148,25 +148,25 @@ class Curves:
         return self.time[here], self.level[here]
 
     def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
-        """Everything by its name; ``limit`` is null where there is none."""
+        """Return all fields by name; ``limit`` is null if there is none."""
         columns = {name: column(getattr(self, name)) for name in ("offsets", "time", "level", "peak")}
         return {"unit": self.unit, **columns, "limit": None if self.limit is None else column(self.limit)}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class IdleGaps(_Table):
-    """Idle times and why: arrays of shape (gaps,).
+    """Idle times with their reasons: arrays of shape (gaps,).
 
     Attributes
     ----------
     lane, start, end
-        Where and when a rank idles.
+        Rank and time of the gap.
     reason
         Index into ``reasons``.
     cause
-        The bar that was waited for, -1 where there is none.
+        Bar that the rank waits for, -1 if there is none.
     reasons
-        The keys of the reasons, as the theme knows them (``pipeplan.drawing.theme.REASON_TITLES``).
+        Keys of the reasons, as in ``pipeplan.drawing.theme.REASON_TITLES``.
     """
 
     lane: Integers
@@ -179,16 +179,16 @@ class IdleGaps(_Table):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Windows(_Table):
-    """Windows of time in which a memory limit makes a rank idle, whatever the order of its ops: arrays of shape (windows,).
+    """Time windows in which a memory limit makes a rank idle in any order of its ops: arrays of shape (windows,).
 
     Attributes
     ----------
     lane, start, end
-        The rank, and when.
+        Rank and time of the window.
     idle, least
-        How long the rank idles in each here, and how long it must at least.
+        Idle time of the rank in the window, and its lower bound.
     kind
-        What bounds each: ``first``, ``trip``, ``last`` or ``owed``.
+        Bound that determines the window: ``first``, ``trip``, ``last`` or ``owed``.
     """
 
     lane: Integers
@@ -201,16 +201,16 @@ class Windows(_Table):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Ratios:
-    """A ratio of each bar, which colours it: such as the time it took over the time that was planned.
+    """A ratio of each bar that determines its color, such as measured over planned time.
 
     Attributes
     ----------
     values
-        Shape (bars,); 1 is the middle of the scale, 0 stands for a bar without one.
+        Shape (bars,); 1 is the middle of the scale, 0 means no ratio.
     reach
-        The upper end of the scale, above 1; the lower one is 1 over it.
+        Upper end of the scale, above 1; the lower end is its reciprocal.
     title, ends
-        What the scale is called, and what is below 1 and what above.
+        Title of the scale, and the meanings of values below and above 1.
     """
 
     values: Floats
@@ -221,24 +221,24 @@ class Ratios:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class View:
-    """Everything that a picture of one timeline shows.
+    """Content of a picture of one timeline.
 
     Attributes
     ----------
     title, unit
-        What it is called, and the unit of time (may be empty), each in one line.
+        Title, and unit of time (may be empty), each in one line.
     source
-        Whether its times were simulated or measured, or are only places in each rank's order.
+        ``simulated`` or ``measured`` times, or ``order`` for positions in each rank's order.
     makespan, idle_over_total
-        From 0 to the last end; idle time over all time.
+        Time from 0 to the last end; idle time over total time.
     chunks, copies
-        How many shades there are of a kind: ``copies * chunks``.
+        Numbers of chunks and copies; a kind has ``copies * chunks`` shades.
     bound
-        What no schedule within the limits is shorter than, and why, in words; may be empty.
+        Lower bound for all schedules within the limits, and its reason, in words; may be empty.
     costs
-        What the costs are called that it was simulated on; may be empty.
+        Name of the costs of the simulation; may be empty.
     ratios
-        What colours the bars of a picture instead of their kinds.
+        Ratios that determine the colors of bars in place of their kinds.
     """
 
     title: str
@@ -264,23 +264,23 @@ class View:
 
     @property
     def shape(self) -> str:
-        """Ranks, microbatches, and chunks and slices where there are several, in words: ``8 ranks, 24 microbatches``."""
+        """Ranks, microbatches, and chunks and slices if there are several, as text: ``8 ranks, 24 microbatches``."""
         counts = [(len(self.lanes.label), "rank"), (_most(self.bars.microbatch), "microbatch")]
         several = [(self.chunks, "chunk"), (_most(self.bars.slice), "slice")]
         return ", ".join(counted(count, what) for count, what in [*counts, *(pair for pair in several if pair[0] > 1)])
 
     @property
     def shade(self) -> NDArray[np.int64]:
-        """Each bar's place among the shades of its kind, shape (bars,)."""
+        """Index of each bar among the shades of its kind, shape (bars,)."""
         return self.bars.copy.astype(np.int64) * self.chunks + self.bars.chunk
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds that occur, in the order of their codes."""
+        """Kinds that occur, in the order of their codes."""
         return tuple(Kind(code) for code in np.unique(self.bars.kind).tolist())
 
     def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
-        """The view as JSON: the written contract between Python and the interactive timeline.
+        """Return the view as JSON: the contract between Python and the interactive timeline.
 
         ::
 
@@ -295,14 +295,13 @@ class View:
             memory   null, or unit ("activations", "bytes"), peak and limit per lane (limit may be null), and the step
                      curves: lane r's are time[offsets[r]:offsets[r + 1]] and level[...]
             gaps     null, or columns lane, start, end, reason, cause (a bar or -1), and reasons: the keys behind reason
-            bound    what no schedule within the limits is shorter than, and why; may be empty
+            bound    lower bound for all schedules within the limits, with its reason; may be empty
             windows  null, or columns lane, start, end, idle, least and kind ("first", "trip", "last", "owed"): where a
                      limit makes a rank idle
 
-        Columns are lists of one length, or whatever ``column`` makes of an array; the interactive timeline also reads
-        those of :func:`pipeplan.drawing.html.packed`, which are a fifth as long. Within a lane, bars stand in the order in
-        which the rank runs them, which is the one dependency that links leave out. Times are from 0, in ``unit``. Every
-        number is finite.
+        Columns are lists of equal length, or results of ``column``; the interactive timeline also reads those of
+        :func:`pipeplan.drawing.html.packed`, which are a fifth as long. Within a lane, bars are in the order in which the
+        rank runs them; links do not contain this dependency. Times start at 0, in ``unit``. All numbers are finite.
         """
         return {
             "version": VERSION,
@@ -323,7 +322,7 @@ class View:
 
 
 def bar_names(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[str]:
-    """The chosen bars in the op notation: ``3F7``, ``3F7.1``, ``3UNSHARD``."""
+    """Return the names of the chosen bars in the op notation: ``3F7``, ``3F7.1``, ``3UNSHARD``."""
     names = [kind.name for kind in Kind]
     numbers = bar_numbers(bars, chosen)
     pairs = zip(bars.stage[chosen].tolist(), bars.kind[chosen].tolist(), numbers, strict=True)
@@ -331,13 +330,13 @@ def bar_names(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[str]
 
 
 def bar_numbers(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[str]:
-    """The microbatches of the chosen bars, with their slice where it is not 0: ``7``, ``7.1``; empty for stage-wide ops."""
+    """Return the microbatches of the chosen bars, with a slice other than 0: ``7``, ``7.1``; empty for stage-wide ops."""
     pairs = zip(bars.microbatch[chosen].tolist(), bars.slice[chosen].tolist(), strict=True)
     return ["" if microbatch < 0 else f"{microbatch}.{part}" if part else f"{microbatch}" for microbatch, part in pairs]
 
 
 def busy_until(start: Floats, end: Floats, times: Floats) -> Floats:
-    """Return how long bars, which follow each other, have run until each time, in the shape of ``times``."""
+    """Return how long successive bars have run until each time, in the shape of ``times``."""
     corners = np.stack((start, end), axis=1).ravel()
     done = np.stack((np.zeros(len(start)), end - start), axis=1)
     done[1:] += np.cumsum(end - start)[:-1, None]

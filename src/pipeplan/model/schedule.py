@@ -17,7 +17,7 @@ from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
 from pipeplan.model.placement import Placement
 from pipeplan.model.quantities import Bools, Ints, require_size
 
-RENDERER = "pipeplan.drawing.notebook"
+RENDERER = "pipeplan.drawing.static"
 """A module with ``html_of(shown) -> str`` and ``png_of(shown) -> bytes``."""
 
 

@@ -114,7 +114,7 @@ def _filled(path: str, page: _Page) -> _Asset:
 
 def _assets() -> dict[str, _Asset]:
     """Return the files of the pages and of the timeline, by name."""
-    folders = (files("pipeplan.web") / "assets", files("pipeplan.drawing.html.assets"))
+    folders = (files("pipeplan.web") / "assets", files("pipeplan.drawing.html") / "assets")
     contents = [file for folder in folders for file in folder.iterdir()]
     return {
         file.name: _asset(file.read_bytes(), _TYPES[ending])

@@ -1,11 +1,12 @@
-"""Interactive timelines: one page that holds everything and needs no network.
+"""Interactive timelines: self-contained pages that need no network.
 
-The drawing is TypeScript, in ``web_ui/``; ``assets/`` holds what is built from it.
+The drawing code is TypeScript in ``web_ui/``; ``assets/`` contains the scripts and style sheets built from it.
+``timeline`` defines ``pipeplan.mountTimeline(element, data, options)``; ``report``, which uses it, fills the page of a
+comparison, or of a run beside its plan.
 """
 
-from pipeplan.drawing.html.assets import asset
 from pipeplan.drawing.html.data import archived, packed, themes_for, timeline_data
-from pipeplan.drawing.html.page import ReportPage, html_page, report_data, report_page
+from pipeplan.drawing.html.page import ReportPage, asset, html_page, report_data, report_page
 
 __all__ = [
     "ReportPage",

@@ -1,9 +1,9 @@
-"""The data of interactive pages in few bytes: columns of views, their colours, and archived views.
+"""Compact data of interactive pages: columns of views, their colors, and archived views.
 
-A view is mostly times, and the same few hundred times: one op's end is another's start, and a curve's step. An archive keeps
-them once, sorted; every column of times is places in that list. Places and integers are kept as differences from one row to
-the next, their lowest bytes first, and everything is deflated. Twenty schedules of 8 ranks and 24 microbatches take 50 kB, a
-fifteenth of what their columns take as they stand.
+A view consists mostly of times, and the same few hundred times recur: the end of an op is the start of another one, and
+a step of a curve. An archive stores them once, sorted; every column of times is a column of indices into that list.
+Indices and integers are stored as differences between rows, their lowest bytes first, and everything is deflated.
+Twenty schedules of 8 ranks and 24 microbatches take 50 kB, a fifteenth of their plain columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeplan.model import Floats
 
 _INTEGERS = (np.int8, np.int16, np.int32)
 _SHORT = 16
-"""Columns up to this length stay lists, which people can read."""
+"""Maximum length of columns that stay readable lists."""
 
 
 def timeline_data(views: View | Sequence[View]) -> dict[str, Any]:
@@ -31,25 +31,25 @@ def timeline_data(views: View | Sequence[View]) -> dict[str, Any]:
 
     ::
 
-        views    each as View.to_json_dict says, with its columns packed
+        views    each as returned by View.to_json_dict, with its columns packed
         themes   light and dark, each: the theme's JSON by the number of shades that a view needs, as text
 
     Raises
     ------
     ValueError
-        For no views.
+        If there are no views.
     """
     chosen = [views] if isinstance(views, View) else list(views)
     return {"themes": themes_for(chosen), "views": [view.to_json_dict(packed) for view in chosen]}
 
 
 def themes_for(views: Sequence[View]) -> dict[str, Any]:
-    """The colours that views need: light and dark, each by the number of shades.
+    """Return the colors that views need: light and dark, each by the number of shades.
 
     Raises
     ------
     ValueError
-        For no views.
+        If there are no views.
     """
     if not views:
         raise ValueError("a timeline needs at least one view")
@@ -62,14 +62,14 @@ def _by_shades(theme: Theme, shades: Sequence[int]) -> dict[str, Any]:
 
 
 def packed(column: NDArray[Any]) -> list[Any] | str:
-    """A column as ``TYPE:BASE64`` of its little-endian bytes, in the narrowest type that holds every value exactly.
+    """Return a column as ``TYPE:BASE64`` of its little-endian bytes, in the narrowest type that holds every value exactly.
 
     Types are ``i1``, ``i2``, ``i4``, ``f4`` and ``f8``; short columns stay lists.
 
     Raises
     ------
     ValueError
-        For a value that is not finite.
+        If a value is not finite.
     """
     if not np.isfinite(column).all():
         raise ValueError("a timeline's numbers must be finite")
@@ -93,30 +93,31 @@ def _narrowest(column: NDArray[Any]) -> NDArray[Any]:
 
 _WIDTHS = (np.int8, np.int16, np.int32)
 _SHORT_ARCHIVED = 4
-"""Columns up to this length stay lists: a place elsewhere is no shorter."""
+"""Maximum length of columns that stay lists, because a reference is not shorter."""
 
 _LARGEST = 2**30
-"""Differences of whole numbers up to this fit in four bytes."""
+"""Maximum absolute value of integers whose differences fit into four bytes."""
 
 _MOST_HALVINGS = 12
 
 
 def archived(view: View) -> str:
-    """A view as base64 of a zlib stream, which holds every number exactly.
+    """Return a view as base64 of a zlib stream, which holds every number exactly.
 
     ::
 
-        4 bytes        the length of the text that follows, little-endian
-        a text         JSON: {"times": COLUMN, "view": what View.to_json_dict says, with each long column as a COLUMN}
-        the rest       the columns' bytes, of each column all lowest bytes first, then all second ones, and so on
+        4 bytes        length of the following text, little-endian
+        text           JSON: {"times": COLUMN, "view": result of View.to_json_dict, with each long column as a COLUMN}
+        rest           bytes of the columns; of each column all lowest bytes first, then all second ones, and so on
 
-    A COLUMN is ``"@OFFSET:COUNT:CODING"``, its bytes' place behind the text. Codings are ``iW``, differences of whole
-    numbers of W bytes; ``iW/N``, the same in N-ths; ``tW``, differences of places in ``times``; and ``fW``, floats.
+    A COLUMN is ``"@OFFSET:COUNT:CODING"``, with the offset of its bytes after the text. Codings are ``iW``, differences
+    of integers of W bytes; ``iW/N``, the same in units of 1/N; ``tW``, differences of indices into ``times``; and
+    ``fW``, floats.
 
     Raises
     ------
     ValueError
-        For a number that is not finite.
+        If a number is not finite.
     """
     columns = _Columns(_times(view))
     head = {"times": columns.times(), "view": view.to_json_dict(columns.add)}
@@ -125,7 +126,7 @@ def archived(view: View) -> str:
 
 
 def _times(view: View) -> Floats:
-    """Every time of a view once, in order."""
+    """Return every time of a view once, in order."""
     times = [view.bars.start, view.bars.end]
     if view.memory is not None:
         times.append(view.memory.time)
@@ -135,25 +136,25 @@ def _times(view: View) -> Floats:
 
 
 class _Columns:
-    """The bytes of columns, one behind the other."""
+    """Bytes of columns, one after the other."""
 
-    __slots__ = ("_known", "bytes")
+    __slots__ = ("_times", "bytes")
 
     def __init__(self, times: Floats) -> None:
-        self._known = times
+        self._times = times
         self.bytes = b""
 
     def times(self) -> list[Any] | str:
-        return self._written(self._known, _numbers(self._known))
+        return self._written(self._times, _numbers(self._times))
 
     def add(self, column: NDArray[Any]) -> list[Any] | str:
-        """A column by its place, or as a list where it is short."""
+        """Return a reference to a column, or a list if it is short."""
         if not np.isfinite(column).all():
             raise ValueError("a timeline's numbers must be finite")
         if column.dtype.kind != "f":
             return self._written(column, _numbers(column))
-        places = np.searchsorted(self._known, column).clip(max=max(len(self._known) - 1, 0))
-        if len(self._known) and np.array_equal(self._known[places], column):
+        places = np.searchsorted(self._times, column).clip(max=max(len(self._times) - 1, 0))
+        if len(self._times) and np.array_equal(self._times[places], column):
             return self._written(column, _differences(places.astype(np.int64), "t"))
         return self._written(column, _numbers(column))
 
@@ -168,7 +169,7 @@ class _Columns:
 
 
 def _numbers(column: NDArray[Any]) -> tuple[str, NDArray[Any]]:
-    """The coding of numbers, and what is written of them."""
+    """Return the coding of a column of numbers, and the values to write."""
     for halvings in range(_MOST_HALVINGS + 1 if column.dtype.kind == "f" else 1):
         scaled = column.astype(np.float64) * 2**halvings
         if np.abs(scaled, out=None).max(initial=0) > _LARGEST:

@@ -1,6 +1,6 @@
-"""Pages as text: a timeline or several on one time axis, and reports with a table above their timelines.
+"""Self-contained HTML pages: timelines on one time axis, and reports with a table above their timelines.
 
-Each is one document with its data, scripts and styles in it, from which no part of the data can break out.
+Each is one document with its data, scripts and styles. The data are escaped so that they cannot leave their element.
 """
 
 from __future__ import annotations
@@ -9,16 +9,26 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from string import Template
 from typing import Any, Literal
 
-from pipeplan.drawing.html.assets import asset
 from pipeplan.drawing.html.data import archived, themes_for, timeline_data
 from pipeplan.drawing.sizes import ThemeName
 from pipeplan.drawing.theme import DARK, LIGHT, theme_named
 from pipeplan.drawing.view import View
+
+AssetName = Literal["timeline.js", "timeline.css", "report.js", "report.css"]
+
+
+@cache
+def asset(name: AssetName) -> str:
+    """Return the text of a script or style sheet built from ``web_ui/``."""
+    return (files("pipeplan.drawing.html") / "assets" / name).read_text("utf-8")
+
 
 _PAGE = Template("""\
 <!doctype html>
@@ -50,7 +60,7 @@ noscript { font: 15px system-ui, sans-serif; }
 @media (prefers-color-scheme: dark) { html, body { background: $dark; } }
 @media (prefers-color-scheme: dark) { body:has([data-theme="light"]) { background: $light; } }
 """).substitute(light=LIGHT.page, dark=DARK.page)
-"""The page behind a timeline, light or dark as the timeline is."""
+"""Style of the page behind a timeline, light or dark like the timeline."""
 
 
 def document(
@@ -62,19 +72,9 @@ def document(
     style: str,
     theme: ThemeName | None = None,
 ) -> str:
-    """The page whose scripts fill the element called ``place`` with ``data``.
+    """Return the page whose scripts fill the element with the id ``place`` with ``data``.
 
-    Parameters
-    ----------
-    theme
-        What the page begins with; None follows the reader's system.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown theme.
-    ValueError
-        For data with a number that is not finite.
+    Raises UnknownNameError for an unknown theme, and ValueError for a number that is not finite.
     """
     begin = "" if theme is None else f"theme={theme_named(theme).name}"
     return _PAGE.substitute(
@@ -89,14 +89,14 @@ def document(
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    """Allows these scripts, and nothing from anywhere else."""
+    """Return a content security policy that allows these scripts, and nothing from elsewhere."""
     digests = (b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def _script_safe(text: str) -> str:
-    """JSON in which nothing can end the element that holds it, or open a comment."""
+    """Escape JSON so that it can neither end its script element nor open a comment."""
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -109,21 +109,21 @@ main { flex: 1; min-height: 420px; }
 
 
 def html_page(views: View | Sequence[View], *, title: str | None = None, theme: ThemeName | None = None) -> str:
-    """The page of one view, or of several on one time axis.
+    """Return the page of one view, or of several views on one time axis.
 
     Parameters
     ----------
     title
-        Of the browser's window; the views' titles where none is given.
+        Title of the browser's window; default the titles of the views.
     theme
-        What the page begins with; None follows the reader's system. Its button changes it either way.
+        Initial theme; None follows the reader's system. A button on the page changes it.
 
     Raises
     ------
     UnknownNameError
-        For an unknown theme.
+        If the theme is unknown.
     ValueError
-        For no views.
+        If there are no views.
     """
     chosen = [views] if isinstance(views, View) else list(views)
     own = ", ".join(view.title for view in chosen) or "timeline"
@@ -147,13 +147,13 @@ class ReportPage:
     Attributes
     ----------
     kind
-        Which page it is.
+        Kind of the page.
     title
-        Of the page.
+        Title of the page.
     facts
-        Data of its table and its sentences, ready for JSON; the records of the answers declare them.
+        Data of its table and its sentences, ready for JSON; ``pipeplan.api.report_records`` declares them for each kind.
     views
-        The timelines, in the order in which the facts speak of them.
+        Timelines, in the order in which the facts refer to them.
     """
 
     kind: ReportKind
@@ -167,14 +167,14 @@ def report_data(report: ReportPage) -> dict[str, Any]:
 
     ::
 
-        kind, title, facts   as the report has them
-        views                each as ``pipeplan.drawing.html.data.archived`` writes it
+        kind, title, facts   attributes of the report
+        views                each as written by ``pipeplan.drawing.html.data.archived``
         themes               as in ``timeline_data``
 
     Raises
     ------
     ValueError
-        For no views.
+        If there are no views.
     """
     return {
         "kind": report.kind,
@@ -186,19 +186,9 @@ def report_data(report: ReportPage) -> dict[str, Any]:
 
 
 def report_page(report: ReportPage, *, theme: ThemeName | None = None) -> str:
-    """The page of a report, which holds everything and needs no network.
+    """Return the self-contained page of a report.
 
-    Parameters
-    ----------
-    theme
-        What the page begins with; None follows the reader's system.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown theme.
-    ValueError
-        For no views.
+    The theme and the errors are those of :func:`html_page`.
     """
     return document(
         title=report.title,

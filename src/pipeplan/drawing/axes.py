@@ -1,33 +1,101 @@
-"""Draws the memory below a view's lanes: a band that holds all ranks, those that matter as curves, and the limit."""
+"""Axes below the lanes of a picture: the time axis, and the memory of ranks over time.
+
+The time axis has one unit for the whole page, and round numbers. The memory has a band of all ranks, curves of selected
+ranks, and the limit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.axis import Axis
+from matplotlib.ticker import Formatter, MaxNLocator
 
+from pipeplan.drawing.labels import times_of
 from pipeplan.drawing.sizes import Size
+from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Curves, View
 from pipeplan.model import Floats
+from pipeplan.readable import Times
+
+_MOST_DECIMALS = 6
+
+
+class TimeTicks(Formatter):
+    """Ticks in the unit of some times, all with as many decimals as the finest one needs."""
+
+    def __init__(self, times: Times) -> None:
+        super().__init__()
+        self.times = times
+        self._decimals = times.decimals
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """Return the ticks of one axis."""
+        shown = [value * self.times.scale for value in values]
+        self._decimals = next((n for n in range(_MOST_DECIMALS) if all(_whole(value, n) for value in shown)), 6)
+        return [self(value) for value in values]
+
+    def __call__(self, value: float, pos: float | None = None) -> str:
+        """Return one tick."""
+        return f"{value * self.times.scale:,.{self._decimals}f}"
+
+
+def time_label(views: Sequence[View], times: Times) -> str:
+    """Return the label of the axis that some views share."""
+    if all(view.source == "order" for view in views):
+        return "position in the rank's order"
+    return f"time ({times.unit})" if times.unit else "time"
+
+
+def draw_time_axis(ax: Axes, views: Sequence[View], size: Size, theme: Theme) -> None:
+    """Give the lower axis round times in the common unit of some views, and its label.
+
+    Raises
+    ------
+    InputError
+        If the units of their times differ.
+    """
+    times, font = times_of(views), size.font
+    write_times(ax.xaxis, times)
+    ax.tick_params(axis="x", bottom=True, labelbottom=True, labelsize=0.9 * font, colors=theme.text)
+    ax.tick_params(axis="x", length=font / 4, width=0.6)
+    label = fitted(time_label(views, times), font, points_across(ax))
+    ax.set_xlabel(label, fontsize=font, color=theme.text, labelpad=0.25 * font, parse_math=False)
+
+
+def write_times(axis: Axis, times: Times, ticks: int = 8) -> None:
+    """Give an axis of times round ticks, about this many."""
+    axis.set_major_locator(MaxNLocator(ticks, steps=(1, 2, 2.5, 5, 10)))
+    axis.set_major_formatter(TimeTicks(times))
+
+
+def points_across(ax: Axes) -> float:
+    """Return the width of axes in points."""
+    return float(ax.get_window_extent().width * 72 / ax.figure.dpi)
+
+
+def _whole(value: float, decimals: int) -> bool:
+    return abs(round(value, decimals) - value) < 1e-9 * max(abs(value), 1.0)
+
 
 _TEXT = 0.9
-"""Size of the small text, in that of the page's."""
+"""Font size of small text, relative to that of the page."""
 
 _MOST_STEPS = 1200
-"""Of the band: more could not be told apart."""
+"""Maximum number of steps of the band; more would be indistinguishable."""
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def draw_memory(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> None:
-    """Draw the view's memory from time 0 to ``end``; its legend stands above the axes."""
+    """Draw the view's memory from time 0 to ``end``, with its legend above the axes."""
     curves = view.memory
     assert curves is not None
     scale, unit = memory_unit(curves.peak, curves.unit)
-    chosen = lanes_that_matter(curves)
+    chosen = selected_lanes(curves)
     highest = float(max(curves.peak.max(), 0.0 if curves.limit is None else curves.limit.max())) / scale
     ax.set_xlim(0, end)
     ax.set_ylim(0, 1.12 * highest if highest > 0 else 1)
@@ -45,8 +113,8 @@ def draw_memory(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> N
     _finish(ax, theme, size, unit)
 
 
-def lanes_that_matter(curves: Curves) -> list[int]:
-    """At most four lanes, in order: the first, the last, and those that hold the most and the least."""
+def selected_lanes(curves: Curves) -> list[int]:
+    """Return at most four lanes, in order: the first, the last, and those with the most and the least memory."""
     lanes = len(curves.peak)
     return (
         sorted({0, lanes - 1, int(curves.peak.argmax()), int(curves.peak.argmin())}) if lanes > 4 else [*range(lanes)]
@@ -54,7 +122,7 @@ def lanes_that_matter(curves: Curves) -> list[int]:
 
 
 def band_of(curves: Curves, end: float) -> tuple[Floats, Floats, Floats]:
-    """Times up to the end, and from each to the next the least and the most that any rank holds."""
+    """Return times up to the end, and the minimum and maximum memory of any rank from each time to the next."""
     times = np.unique(curves.time)
     times = times[times < end] if len(times) <= _MOST_STEPS else np.linspace(0.0, end, _MOST_STEPS, endpoint=False)
     least, most = np.full(len(times), np.inf), np.zeros(len(times))
@@ -69,14 +137,14 @@ def band_of(curves: Curves, end: float) -> tuple[Floats, Floats, Floats]:
 
 
 def _steps(curves: Curves, lane: int, end: float, scale: float) -> tuple[Floats, Floats]:
-    """The corners of a lane's curve, up to the end."""
+    """Return the corners of a lane's curve, up to the end."""
     time, level = curves.of(lane)
     corners = np.repeat(np.append(time, end), 2)[1:-1]
     return corners, np.repeat(level, 2) / scale
 
 
 def _limits(curves: Curves, scale: float, chosen: list[int]) -> Iterator[tuple[float, str]]:
-    """The limit, once where all ranks have the same, else those of the lanes in colour: level and label."""
+    """Yield levels and labels of limits: one if all ranks have the same, else those of the selected lanes."""
     if curves.limit is None:
         return
     for limit in sorted({float(curves.limit[lane]) for lane in chosen}, reverse=True):
@@ -86,7 +154,7 @@ def _limits(curves: Curves, scale: float, chosen: list[int]) -> Iterator[tuple[f
 
 
 def memory_unit(peaks: Floats, unit: str) -> tuple[float, str]:
-    """Return the divisor of amounts of memory, and the name of the unit that it leads to."""
+    """Return the divisor for amounts of memory, and the name of the resulting unit."""
     if unit == "activations":
         return 1.0, "activations"
     power = min(max(int(np.log2(max(peaks.max(), 1.0))) // 10, 0), len(_BINARY) - 1)
@@ -118,14 +186,14 @@ def _finish(ax: Axes, theme: Theme, size: Size, unit: str) -> None:
 
 
 def legend_height(view: View, size: Size) -> float:
-    """The height of the legend above the memory, in points."""
+    """Return the height of the legend above the memory, in points."""
     curves = view.memory
     assert curves is not None
-    chosen = lanes_that_matter(curves)
+    chosen = selected_lanes(curves)
     entries = len(chosen) + sum(1 for _ in _limits(curves, 1.0, chosen))
     return 1.3 * _TEXT * size.font * -(-entries // _columns(size)) + 0.4 * size.font
 
 
 def _columns(size: Size) -> int:
-    """How many entries, of about 18 letters and a line each, stand side by side."""
+    """Return the number of legend entries, of about 18 letters and a line each, side by side."""
     return max(1, int(size.width / (12 * size.font)))
