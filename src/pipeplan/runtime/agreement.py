@@ -56,6 +56,7 @@ def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: tor
     )
     by_rank: list[Any] = [None] * dist.get_world_size(group)
     dist.all_gather_object(by_rank, mine, group=group)
+    # Every rank sees the same summaries and raises the same error, so none goes on alone.
     for rank, facts in enumerate(by_rank):
         if facts.error is not None:
             raise error if error is not None else _elsewhere(rank, facts.error)
@@ -91,6 +92,7 @@ def _elsewhere(rank: int, error: PipeplanError) -> PipeplanError:
 
 
 def _fingerprint(schedule: Schedule) -> str:
+    # The name is left out: the same order may have been read from different files.
     columns = schedule.columns
     arrays = [schedule.placement.table, schedule.offsets, *(getattr(columns, part.name) for part in fields(columns))]
     return hashlib.sha256(b"|".join(array.tobytes() for array in arrays)).hexdigest()

@@ -55,6 +55,7 @@ class DeviceClock:
     def restart(self) -> None:
         """Wait for the GPU and tie its time to the host's."""
         self._base = torch.cuda.Event(enable_timing=True)
+        # The GPU must be idle, or the base event would be recorded later than the host's time is read.
         torch.cuda.synchronize()
         self._base.record()
         self._base.synchronize()
@@ -69,6 +70,7 @@ class DeviceClock:
     def times(self, marks: Sequence[Any]) -> Nanoseconds:
         """Wait for the GPU, and return the times of the marks."""
         torch.cuda.synchronize()
+        # elapsed_time gives milliseconds.
         elapsed = np.array([self._base.elapsed_time(mark) for mark in marks], np.float64)
         return self._host + (elapsed * 1e6).astype(np.int64)
 
@@ -90,6 +92,7 @@ def offset_to_first(device: torch.device, group: Any = None) -> int:
     dist.all_gather_object(boots, _boot(), group=group)
     offset = 0
     for other in range(1, ranks):
+        # Processes of one host share its monotonic clock.
         if boots[other] == boots[0]:
             continue
         if rank == 0:
@@ -122,5 +125,6 @@ def _ask(device: torch.device, group: Any) -> int:
         dist.recv(answer, group_src=0, group=group)
         theirs = int(answer.item())
         answered = time.monotonic_ns()
+        # Length of the round trip, and the offset if the answer was given halfway.
         rounds.append((answered - sent, theirs - (sent + answered) // 2))
     return min(rounds)[1]

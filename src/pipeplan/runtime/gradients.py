@@ -88,6 +88,7 @@ def total_norm(stages: Iterable[nn.Module], norm_type: float, group: Any, device
         norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters], norm_type)
         norms.append((norm.full_tensor() if isinstance(norm, DTensor) else norm).to(device, torch.float32))
     mine = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    # A norm of norms is the norm of all: the maximum of maxima, or the root of the sum of powers.
     if math.isinf(norm_type):
         dist.all_reduce(mine, dist.ReduceOp.MAX, group=group)
         return mine
@@ -163,6 +164,7 @@ class Reference:
             losses.append(float(loss.detach()))
             for stage, gradients in self._backward(passed, loss / len(inputs)):
                 pending[stage, microbatch] = gradients
+            # Each rank's sums go in the order of its row: a gradient waits until those before it have been added.
             for row in due:
                 while row and row[0] in pending:
                     stage, _ = row[0]
@@ -173,6 +175,7 @@ class Reference:
         """Return input and output of every stage, detached from the stage before, and the loss."""
         passed: list[tuple[Tensor, Tensor]] = []
         for stage in self.stages:
+            # The first stage's input may be integers, which have no gradient.
             detached = x.detach().requires_grad_() if passed else x
             x = stage(detached)
             passed.append((detached, x))
@@ -215,5 +218,6 @@ def _difference(ours: Tensor | None, theirs: Tensor | None) -> Difference:
     if ours is None:
         return Difference()
     other = torch.zeros_like(ours) if theirs is None else theirs
+    # In float64, so that the difference itself is not rounded.
     apart = (ours.double() - other.double()).abs().nan_to_num(nan=torch.inf)
     return Difference(gradient=float(apart.max()), scale=float(ours.abs().max()))

@@ -80,6 +80,7 @@ def process_group(device: torch.device, ranks: int, *, timeout: float, store: Pa
         If the job has a different number of processes, its port is taken or cannot be reached, or the ranks have different
         versions of PyTorch.
     """
+    # PyTorch logs a whole row of actions when an op fails; the error message names the op already.
     logging.getLogger("torch.distributed.pipelining").setLevel(logging.CRITICAL)
     ours = not dist.is_initialized()
     if ours:
@@ -99,6 +100,7 @@ def _join(device: torch.device, ranks: int, timeout: timedelta, store: Path | No
     if processes != ranks:
         raise InputError(_wrong_size(processes, ranks))
     options: dict[str, Any] = {"backend": "nccl" if device.type == "cuda" else "gloo", "timeout": timeout}
+    # With the device known, NCCL connects now and not in the first message, which would be measured.
     if device.type == "cuda":
         options["device_id"] = device
     if store is not None:

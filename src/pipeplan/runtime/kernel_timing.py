@@ -154,6 +154,7 @@ class KernelTimer:
 
     def _attention(self, work: AttentionCore) -> float:
         """Time causal attention: its forward, or its backward without the forward."""
+        # Causal attention sees half of the keys on average.
         sequence = _whole(2 * work.keys)
         batch = _whole(work.queries / sequence)
         heads, kv_heads = _whole(work.heads), _whole(work.kv_heads)
@@ -172,6 +173,7 @@ class KernelTimer:
                 return self._timed(forward)
         for tensor in (query, key, values):
             tensor.requires_grad_()
+        # The graph is retained, so that only backwards are timed.
         output = forward()
         gradient = torch.ones_like(output)
         return self._timed(lambda: torch.autograd.grad(output, (query, key, values), gradient, retain_graph=True))
@@ -194,6 +196,7 @@ class KernelTimer:
 
     def _timed(self, run: Callable[[], Any]) -> float:
         """Return the seconds of one run: the median of samples that are long enough."""
+        # The first run loads and tunes the kernel; the second tells how many fit into a sample.
         run()
         once = self._sample(run, 1)
         runs = max(1, min(_MOST_RUNS, round(SAMPLE / max(once, 1e-9))))

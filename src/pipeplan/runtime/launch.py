@@ -69,7 +69,8 @@ def read_failure(path: Path) -> RankFailure | None:
 
 
 def write_whole(path: Path, value: Any) -> None:
-    """Write a value so that the file is there complete or not at all."""
+    """Write a value so that the file is complete or absent."""
+    # Renaming is atomic, so the launcher never reads half a file.
     part = path.with_suffix(".part")
     part.write_bytes(pickle.dumps(value))
     part.replace(path)
@@ -176,6 +177,7 @@ def _processes(task: RankTask, files: Files) -> Iterator[list[subprocess.Popen[b
                 processes.append(_start(task, rank, files.folder, output))
         yield processes
     finally:
+        # Kill all before waiting for any: a process may wait for another one.
         for process in processes:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -232,6 +234,7 @@ def patience(places: Iterable[RankPlace], timeout: float) -> float:
 
 def _failure(task: RankTask, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> PipeplanError:
     """Return the first failure: a rank killed from outside, else the earliest error that a rank reported."""
+    # The error that is seen first need not be the first: give every rank time to report.
     until = time.monotonic() + GRACE
     while time.monotonic() < until and any(process.poll() is None for process in processes):
         time.sleep(POLL)
@@ -292,6 +295,7 @@ def watchdog(
             limit = patience([place], 2 * timeout if place.phase == Phase.WAITING else timeout)
             if places.rank_stalled(rank, limit):
                 print(f"pipeplan: no progress for {limit:g} s: {describe()}", file=sys.stderr, flush=True)
+                # The main thread may hang in a collective, which no exception can interrupt.
                 os._exit(EXIT_CODE)
 
     thread = threading.Thread(target=watch, name="pipeplan watchdog", daemon=True)

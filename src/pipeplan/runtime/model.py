@@ -80,6 +80,7 @@ class Model:
         return nn.Sequential(*layers).to(device=device, dtype=getattr(torch, self.dtype))
 
     def _layer(self, number: int, seed: int, device: torch.device) -> nn.Module:
+        # A prime factor keeps the seeds of different runs apart.
         torch.manual_seed((seed * 1_000_003 + number) % _SEEDS)
         try:
             with device:
@@ -174,6 +175,7 @@ def require_ties_on_one_rank(
     InputError
         If there is one; the message names both layers, both ranks and a remedy.
     """
+    # By id of the parameter. A weak reference tells whether the id still belongs to the same parameter.
     holders: dict[int, tuple[weakref.ref[nn.Parameter], str, int]] = {}
     layers = [(layer, stage) for stage, bounds in enumerate(ranges) for layer in range(*bounds)]
     for layer, stage in layers:

@@ -83,6 +83,7 @@ class StreamLink:
         return self._copied(self._back, moves, mark)
 
     def _copied(self, stream: torch.cuda.Stream, moves: Moves, mark: Mark) -> Copy:
+        # The data must be computed, and the destination no longer be in use, before the copy begins.
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             begin = mark()
@@ -213,6 +214,7 @@ class Offloading:
         for piece in pieces:
             piece.device = torch.empty(piece.bytes, dtype=torch.uint8, device=piece.place)
         moves = [(_of(piece.device), _of(piece.host)) for piece in pieces]
+        # Only autograd's graph keeps the pieces alive: what its backward does not need is freed at once.
         self._arriving[key] = WeakSet(pieces)
         self._back[key] = copy = self._link.come_back(moves, mark)
         return copy

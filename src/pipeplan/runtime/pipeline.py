@@ -215,6 +215,7 @@ class Pipeline:
             raise InputError(f"rank {self.rank} holds the last stage and needs the targets", field="targets")
         self._recorder.begin_step()
         try:
+            # Only the rank of the last stage gets losses.
             losses, _ = self._training.run(feed)
         except Exception as error:
             error.add_note(f"on {self._places.of(self.rank).describe(self.schedule, self.rank)}")
@@ -249,6 +250,7 @@ class Pipeline:
 
     def broadcast(self, losses: Tensor | None) -> Tensor:
         """Return the losses of :meth:`step` on all ranks, shape (microbatches,). All ranks must call it."""
+        # All ranks need a tensor of one shape and type to broadcast into.
         shared = torch.zeros(self.microbatches, device=self.device) if losses is None else losses.float()
         last = int(self.schedule.placement.table[0][-1])
         dist.broadcast(shared, group_src=last, group=self._group)

@@ -72,6 +72,7 @@ def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
     op = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
     neighbours = schedule.rank[op[1:]] == schedule.rank[op[:-1]]
     before, after = op[:-1][neighbours], op[1:][neighbours]
+    # Whatever stands between two compute ops of a row counts as a message.
     messages = after - before - 1
     alone = messages == 0
     if not alone.any():
@@ -82,6 +83,7 @@ def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
     turning = float(np.median(wait[after][~received])) if not received.all() else 0.0
     lost = timeline.start[after] - timeline.end[before] - np.where(received, wait[after] - turning, 0.0)
     gap = Spread.of(lost[alone])
+    # What exceeds the gap is due to the messages, in equal parts.
     per_message = (lost[~alone] - gap.median) / messages[~alone]
     return LostTime(gap, Spread.of(np.maximum(per_message, 0.0)) if per_message.size else None)
 
@@ -196,6 +198,7 @@ class ProfileTask:
         profiles = measure_stages(
             model, [ranges[stage] for stage in mine], device, self.options.seed, self._measure(meet)
         )
+        # A rank with fewer stages still takes part in the barriers of the others.
         while rounds > 0:
             meet()
         by_rank: list[Any] = [None] * self.ranks
@@ -215,6 +218,7 @@ class ProfileTask:
         size = max(stage.input_bytes for stage in stages[1:]) if len(stages) > 1 else 1
         payload = torch.zeros(size, dtype=torch.uint8, device=device)
         clock = clock_for(device)
+        # Ranks 0 and 1 measure; the others only take part in the exchange of results.
         trips = [_ping_pong(payload, rank, clock) for _ in range(PING_PONGS)] if rank < 2 else [0.0]
         by_rank: list[Any] = [None] * self.ranks
         dist.all_gather_object(by_rank, median(trips))
@@ -282,6 +286,7 @@ def measure_stages(
     profiles: list[StageProfile] = []
     reached = 0
     for first, stop in ranges:
+        # A stage is measured on the output of the layers before it: real inputs, not random ones.
         data = _passed(model, range(reached, first), data, seed)
         reached = first
         last = stop == len(model.layers)

@@ -27,6 +27,7 @@ class Phase(IntEnum):
     DONE = 4
 
 
+# Time, step, position and phase of a rank.
 _PLACE = struct.Struct("<qiii")
 _SLOT = 64
 """Bytes per rank: a cache line of its own."""

@@ -61,6 +61,7 @@ class Recorder:
         keys = zip(*(column[copies].tolist() for column in (row.kind, row.stage, row.microbatch)), strict=True)
         self._copy_of = dict(zip(keys, copies.tolist(), strict=True))
         self._offloads = np.flatnonzero(row.kind == Kind.OFFLOAD)
+        # Both ops of an overlapped pair are one cell of the row.
         joined = schedule.joined[begin:stop]
         self._cell = np.cumsum(~joined) - 1
         self._second = np.flatnonzero(joined)
@@ -117,6 +118,7 @@ class Recorder:
     def times(self, offset: int) -> OpTimes:
         """Return times of the step's ops, in the order of the rank's row; ``offset`` nanoseconds are added to the clock."""
         turns, starts, ends = (self._clock.times(marks) for marks in (self._turns, self._starts, self._ends))
+        # By default an op lasts from its turn to the next one; compute ops and copies have marks of their own.
         start, end = turns[self._cell] + offset, turns[self._cell + 1] + offset
         wait = np.zeros(len(start), np.int64)
         start[self._compute], end[self._compute] = starts + offset, ends + offset
@@ -229,6 +231,7 @@ class Recording:
     def _median(self) -> tuple[Timeline, Floats]:
         self._require_steps()
         lengths = self.step_seconds
+        # The lower median: a step that was measured, not the mean of two.
         middle = sorted(range(len(lengths)), key=lengths.__getitem__)[(len(lengths) - 1) // 2]
         return measured_timeline(self._schedule, self._steps[middle])
 

@@ -142,6 +142,7 @@ class Profile:
             recompute_bytes=tuple(float(stage.recompute_bytes) for stage in self.stages),
             offload_bytes=tuple(float(stage.offload_bytes) for stage in self.stages),
             static_bytes=tuple(float(stage.static_bytes) for stage in self.stages),
+            # The measured transfer includes the overhead on both ranks, which the simulator adds by itself.
             p2p_time=max((self.p2p_time or 0.0) - 2 * message, 0.0),
             op_gap=None if self.op_gap is None else self.op_gap.median,
             message_time=None if self.message_time is None else message,

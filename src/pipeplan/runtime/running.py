@@ -124,6 +124,7 @@ class _Trainer:
         return self.model.build(*self.ranges[stage], seed=self.task.options.seed, device=self.device)
 
     def run(self) -> RunResult:
+        # Warm-up steps load kernels and connect the ranks; they are not recorded.
         losses = [self._step(number) for number in range(self.task.options.warmup)]
         with self.pipeline.record() as recording:
             losses += [
@@ -139,6 +140,7 @@ class _Trainer:
         # A garbage collection in the middle of a step would be measured as part of an op.
         gc.collect()
         gc.disable()
+        # Ranks begin together, so that the step does not include waiting for the slowest one to get here.
         dist.barrier()
         losses = self.pipeline.step(inputs, targets)
         gc.enable()
@@ -209,6 +211,7 @@ Optimizers = Sequence[torch.optim.Optimizer]
 
 def _optimizers(modules: Any, learning_rate: float) -> Optimizers:
     """Return one optimizer per stage, so that updates do not depend on the placement. Each parameter is in one of them."""
+    # Stages may share a parameter, which must be updated once.
     owned: set[nn.Parameter] = set()
     optimizers = []
     for module in modules:
@@ -288,6 +291,7 @@ def run_with(
         learning_rate=learning_rate,
         kineto=kineto,
     )
+    # Raise errors of the model or its layout here, before any process starts.
     cut(model_for(task.options), schedule.stages, options.layout)
     watcher = None if progress is None else Watcher(progress, task.how_far)
     if in_job():

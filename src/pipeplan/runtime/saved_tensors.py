@@ -122,6 +122,7 @@ class SavedTensors:
     def _pack(self, tensor: Tensor) -> Tensor | _Saved:
         if not _is_plain(tensor) or self._stays(tensor):
             return tensor.detach()
+        # Views of one storage share its piece, so its bytes are copied once.
         storage = storage_of(tensor)
         piece = self._pieces.get(storage)
         if piece is None:
@@ -156,6 +157,7 @@ class Staying:
 
     def _is_weight(self, tensor: Tensor) -> bool:
         """Return whether a tensor is computed from one weight alone, as a weight that ``autocast`` casts once per step."""
+        # Follow autograd's graph as long as each op has one input with a gradient.
         node = tensor.grad_fn
         while node is not None:
             if hasattr(node, "variable"):
@@ -222,6 +224,7 @@ class Recomputation:
     def first(self, microbatch: int) -> Iterator[None]:
         """Run the first forward in the block: it keeps only the random state for a backward."""
         self._random[microbatch] = torch.get_rng_state(), self._device_random()
+        # The first forward of all shows which buffers change; later ones need no copies.
         before = None if self._moving is not None else [buffer.detach().clone() for buffer in self._module.buffers()]
         with forgetting():
             yield

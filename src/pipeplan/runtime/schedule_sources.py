@@ -110,6 +110,7 @@ def _is_file(name: str) -> bool:
 def forwards_alone(schedule: Schedule) -> Schedule:
     """Return the forwards of a schedule in their order, with their own communication, for evaluation."""
     forwards = schedule.keep(schedule.columns.kind == Kind.F)
+    # Without their backwards, forwards of overlapped pairs stand alone.
     single = np.full(len(forwards), NO_GROUP, np.int32)
     forwards = replace(forwards, columns=replace(forwards.columns, group=single))
     return insert_communication(add_unshard_reshard(forwards))

@@ -248,6 +248,7 @@ def _round(
         marks.append(clock.mark())
         return answer
 
+    # A full backward, then a split one: each needs a forward of its own.
     passed = stage.backward(timed(stage.forward), gradient)
     timed(passed.full)
     passed = stage.backward(timed(stage.forward), gradient)
@@ -299,6 +300,7 @@ def _levels_on_gpu(run: Pass) -> _Levels:
 
     run(mark)
     before = levels[0]
+    # Between two marks, the peak minus the higher of the two levels is transient.
     beyond = (peak - max(a, b) for (a, b), peak in zip(pairwise(levels), peaks[1:], strict=True))
     return _Levels((levels[1] - before, levels[2] - before), max(beyond))
 
@@ -312,6 +314,7 @@ def _levels_on_cpu(run: Pass) -> _Levels:
         path = folder / "trace.json"
         profile.export_chrome_trace(str(path))
         events = json.loads(path.read_text())["traceEvents"]
+    # Sum the changes of memory between consecutive marks: F, then I.
     marks = sorted(event["ts"] for event in events if event.get("name") == _MARK)
     changes = [(event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]"]
     forward, inputs = (
@@ -334,6 +337,7 @@ def _static_bytes(module: nn.Module) -> int:
     total = sum(parameter.nbytes for parameter in module.parameters())
     if not parameters:
         return total
+    # A step with learning rate 0 creates the optimizer's state and changes no weight.
     optimizer = torch.optim.AdamW(parameters, lr=0.0, weight_decay=0.0)
     optimizer.step()
     state = (value for values in optimizer.state.values() for value in values.values() if isinstance(value, Tensor))

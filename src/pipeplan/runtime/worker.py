@@ -15,6 +15,7 @@ from pipeplan.runtime.group import local_device, process_group
 from pipeplan.runtime.launch import Files, RankFailure, RankTask, write_whole
 from pipeplan.runtime.progress import Phase, Places, RankPlace
 
+# Option of Linux's prctl: the signal that this process gets when its parent dies (linux/prctl.h).
 _PR_SET_PDEATHSIG = 1
 
 
@@ -60,6 +61,7 @@ def die_with(parent: int) -> None:
     """Make the kernel kill this process when its parent dies. Linux only: elsewhere it lives until its own timeout."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The parent may have died before the call.
         if os.getppid() != parent:
             os._exit(1)
 

@@ -92,10 +92,12 @@ class Chains:
         waits = (
             [_copies_waited_for(schedule, needs), np.array(_one_before_on_link(schedule), np.int64)] if copies else []
         )
+        # Candidates for the holder: ops of other ranks with their message, copies, and the op before on the rank.
         freed = timeline.end + behind
         delay = 0.0 if costs is None else costs.transfer.time(schedule.slices)
         held = _last_of(_of_pairs(source, waits, schedule.joined), freed, delay)
         earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
+        # An op that starts later than its rank was free waited for its source, even if rounding says otherwise.
         waited = timeline.start - before > _at(freed, earlier) + self.rounding
         by_source = (held >= 0) & ((earlier < 0) | (_at(freed, held) >= _at(freed, earlier)) | waited)
         self.sources: Ints = held

@@ -119,6 +119,7 @@ def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | 
     slack = tolerances.ROUNDING * slower.makespan
     late = slower.start - faster.start[other] > slack
     chains = Chains(slower, costs)
+    # Walk back along the critical path as long as ops are late: the last one met is the first that fell behind.
     op = int(slower.end.argmax()) if len(slower.end) else -1
     first_late = -1
     while op >= 0 and late[op]:
@@ -142,6 +143,7 @@ def _positions(one: Schedule, other: Schedule) -> NDArray[np.intp] | None:
     """Return the position in ``other`` of each op of ``one``; None if they do not hold the same ops."""
     if (one.stages, one.microbatches, one.slices) != (other.stages, other.microbatches, other.slices):
         return None
+    # Match ops by stage, microbatch, slice and kind, which identify them.
     keys = [schedule.key * len(Kind) + schedule.columns.kind for schedule in (one, other)]
     turns = [np.argsort(key, kind="stable") for key in keys]
     if len(one) != len(other) or not np.array_equal(keys[0][turns[0]], keys[1][turns[1]]):

@@ -118,6 +118,7 @@ class IdleTimes:
         If there are very many, pieces of one reason in the same part of a long gap become one. Every gap keeps its total
         time of each reason.
         """
+        # Gaps with long chains are drawn in parts; the others piece by piece.
         held = self.spent.holders
         many = self.waits[held > _IN_A_GAP] if held.sum() > ONE_BY_ONE else self.waits[:0]
         return pieces_of(self._one_by_one(dict(zip(many.tolist(), self._in_parts(many), strict=True))))
@@ -221,6 +222,7 @@ def _blocks(rank: int, begin: float, stop: float, times: Sequence[float], cause:
 def _excess(timeline: Timeline) -> Floats:
     """Return the time of each op beyond the mean of its kind over the stages, 0 if it is shorter; shape (ops,)."""
     columns, time = timeline.schedule.columns, timeline.end - timeline.start
+    # Overlapped ops share their time, so they are not compared with single ones.
     time = np.where(columns.group >= 0, 0.0, time)
     cell = columns.kind.astype(np.int64) * timeline.schedule.stages + columns.stage
     size = len(Kind) * timeline.schedule.stages

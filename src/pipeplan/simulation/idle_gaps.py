@@ -42,6 +42,7 @@ class GapWalker:
         first, stop = self.offsets[rank : rank + 2]
         done = first
         for op in range(first, stop):
+            # Copies run beside compute: they neither fill nor end a gap.
             if self.copy[op]:
                 continue
             if self.start[op] > clock:
@@ -83,6 +84,7 @@ class GapWalker:
         if self.limit is None:
             return stop
         later = self.forward[op] if self.forward[op] < row[1] else op
+        # Memory held before the gap, and what the next forward would add.
         level = self.held[op - 1] if op > row[0] else 0.0
         needed = self.held[later] - self.held[later - 1] if later > row[0] else self.held[later]
         if later == op or level + needed <= self.limit[rank] * (1 + tolerances.MEMORY):
@@ -125,6 +127,7 @@ class Walk:
         """Yield the pieces of the time from ``begin`` to ``stop`` along the chain behind ``op``, latest first."""
         clock, rounding = stop, self.chains.rounding
         while clock - begin > rounding:
+            # Before the first op of the chain, nothing could have arrived.
             holder = self._holder[op]
             if holder < 0:
                 yield rank, begin, clock, Reason.START_UP, -1

@@ -148,6 +148,7 @@ def _trip(rank: RankClasses, here: list[int], slowest: Floats, *, slices: int, o
     """Return the least times of one copy of the model, whose columns are ``here`` (step 5)."""
     first, last = here[0], here[-1]
     stage = int(rank.stage[first])
+    # To the end of the makespan, or to the end of the rank's own last op.
     if onward:
         leave = float(rank.time[FORWARD, last] + rank.tail[FORWARD, last])
         drain = float(rank.tail[INPUT, first])
@@ -233,6 +234,7 @@ def _work_on_trip(rank: RankClasses, held: HeldWork, limit: float, crowd: Crowd,
     work = crowd.slices * rank.work / np.maximum(rank.count, 1)
     work[WEIGHT] *= share
     passing = max(float(work[:, here].sum()) for here in rank.by_copy())
+    # For each number of microbatches that pass, the space that is left for others.
     for passed in range(1, crowd.fit):
         left = limit - (1 + passed) * crowd.whole
         most = max(most, held.forward(left) + held.backward(left) + passed * passing)

@@ -192,6 +192,7 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     If transfers are ``contended``, it is the time at which the result reaches the other rank.
     """
     copies = not schedule.kinds.isdisjoint(HOST_KINDS)
+    # Copies may take no time, ops that compute may not.
     shortest = np.where(among(schedule.columns.kind, HOST_KINDS), np.inf, durations) if copies else durations
     if len(shortest) and shortest.min() <= 0:
         raise CostError(f"{schedule.place(int(shortest.argmin()))} takes no time")
@@ -224,6 +225,7 @@ def _links(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
     crosses = np.flatnonzero(source >= 0)
     senders = source[crosses]
     link = np.full(len(schedule), NONE, np.int32)
+    # A link has a number for each pair of sender and receiver that occurs.
     ends = schedule.rank[senders] * schedule.ranks + schedule.rank[crosses]
     link[senders] = np.unique(ends, return_inverse=True)[1]
     return link
@@ -338,6 +340,7 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     if crossing.any():
         op = int(np.flatnonzero(crossing)[0])
         raise InvalidScheduleError(f"blocking communication needs a SEND and a RECV for {schedule.place(op)}")
+    # Both ends of a message last as long as its transfer.
     partner = message_partners(schedule, needs)
     messages = partner >= 0
     durations[messages] = costs.transfer.time(schedule.slices)

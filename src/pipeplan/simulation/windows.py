@@ -145,6 +145,7 @@ class _RankTimes:
         kind, stage = columns.kind[row], columns.stage[row]
         copies = schedule.placement.copy_of(columns.microbatch[row], schedule.microbatches)
         last = np.array([max(schedule.placement.stages_on(rank, copy)) for copy in range(schedule.placement.copies)])
+        # A trip begins and ends with the last slice on the rank's last stage.
         turning = (stage == last[copies]) & (columns.slice[row] == schedule.slices - 1)
         self.enter: Floats = np.sort(self.start[turning & (kind == Kind.F)])
         self.leave: Floats = np.sort(self.start[turning & among(kind, (Kind.B, Kind.I))])
@@ -176,6 +177,7 @@ def _places(rank: _RankTimes, window: Window, fit: int, whole: tuple[float, floa
     if window.kind == "first":
         yield whole[0], float(rank.leave[0])
     elif window.kind == "trip":
+        # Every fit-th microbatch in the order of arrival makes a trip (step 3 of the proof).
         chosen = fit * np.arange(1, window.count + 1)
         yield from zip(rank.enter[chosen].tolist(), rank.leave[chosen].tolist(), strict=True)
     elif window.kind == "last":

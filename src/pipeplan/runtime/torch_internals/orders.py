@@ -182,6 +182,7 @@ def _witnessed(live: Any, rank: int) -> list[Op]:
     row: list[Op] = []
     stage = stand_in(rank, live._num_stages, live._num_stages, row)
     schedule = type(live)(stage, live._n_microbatches, loss_fn=_no_loss)
+    # Its own initialization exchanges shapes with other processes; here there are none.
     schedule._initialize_stage = lambda *_: None
     schedule._step_microbatches(target_mbs=[None] * live._n_microbatches)
     return row

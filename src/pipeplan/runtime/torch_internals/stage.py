@@ -283,6 +283,7 @@ class ObservedStage(PipelineStage):
             compute = self._postpone
         with self._without_autocast():
             self._observed(compute, (bwd_chunk_id, *args), kwargs)
+        # After an I, the received tensors are still needed by W.
         if full_backward:
             self._used_up(bwd_chunk_id)
 
