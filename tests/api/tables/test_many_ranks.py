@@ -14,7 +14,7 @@ def test_what_is_left_out_is_said(capsys):
     said = "68 ranks are not shown: --json lists all (in Python: to_dict())"
     assert said in printed(many, capsys)
     assert said in printed(pipeplan.explain(many.schedule), capsys)
-    assert "not listed" not in printed(pipeplan.simulate("1f1b", ranks=32, microbatches=1), capsys)
+    assert "not shown" not in printed(pipeplan.simulate("1f1b", ranks=32, microbatches=1), capsys)
     assert len(many.to_dict()["idle"]) == 100
 
 
