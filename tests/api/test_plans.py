@@ -33,7 +33,7 @@ def test_the_table_says_all_that_decides(plan, capsys):
         "1,234 valid configurations",
         "9.1% bubble",
         "Pareto front",
-        "exposed tensor communication",
+        "exposed TP communication",
         "activations",
         "bandwidth between nodes x 0.5",
         "tp4 pp4, full",

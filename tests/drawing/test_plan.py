@@ -59,7 +59,7 @@ def lengths(ax) -> dict[str, list[float]]:
 
 def test_bars_are_as_long_as_what_they_stand_for():
     _, times, memory = axes_of(VIEW)
-    assert lengths(times) == {"compute": [5.0, 5.0], "exposed tensor communication": [0.0, 0.5], "bubble": [1.0, 2.0]}
+    assert lengths(times) == {"compute": [5.0, 5.0], "exposed TP communication": [0.0, 0.5], "bubble": [1.0, 2.0]}
     assert lengths(memory) == {"weights": [10.0] * 6, "activations": [0.0, 5.0, 10.0, 15.0, 20.0, 25.0]}
     starts = {bars.get_label(): [bar.get_x() for bar in bars] for bars in times.containers}
     assert starts["bubble"] == [5.0, 5.5]

@@ -232,12 +232,12 @@ TIME_SHARES: Mapping[str, Share] = MappingProxyType(
     {
         "compute": Share("compute", Kind.F),
         "recompute": Share("recomputation", Kind.R),
-        "tensor": Share("exposed tensor communication", Kind.W),
-        "context": Share("exposed context communication", Kind.UNSHARD),
-        "expert": Share("exposed expert communication", Kind.B),
+        "tensor": Share("exposed TP communication", Kind.W),
+        "context": Share("exposed CP communication", Kind.UNSHARD),
+        "expert": Share("exposed EP communication", Kind.B),
         "bubble": Share("bubble", "start-up"),
-        "overhead": Share("gaps between ops", "overhead"),
-        "data": Share("exposed data communication", "transfer"),
+        "overhead": Share("overhead between ops", "overhead"),
+        "data": Share("exposed DP communication", "transfer"),
         "optimizer": Share("optimizer", "memory"),
     }
 )
