@@ -75,7 +75,7 @@ def test_every_field_of_a_schema_is_told():
     assert "| `placement` | list of integer or list of integer | |" in page.replace("|  |", "| |")
 
 
-def test_the_picture_of_the_house_has_every_folder_of_the_package():
+def test_the_picture_of_the_architecture_has_every_folder_of_the_package():
     named = {name for layer in architecture.layers(ROOT) for name in layer}
     folders = {path.parent.name for path in (ROOT / "src" / "pipeplan").glob("*/__init__.py")}
     assert folders <= named
