@@ -12,9 +12,8 @@ import pytest
 
 from pipeplan.errors import FormatError, InputError
 from pipeplan.sweeps import Finished, SweepTask, sweep
-from pipeplan.sweeps.identity import identity
 from pipeplan.sweeps.records import Failure
-from pipeplan.sweeps.store import Store
+from pipeplan.sweeps.store import Store, identity
 from tests.sweeps.work import Square, even_only, square
 
 ASKED = {"model": {"name": "llama", "layers": 80}, "sequence": 8192}
@@ -79,7 +78,7 @@ def test_many_differences_are_counted(tmp_path: Path) -> None:
 
 def test_the_store_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path / "s")
-    monkeypatch.setattr("pipeplan.sweeps.identity.version", lambda: "99.0")
+    monkeypatch.setattr("pipeplan.sweeps.store.version", lambda: "99.0")
     with pytest.raises(InputError, match=r'pipeplan is ".*" there and "99.0" here'):
         run(tmp_path / "s")
 

@@ -21,8 +21,8 @@ import msgspec
 
 from pipeplan.errors import FormatError, InputError, MissingExtraError, RunError
 from pipeplan.files import MEBIBYTE, read_text
-from pipeplan.sweeps.identity import version
 from pipeplan.sweeps.records import Row, SweepTask
+from pipeplan.sweeps.store import version
 from pipeplan.sweeps.workers import TaskFunction, WorkerLost, run_task
 
 CONNECT_SECONDS = 5.0
@@ -206,7 +206,6 @@ def _in_equal_parts(tasks: Sequence[_Item], most: int) -> Iterator[Sequence[_Ite
 
 
 def _connected(address: str) -> Any:
-    """Return a client of the scheduler."""
     try:
         from distributed import Client
     except ImportError:
@@ -235,7 +234,6 @@ async def _connect_once(address: str) -> None:
 
 
 def _address_in(path: Path) -> str:
-    """Return the address in the file that a scheduler wrote for its workers."""
     try:
         return msgspec.json.decode(
             read_text(path, limit=MEBIBYTE, what="scheduler's file"), type=_SchedulerFile

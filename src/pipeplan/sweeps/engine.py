@@ -14,9 +14,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pipeplan.errors import FormatError, InputError, RunError
-from pipeplan.sweeps.identity import identity
 from pipeplan.sweeps.records import Failure, Finished, ProgressListener, Row, SweepProgress, SweepTask
-from pipeplan.sweeps.store import Store
+from pipeplan.sweeps.store import Store, identity
 from pipeplan.sweeps.workers import Processes, ThisProcess, WorkerLost, Workers
 
 Payload = TypeVar("Payload")
@@ -152,7 +151,7 @@ class _Sweep(Generic[Answer]):
                 yield from self._repeat_lost()
 
     def _draw(self) -> Iterator[SweepTask[Any]]:
-        """Draw new tasks. Runs in a thread of joblib, where an exception would be dropped: the sweep raises it."""
+        """Draw new tasks, possibly in a thread of joblib. The sweep raises exceptions of ``tasks`` in its own thread."""
         try:
             while True:
                 with self._turn:

@@ -1,22 +1,74 @@
 """Store of a sweep: an SQLite database with one row per finished task.
 
 A sweep that is killed at any moment leaves a valid file with everything that was stored. One process at a time can use it.
-The lock is the operating system's, so it ends with the process and never needs to be removed.
+The lock is the operating system's, so it ends with the process and never needs to be removed. The file also holds the
+identity of its sweep, which is everything that the answers depend on, so that it is never used for another sweep.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from pipeplan.documents import json_text
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import is_stream, require_writable
-from pipeplan.sweeps.identity import differences
 from pipeplan.sweeps.records import Failure, Row
+
+_MAX_NAMED = 3
+"""Maximum number of differences listed in an error message."""
+
+_MAX_LETTERS = 40
+"""Maximum length of a value in an error message."""
+
+
+def version() -> str:
+    """Return the version of the running package, which may differ from the installed one."""
+    return str(sys.modules[__package__.partition(".")[0]].__version__)
+
+
+def identity(asked: Mapping[str, object]) -> str:
+    """Return what the answers depend on, with the version of pipeplan, as JSON."""
+    return json_text({"pipeplan": version(), **asked}, compact=True)
+
+
+def differences(there: str, here: str) -> str:
+    """Describe the differences of two identities; empty if they are equal."""
+    different = list(_between(json.loads(there), json.loads(here), ""))
+    words = [
+        f"{place} is {_short(old)} there and {_short(new)} here" for place, old, new in islice(different, _MAX_NAMED)
+    ]
+    more = len(different) - _MAX_NAMED
+    return ", ".join([*words, f"and {more} more"] if more > 0 else words)
+
+
+_ABSENT = object()
+
+
+def _between(there: Any, here: Any, place: str) -> list[tuple[str, Any, Any]]:
+    """Return the path of every difference, and its two values."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        return [
+            difference
+            for name in dict.fromkeys([*there, *here])
+            for difference in _between(
+                there.get(name, _ABSENT), here.get(name, _ABSENT), f"{place}.{name}" if place else name
+            )
+        ]
+    return [] if there == here else [(place, there, here)]
+
+
+def _short(value: object) -> str:
+    text = "absent" if value is _ABSENT else json.dumps(value)
+    return text if len(text) <= _MAX_LETTERS else f"{text[: _MAX_LETTERS - 3]}..."
+
 
 _APPLICATION = 0x70706C73
 """``ppls``: identifies the file's application in SQLite's header."""
@@ -41,7 +93,7 @@ class Store:
     path
         The file; it is created if it does not exist.
     identity
-        Identity of the sweep, from :func:`~pipeplan.sweeps.identity.identity`.
+        Identity of the sweep, from :func:`identity`.
 
     Raises
     ------
