@@ -43,7 +43,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def views(self) -> Sequence[View]:
-        """Return what a picture of it shows, from top to bottom; empty where there is nothing to draw."""
+        """Return what a picture of it shows, from top to bottom; empty if there is nothing to draw."""
         return ()
 
     def _rows(self) -> Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]:
@@ -62,7 +62,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         return False
 
     def own_file(self, name: str) -> TrainerSettings | None:
-        """Return what a file of this name holds whose ending is none of a format; None where it is one."""
+        """Return what a file of this name holds whose ending is none of a format; None if it is one."""
         return None
 
     def save(
@@ -146,7 +146,7 @@ def save(
     training
         Further settings of a trainer. Files that they name, such as a CSV, are written too.
     **look
-        Of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
+        Options of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
 
     Raises
     ------

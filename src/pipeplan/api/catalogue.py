@@ -36,9 +36,9 @@ class ShapeTiming(Record, frozen=True, kw_only=True):
     ranks, microbatches
         The shape; chunks and slices are the strategy's own.
     makespan, idle, peak
-        Idle time as a share of the whole, memory in activations; None where the strategy cannot take the shape.
+        Idle time as a share of the whole, memory in activations; None if the strategy cannot take the shape.
     refused
-        Why it cannot; None where it can.
+        Reason why the strategy cannot take the shape; None if it can.
     """
 
     ranks: int

@@ -45,7 +45,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
     Attributes
     ----------
     valid
-        Whether nothing is wrong.
+        True if there are no problems.
     """
 
     schema_name = "answer-check"
@@ -63,7 +63,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Name or file that was checked."""
 
     schedule = Evidence[Schedule | None]()
-    """The schedule; None where the rows of a file make none."""
+    """The schedule; None if the rows of a file make none."""
 
     problems = Evidence[tuple[Finding, ...]]()
     """Everything that is wrong."""

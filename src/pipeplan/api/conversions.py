@@ -63,7 +63,7 @@ def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOpti
         The files; their endings choose the formats, which ``docs/reference/formats.md`` lists. The source may also be the
         folder of a run's traces, of which the timeline of median length is taken.
     **options
-        What is done to the order of ops, how pictures look, and a trainer's release.
+        Passes over the order of ops, options of pictures, and a trainer's release.
 
     Raises
     ------

@@ -44,7 +44,7 @@ class Export(Record, frozen=True, kw_only=True):
     files
         The text of each file that it names, by the path that it names it with: a trainer's settings name a CSV.
     warnings
-        What goes wrong with a trainer's settings, and what was changed in an order for its trainer, a sentence each.
+        Problems of a trainer's settings, and changes of an order for its trainer, a sentence each.
     """
 
     text: str
@@ -73,7 +73,7 @@ class Export(Record, frozen=True, kw_only=True):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, as a whole or not at all, and the files that it names.
 
-        A CSV that was given no name gets one beside the file. Raises InputError where writing is not possible.
+        A CSV that was given no name gets one beside the file. Raises InputError if writing is not possible.
         """
         write_settings(self.written_to(path), Path(path))
 
@@ -91,7 +91,7 @@ def export(
     Parameters
     ----------
     schedule
-        What :func:`pipeplan.simulate` takes. A timeline keeps its times: measured ones, or simulated ones
+        Argument of :func:`pipeplan.simulate`. A timeline keeps its times: measured ones, or simulated ones
         unless costs are given here.
     to
         The format, by its name in ``pipeplan export --to``; ``docs/reference/formats.md`` lists them.

@@ -97,7 +97,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     def windows(self) -> tuple[LocatedWindow, ...]:
         """Windows that the bound comes from, in which a rank must idle to stay within its memory limit.
 
-        Empty where the bound has another reason, or the limit is not kept.
+        Empty if the bound has another reason, or the limit is not kept.
         """
         from pipeplan.simulation import located_windows
 
@@ -256,7 +256,7 @@ def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
-    """Return which rank is furthest over its limit; None where all are within theirs."""
+    """Return which rank is furthest over its limit; None if all are within theirs."""
     peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
     assert peaks is not None
     over = peaks > limits.values * (1 + tolerances.MEMORY)

@@ -65,8 +65,8 @@ def compare(*schedules: ScheduleLike, **options: Unpack[CompareKeywords]) -> Com
     Parameters
     ----------
     *schedules
-        What :func:`pipeplan.simulate` takes; none: every strategy. Without ``ranks`` and ``microbatches`` they are those of
-        the first schedule that is given as such, or as a file.
+        As :func:`pipeplan.simulate` takes them; none: every strategy. Default ``ranks`` and ``microbatches`` are those of the
+        first schedule that is a file or an object.
     **options
         The options of a comparison, and shape and costs. An option that a schedule does not have, such as ``chunks``, is
         left out for it.
@@ -107,7 +107,7 @@ def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[
     Parameters
     ----------
     sources
-        As for :func:`compare`.
+        Schedules as in :func:`compare`.
     settings
         Shape and costs.
 

@@ -107,7 +107,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     Attributes
     ----------
     results
-        Those within the memory limit first, the shortest makespan first.
+        Results within the memory limit first, the shortest makespan first.
     refused
         The schedules that this shape, these costs or this limit rule out, each with the reason.
     warnings, notes

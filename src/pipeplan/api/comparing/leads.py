@@ -64,18 +64,18 @@ class Lead(Record, frozen=True):
     Attributes
     ----------
     change
-        ``transfer``: where a transfer takes longer than ``at``, up to which the leader leads; ``memory``: where a rank has
-        no more than ``at``.
+        ``transfer``: transfers take longer than ``at``, up to which the leader leads; ``memory``: ranks have no more than
+        ``at``.
     leader
-        The schedule that leads before: of several that are equally short, the one that keeps the lead for longest, or needs
-        least memory.
+        The schedule that leads before: of several equally fast ones, the one that leads for longest, or needs the least
+        memory.
     at
-        A time, or memory in activations or bytes, as the comparison has them.
+        Transfer time, or memory in activations or bytes, in the units of the comparison.
     schedule, makespan
-        Which one it is, and how long it takes at ``at``. None where ``at`` is as far as was looked, and the first one still
-        leads.
+        Name and makespan of the next leader at ``at``. None if the first one still leads at ``at``, the longest transfer
+        that was tried.
     left_out
-        Schedules that are made from their costs and were too many ops to be made again: they stand as they are.
+        Schedules that are generated from their costs, and have too many ops to be regenerated.
     """
 
     change: Literal["transfer", "memory"]

@@ -17,9 +17,9 @@ class Departure(Record, frozen=True, kw_only=True):
     op, rank, start
         The op that the rank ran, and when it started in the run.
     planned, happened
-        What was planned there, and what the run did, in words.
+        Planned and actual event, in words.
     reordered
-        Whether it ran out of its order; else it was in order, and waited for something else than planned.
+        True if the op ran out of order; else it was in order, and waited for something else than planned.
     """
 
     op: str
@@ -40,11 +40,11 @@ def first_departure(
     Parameters
     ----------
     planned, measured
-        Of the same compute ops.
+        Timelines of the same compute ops.
     match
-        Where each planned op stands in the run, shape (ops,).
+        Position in the run of each planned op, shape (ops,).
     transfer
-        How long a message was planned to take.
+        Planned transfer time.
     """
     return _other_order(planned, measured, match) or _other_cause(planned, measured, match, transfer)
 

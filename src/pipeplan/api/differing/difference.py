@@ -98,7 +98,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     error, relative_error, change
         Measured makespan minus the planned one; as a share of the measured one; as a share of the planned one.
     sentences
-        What came out, in words: how long the run took, what made the difference, what to do.
+        Result in words: step time of the run, causes of the difference, advice.
     from_costs, from_waiting
         The parts of the error that op times explain, and that waiting explains.
     path_messages, path_gaps
@@ -106,15 +106,15 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     planned_path_messages, planned_path_gaps
         The same of the plan.
     measured_of
-        Of how many steps and replicas of the run the measured timeline is the one of median length, in words.
+        Steps and replicas of the run, in words; the measured timeline is the one of median length.
     notes
         Assumptions that the plan was made on, a sentence each.
     kinds
         The differences by kind and stage.
     whole_kinds, ranks, slowest
-        Those of each kind on all stages, those by rank, and the ops that took the most beyond their plan.
+        Differences of each kind on all stages, of each rank, and of the ops that took the most beyond their plan.
     departure
-        The first op at which the run departs from the planned order; None where it never does.
+        The first op at which the run departs from the planned order; None if it never does.
     """
 
     schema_name = "answer-diff"
@@ -157,7 +157,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Position in the run of each planned op, shape (ops,)."""
 
     measured_from = Evidence[str]()
-    """The file or folder that the run was read from; empty where it was none."""
+    """The file or folder that the run was read from; empty if it was none."""
 
     calibration = Evidence[AnswerRecord | None]()
     """The calibration with what the run adds to it; None without a configuration."""

@@ -24,9 +24,9 @@ class OpDifference(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     op, rank, start
-        Which one (in the schedule's notation), on which rank, and when it started in the run.
+        Op in the schedule's notation, its rank, and its start in the run.
     planned, measured
-        How long it should have taken, and took.
+        Planned and measured time.
     typical
         The median of what the ops of its kind and stage took.
     """
@@ -55,7 +55,7 @@ class WholeKind(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     kind
-        Its name; ``F+B`` are overlapped pairs.
+        Name of the kind; ``F+B`` are overlapped pairs.
     least, most
         The smallest and the largest of its stages' ratios, measured over planned.
     effect

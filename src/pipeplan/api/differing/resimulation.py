@@ -23,7 +23,7 @@ class KindDifference(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     kind, stage, ops
-        Which ones (the kind's name; ``F+B`` are overlapped pairs, by the forward's stage), and how many.
+        Kind (``F+B``: overlapped pairs, by the forward's stage), stage, and number of ops.
     planned, measured
         Medians of their durations.
     effect
@@ -99,7 +99,7 @@ def kind_differences(
     before, after
         The planned and the measured time of each op, shape (ops,).
     resimulate
-        Of the planned timeline.
+        Simulator of the planned timeline with other op times.
     """
     unchanged = resimulate(before).makespan
     for kind, stage, counted, changed in _groups(planned.schedule):

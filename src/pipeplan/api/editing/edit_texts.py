@@ -87,7 +87,7 @@ class EditText:
     Attributes
     ----------
     rows
-        Its words.
+        Words of the text.
     ops
         The ops of each row, as columns; of a row with flaws those that could be read.
     word
@@ -155,7 +155,7 @@ def read_edit(text: str, *, ranks: int | None = None) -> EditText:
     Parameters
     ----------
     ranks
-        How many rows are expected; see :func:`pipeplan.formats.rows_of`.
+        Number of expected rows; see :func:`pipeplan.formats.rows_of`.
     """
     rows = rows_of(text, ranks=ranks)
     flaws: list[Flaw] = []

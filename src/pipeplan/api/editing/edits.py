@@ -38,21 +38,21 @@ class Edit(Record, frozen=True, kw_only=True, eq=False):
     Attributes
     ----------
     valid
-        Whether it runs.
+        True if the schedule runs.
     shape
         The shape that it is judged by.
     flaws
-        What keeps it from running, at most ``MOST_FLAWS``; none means that it runs.
+        Flaws that keep it from running, at most ``MOST_FLAWS``; empty if it runs.
     more
-        How many more there are.
+        Number of further flaws.
     over
         The ops at which ranks exceed their memory limit.
     result
-        Its figures; None where it does not run.
+        Figures of the schedule; None if it does not run.
     stopped
-        How far it gets; None where it runs, or where nothing of it can be drawn.
+        Partial run of an invalid schedule; None if it runs, or if nothing of it can be drawn.
     notes
-        What else to know, a sentence each.
+        Further notes, a sentence each.
     """
 
     valid: bool
@@ -65,7 +65,7 @@ class Edit(Record, frozen=True, kw_only=True, eq=False):
     stopped: StoppedRun | None = None
 
     schedule = Evidence[Schedule | None]()
-    """Its schedule; None where words are no ops."""
+    """Its schedule; None if words are no ops."""
 
 
 def text_of(schedule: Schedule) -> str:
@@ -83,9 +83,9 @@ def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, n
     settings
         Costs and memory limit; the shape is the text's own.
     shape
-        Of the schedule that is edited. A text that is not right by it, and is by its own numbers, has those.
+        Shape of the edited schedule. A text that is only valid for the shape implied by its numbers has that one.
     name
-        What to call its schedule.
+        Name of its schedule.
 
     Raises
     ------

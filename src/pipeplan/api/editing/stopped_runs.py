@@ -67,7 +67,7 @@ def stopped_run(
     settings
         Costs. Messages between ranks delay, whatever the settings say of how they block.
     wrong
-        What is wrong with it; an op that a problem points at never runs.
+        Problems of the schedule; an op that a problem points at never runs.
     place_of
         Gives the word of an op, by the op's position.
 

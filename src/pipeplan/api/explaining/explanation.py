@@ -123,7 +123,7 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     @property
     def waits(self) -> tuple[Wait | None, ...]:
-        """The longest wait of every rank between its first op and its last; None where it has none."""
+        """The longest wait of every rank between its first op and its last; None if it has none."""
         return self.explain.longest_waits
 
     @property
@@ -193,7 +193,7 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Set
     Parameters
     ----------
     schedule
-        What :func:`pipeplan.simulate` takes; or a timeline, or the traces of a run, which keeps its times:
+        Argument of :func:`pipeplan.simulate`; or a timeline, or the traces of a run, which keeps its times:
         measured ones, or simulated ones unless costs are given here.
     **options
         Shape and costs.

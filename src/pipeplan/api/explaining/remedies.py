@@ -38,19 +38,19 @@ class Remedy(Record, frozen=True, kw_only=True):
     change
         In words: ``transfers free``, ``zbv``, ``1 more microbatch``.
     kind
-        What is changed.
+        Description of the change.
     makespan, microbatches
-        Of the step with it; only ``microbatches`` changes their number.
+        Figures of the step after the change; only ``microbatches`` changes their number.
     per_microbatch
         The makespan by the number of microbatches, by which steps of different numbers are compared.
     peak_activation, peak_bytes
-        What the fullest rank then holds; ``peak_bytes`` is None without bytes.
+        Peak memory of the fullest rank after the change; ``peak_bytes`` is None without bytes.
     fits
-        Whether every rank is within its memory limit.
+        True if every rank is within its memory limit.
     gain
         By how much the makespan is shorter than without the change.
     helps
-        Whether a microbatch takes less time; over the memory limit, whether the step fits.
+        True if a microbatch takes less time; for a result over its memory limit, if the step then fits.
     """
 
     change: str
@@ -76,7 +76,7 @@ def remedies(source: str | Schedule, settings: Settings, result: Result) -> tupl
     Parameters
     ----------
     meant
-        What was simulated: a strategy's name, or a schedule as such, which has its own chunks and microbatches.
+        Simulated strategy by name, or a schedule, which has its own chunks and microbatches.
     settings
         That it was simulated on.
     """

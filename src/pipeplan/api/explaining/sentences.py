@@ -104,7 +104,7 @@ def _longest(wait: Wait, times: Times) -> str:
 def bound_sentences(result: Result, windows: Sequence[LocatedWindow], times: Times) -> Iterator[str]:
     """Return how long every schedule within the limit takes, why, and how much of this one's idle time is due to it.
 
-    Empty where the bound has no windows, or none is on the timeline.
+    Empty if the bound has no windows, or none is on the timeline.
     """
     bound = result.bound
     trips = bound.round_trips

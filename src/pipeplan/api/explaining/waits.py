@@ -20,7 +20,7 @@ class Wait(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     rank, start, end
-        Where and when.
+        Rank and interval of the gap.
     notation
         The op that starts at its end, as ``op`` in JSON.
     source

@@ -39,7 +39,7 @@ def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
     Parameters
     ----------
     folder
-        Where names of files begin; None: there are no files.
+        Folder of relative file names; None: names of files are refused.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def read_configuration(
         ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
         ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too.
     folder
-        Where names of files begin; None: there are no files.
+        Folder of relative file names; None: names of files are refused.
 
     Raises
     ------

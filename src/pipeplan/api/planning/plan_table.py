@@ -39,7 +39,7 @@ def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> s
 
 
 def miss_of(planned: PlanResult) -> str:
-    """Return why nothing fits and what would, in a sentence or two; empty where something does."""
+    """Return why nothing fits and what would, in a sentence or two; empty if something does."""
     closest = planned.closest_miss
     if planned.best is not None:
         return ""

@@ -154,7 +154,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Flags of the best configuration by trainer, the files that they name, and warnings on what they cannot express."""
 
     best_result = Evidence[Result | None]()
-    """The schedule of the best one on its times; None where nothing fits."""
+    """The schedule of the best one on its times; None if nothing fits."""
 
     @property
     def best(self) -> Estimate | None:
@@ -163,7 +163,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     @property
     def chosen(self) -> Estimate:
-        """The best one. Raises InfeasibleError where nothing fits, with the closest miss."""
+        """The best one. Raises InfeasibleError if nothing fits, with the closest miss."""
         if self.best is None:
             raise InfeasibleError(self.miss)
         return self.best
@@ -250,7 +250,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     @property
     def summary(self) -> str:
-        """The choice with its step time and peak memory, in a line. Raises InfeasibleError where nothing fits."""
+        """The choice with its step time and peak memory, in a line. Raises InfeasibleError if nothing fits."""
         used, limit = self.chosen.peak_bytes / GIBIBYTE, self.planned.memory_limit / GIBIBYTE
         return (
             f"{in_words(self.chosen.configuration)}: step {step_in_words(self.chosen)}, peak memory {used:.1f} of "

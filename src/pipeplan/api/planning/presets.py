@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PresetModel(Record, frozen=True, kw_only=True):
-    """Published model by name; ``experts`` is 0 without any, ``trained_sequence`` None where it is not known."""
+    """Published model by name; ``experts`` is 0 without any, ``trained_sequence`` None if it is not known."""
 
     name: str
     layers: int

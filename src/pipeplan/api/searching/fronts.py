@@ -29,9 +29,9 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
     Attributes
     ----------
     limit
-        What every rank may hold: in bytes with everything static included, or in activations; None without a limit.
+        Memory limit of every rank: bytes including static memory, or activations; None without a limit.
     peak
-        What the worst rank does hold.
+        Peak memory of the fullest rank.
     value
         The objective.
     result

@@ -92,7 +92,7 @@ def _counts_parameters(problem: Problem, *, front: bool) -> bool:
 
 
 def _settings_of_placement(name: str, settings: Settings) -> Settings | None:
-    """Return the settings with the ranks and chunks of a placement; None where stages and ranks rule it out."""
+    """Return the settings with the ranks and chunks of a placement; None if stages and ranks rule it out."""
     chunks = DEFAULT_CHUNKS[name] if name in FIXED_CHUNKS or settings.chunks is None else settings.chunks
     if settings.stages is None or settings.ranks is None:
         ranks = settings.pipeline_ranks(settings.chunks or 1)

@@ -77,17 +77,17 @@ class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
 
     @property
     def jitter(self) -> float | None:
-        """By how much op times vary; None where they do not."""
+        """By how much op times vary; None if they do not."""
         return None if self.under_jitter is None else self.under_jitter.deviation
 
     @property
     def slow_rank(self) -> float | None:
-        """By what share any one rank is slower; None where none is."""
+        """By what share any one rank is slower; None if none is."""
         return None if self.with_slow_rank is None else self.with_slow_rank.share
 
     @property
     def gain_in_short(self) -> str:
-        """The gain behind a comma, for one line; empty where no published schedule fits."""
+        """The gain behind a comma, for one line; empty if no published schedule fits."""
         if self.best_published is None or self.gain is None:
             return ""
         return f", {change(-self.gain)} against {self.best_published.name}"

@@ -223,7 +223,7 @@ def result_found(
 
 
 def _expressible(problems: list[Problem], outputs: Sequence[Path]) -> list[Problem]:
-    """Return the problems whose schedules the formats of outputs can hold. Raises InputError where there are none."""
+    """Return the problems whose schedules the formats of outputs can hold. Raises InputError if there are none."""
     if not outputs:
         return problems
     examples = [_one_by_one(problem) for problem in problems]

@@ -190,7 +190,7 @@ def profile(
     calibration
         With ``source``: an existing calibration file to correct.
     progress
-        As for :func:`pipeplan.run`.
+        Progress callback as in :func:`pipeplan.run`.
     **options
         The options of a profile (:class:`pipeplan.costs.ProfileOptions`) and the shape; with ``calibrate``, those of a
         calibration (:class:`pipeplan.costs.CalibrationOptions`).

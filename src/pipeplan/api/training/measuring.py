@@ -68,7 +68,7 @@ def noise_of_ops(ops: Iterable[tuple[str, Spread]]) -> str | None:
     Parameters
     ----------
     ops
-        What was measured, in words (``backward of stage 3``), and how long it took in milliseconds.
+        Measured ops in words (``backward of stage 3``), and their times in milliseconds.
     """
     noisy = [(spread.relative, name, spread) for name, spread in ops if spread.count > 1 and spread.relative >= NOISY]
     if not noisy:

@@ -82,16 +82,16 @@ class RunCosts:
     source
         The file or the folder that the run is from.
     run
-        What was measured of it.
+        Measured timelines of the run.
     schedule
-        What every step ran, without messages.
+        Schedule of every step, without messages.
     stages
         The times of each stage by the name of the kind (``F``, ``B``, ``I``, ``W``, ``R``), of overlapped pairs (``F+B``)
         by the stage of the forward, and of copies to the host and back (``copy``); kinds that it did not run are left out.
     gaps
-        What lay between ops.
+        Time between ops.
     step_time
-        From the last op of a step to the first one of the next; None where no step follows another.
+        From the last op of a step to the first one of the next; None if no step follows another.
     measured_steps
         From the first op's start to the last one's end, of every step and replica.
     """

@@ -186,7 +186,7 @@ def run(
     Parameters
     ----------
     schedule
-        What :func:`pipeplan.simulate` takes; of a timeline, simulated or measured, the order of ops is trained.
+        Argument of :func:`pipeplan.simulate`; of a timeline, simulated or measured, the order of ops is trained.
     progress
         Called at most twice a second with the current task in words, and the completed share, from 0 to 1.
     **options
@@ -250,7 +250,7 @@ def _until_measured(settings: Settings) -> Settings:
 def _costs(
     schedule: Schedule, settings: Settings, options: ModelOptions, progress: RuntimeReport | None
 ) -> tuple[Settings | None, str]:
-    """Return the costs of the prediction and their origin; None where only the run itself can tell."""
+    """Return the costs of the prediction and their origin; None if only the run itself can tell."""
     if settings.forward_times is not None:
         return settings, "the costs given"
     if "RANK" in os.environ:
