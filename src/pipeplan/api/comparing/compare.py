@@ -65,8 +65,8 @@ def compare(*schedules: ScheduleLike, **options: Unpack[CompareKeywords]) -> Com
     Parameters
     ----------
     *schedules
-        As :func:`pipeplan.simulate` takes them; none: every strategy. Default ``ranks`` and ``microbatches`` are those of the
-        first schedule that is a file or an object.
+        As :func:`pipeplan.simulate` takes them; none: every strategy. The first one that is a file or an object sets the
+        default ``ranks`` and ``microbatches``.
     **options
         The options of a comparison, and shape and costs. An option that a schedule does not have, such as ``chunks``, is
         left out for it.
