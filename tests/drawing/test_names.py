@@ -74,7 +74,7 @@ def test_the_terminal_shows_a_name_in_one_line_with_its_figures(name):
     for width in (80, 60):
         headline, *_ = text_of(view, width=width).split("\n")
         assert headline.isprintable() or "\u200d" in headline
-        assert headline.endswith(": simulated, makespan 9 m\\ns, idle 33.3%")
+        assert headline.endswith(": simulated, makespan 9 m\\ns, bubble 33.3%")
         assert cell_width(headline) <= width
 
 

@@ -158,7 +158,14 @@ def test_memory_curves_and_caps_are_drawn():
 def test_the_legend_names_what_is_there():
     view = view_named("dualpipe", 4, 8)
     titles = [entry.title for entry in legend_entries([view], LIGHT)]
-    assert titles == ["forward", "backward", "backward for inputs", "backward for weights", "direction 0 and 1", "idle"]
+    assert titles == [
+        "forward",
+        "backward",
+        "backward for inputs",
+        "backward for weights",
+        "directions 0 and 1",
+        "idle",
+    ]
     one = np.zeros(1)
     gaps = IdleGaps(
         lane=one.astype(int),
@@ -226,7 +233,7 @@ def test_what_cannot_be_drawn_says_so():
 def test_notebooks_show_views_timelines_schedules_and_several():
     timeline = one_f_one_b()
     shown = html_of([view_of(timeline), timeline])
-    assert shown.startswith('<img style="max-width: 100%" alt="1f1b: simulated, makespan 9, idle 33.3%; 1f1b: ')
+    assert shown.startswith('<img style="max-width: 100%" alt="1f1b: simulated, makespan 9, bubble 33.3%; 1f1b: ')
     assert "data:image/svg+xml;base64," in shown
     assert "the order of 8 ops on 2 ranks" in html_of(timeline.schedule)
     assert "data:image/png;base64," in html_of(order_of(schedule_named("1f1b", 16, 128)))

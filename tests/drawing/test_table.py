@@ -33,7 +33,7 @@ def test_a_row_says_the_name_the_makespan_what_is_idle_and_the_peak(views):
     ]
     assert [said[at] for at in range(5, 17, 4)] == ["zb-h1", "1f1b", "gpipe"]
     assert said.count("1 chunk per rank") == 3
-    assert "+22.2% · idle 27.3%" in said
+    assert "+22.2% · bubble 27.3%" in said
     assert said[-4:-1] == ["4", "4", "8"]
 
 

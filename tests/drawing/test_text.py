@@ -19,7 +19,7 @@ def plain(text: str) -> list[str]:
 
 def test_plain_text_is_exact_and_named():
     assert text_of(view_of(one_f_one_b())).splitlines() == [
-        "1f1b: simulated, makespan 9, idle 33.3%",
+        "1f1b: simulated, makespan 9, bubble 33.3%",
         "rank 0 F0F1....B0--..B1--",
         "rank 1 ..F0B0--F1B1--....",
         "       |0        |5",

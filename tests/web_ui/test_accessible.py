@@ -36,7 +36,7 @@ def test_no_page_has_a_serious_fault_or_overflows(opened, width, height, scheme)
 def test_the_legend_names_only_what_is_drawn(opened):
     page = opened(plan(), plan("zb-h1"), view_of(simulated("dualpipe", 4, 8).timeline))
     legend = page.page.locator(".pp-legend")
-    assert "direction 0 to 1" in legend.inner_text()
+    assert "directions 0 and 1" in legend.inner_text()
     page.ask("timeline.show([1])")
     page.painted()
     assert legend.locator("li:visible").all_inner_texts() == ["forward", "backward for inputs", "backward for weights"]

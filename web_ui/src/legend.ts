@@ -77,8 +77,8 @@ function totalOf(plots: readonly Plot[], key: string): string {
 /** What light and dark stand for, of all the plots together. */
 function shadesMean(plots: readonly Plot[]): string | null {
   const chunks = Math.max(...plots.map((plot) => plot.view.chunks));
-  const meanings = chunks > 1 ? [`chunk 0 to ${chunks - 1}`] : [];
-  if (plots.some((plot) => plot.view.copies > 1)) meanings.push("direction 0 to 1");
+  const meanings = chunks > 1 ? [`chunks 0 to ${chunks - 1}`] : [];
+  if (plots.some((plot) => plot.view.copies > 1)) meanings.push("directions 0 and 1");
   return meanings.length > 0 ? `dark to light: ${meanings.join("; ")}` : null;
 }
 

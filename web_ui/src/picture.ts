@@ -159,9 +159,9 @@ function placeName(at: number, count: number): string {
 function figuresThatFit(surface: Surface, plot: Plot, room: number): string {
   const { view } = plot;
   if (view.source === "order") return surface.textWidth(figuresOf(plot), 12) <= room ? figuresOf(plot) : "order only";
-  const [time, idle] = [timeText(view.makespan, view.unit), percent(view.idle_over_total)];
+  const [time, bubble] = [timeText(view.makespan, view.unit), percent(view.idle_over_total)];
   const figures = figuresOf(plot);
-  const forms = [view.bound ? `${figures}; ${view.bound}` : figures, figures, `${time}, ${idle} idle`, time];
+  const forms = [view.bound ? `${figures}; ${view.bound}` : figures, figures, `${time}, bubble ${bubble}`, time];
   return forms.find((form) => surface.textWidth(form, 12) <= room) ?? time;
 }
 
@@ -170,5 +170,5 @@ export function figuresOf({ view }: Plot): string {
   const until = view.judged?.until ?? null;
   if (until !== null) return `deadlocks at ${timeText(until, view.unit)}`;
   const measured = view.source === "measured" ? "measured, " : "";
-  return `${measured}makespan ${timeText(view.makespan, view.unit)}, idle ${percent(view.idle_over_total)}`;
+  return `${measured}makespan ${timeText(view.makespan, view.unit)}, bubble ${percent(view.idle_over_total)}`;
 }

@@ -32,10 +32,10 @@ def times_of(views: Sequence[View]) -> Times:
 
 
 def figures_of(view: View, times: Times) -> str:
-    """Return makespan and idle time as text; empty for an order, which has no times."""
+    """Return makespan and bubble as text; empty for an order, which has no times."""
     if view.source == "order":
         return ""
-    return f"makespan {times.text(view.makespan)}, idle {percent(view.idle_over_total)}"
+    return f"makespan {times.text(view.makespan)}, bubble {percent(view.idle_over_total)}"
 
 
 def about(view: View) -> str:

@@ -76,8 +76,8 @@ def _distinct(fills: tuple[str, ...]) -> tuple[str, ...]:
 
 def _shades_title(views: Sequence[View]) -> str:
     chunks = max(view.chunks for view in views)
-    meanings = [f"chunk 0 to {chunks - 1}"] if chunks > 1 else []
-    return ", ".join([*meanings, *(["direction 0 and 1"] if any(view.copies > 1 for view in views) else [])])
+    meanings = [f"chunks 0 to {chunks - 1}"] if chunks > 1 else []
+    return ", ".join([*meanings, *(["directions 0 and 1"] if any(view.copies > 1 for view in views) else [])])
 
 
 def legend_rows(entries: Sequence[LegendEntry], size: Size) -> int:

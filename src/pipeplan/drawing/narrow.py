@@ -182,7 +182,7 @@ def narrow_note(views: Sequence[View], points_per_time: float, times: Times) -> 
     if not windows:
         return ""
     which = "ops" if len(windows) == len(views) else "some ops"
-    unit = "" if times.unit else " of time"
+    unit = "" if times.unit else " time units"
     return (
         f"{which} are too narrow to draw: heights are shares of the ranks' time, "
         f"averaged over {times.text(max(windows))}{unit}"

@@ -1,4 +1,4 @@
-"""Several views as rows of a table: name, timeline, makespan and idle time, peak memory against the limit.
+"""Several views as rows of a table: name, timeline, makespan and bubble, peak memory against the limit.
 
 All timelines share one axis, so the length of a row is its makespan.
 """
@@ -42,7 +42,7 @@ _LOWEST, _HIGHEST = 2.5, 6.0
 _MANY = 8
 """Number of rows above which each is at most two thirds as high."""
 
-_MARGIN, _FIGURES, _MEMORY = 1.0, 10.4, 12.0
+_MARGIN, _FIGURES, _MEMORY = 1.0, 11.6, 12.0
 """Widths of the margin, of the column of times and of that of memory, relative to the font size."""
 
 
@@ -192,6 +192,8 @@ class _Table(Sheet):
         keys = [(self._over(view), view.makespan) for view in self.views]
         if keys != sorted(keys):
             return ""
+        if keys[0][0]:
+            return ", all over the memory limit, fastest first"
         return ", fastest first" + (", over the memory limit last" if keys[-1][0] else "")
 
     @property
@@ -199,7 +201,7 @@ class _Table(Sheet):
         return self._name + self._timeline + _FIGURES * self.size.font
 
     def _write_row(self, figure: Figure, view: View, middle: float, pitch: float) -> None:
-        """Write name and chunks on the left, makespan and idle time on the right, in two lines if there is room."""
+        """Write name and chunks on the left, makespan and bubble on the right, in two lines if there is room."""
         font, room = self.size.font, self._name - (_MARGIN + 0.6) * self.size.font
         tall = pitch >= 2.5 * font
         up = 0.62 * font if tall else 0.0
@@ -215,12 +217,12 @@ class _Table(Sheet):
             )
 
     def _beside(self, view: View) -> str:
-        """Return the difference to the fastest that fits, and the idle time."""
+        """Return the difference to the fastest that fits, and the bubble."""
         if view.source == "order":
             return ""
         best = self._fastest
         more = change(view.makespan / best - 1) if view.makespan != best > 0 else ""
-        return SEPARATOR.join(part for part in (more, f"idle {percent(view.idle_over_total)}") if part)
+        return SEPARATOR.join(part for part in (more, f"bubble {percent(view.idle_over_total)}") if part)
 
     @property
     def _fastest(self) -> float:
