@@ -68,7 +68,7 @@ def check(
         (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
         (notes if buffers is None else problems).extend(check_buffers(schedule, needs, limit=buffers))
         notes += note_no_reduce_grad(schedule)
-        notes += note_no_waits(schedule)
+        notes += note_no_waits(schedule) if waits is None else ()
     if memory is not None:
         problems += check_memory(schedule, memory)
     return Report(schedule, tuple(problems), tuple(notes))
