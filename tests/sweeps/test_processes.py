@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections import Counter
 from contextlib import closing
 from functools import partial
@@ -117,6 +118,7 @@ def test_a_sweep_that_is_closed_early_leaves_no_process(tmp_path: Path) -> None:
 
 SWEEP = """
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from pipeplan.sweeps import SweepTask, sweep
@@ -162,6 +164,7 @@ def test_a_sweep_that_is_killed_at_60_percent_resumes_and_repeats_nothing(
 
 ENDLESS = """
 import sys
+import threading
 from functools import partial
 from pipeplan.sweeps import SweepTask, sweep
 from tests.sweeps.work import nap_and_note
@@ -179,3 +182,20 @@ def test_workers_end_with_a_sweep_that_is_killed(tmp_path: Path) -> None:
     process.wait()
     assert len(workers) == 2
     assert all(is_gone(worker) for worker in workers)
+
+
+def test_sweeps_in_two_threads_do_not_disturb_each_other(tmp_path: Path) -> None:
+    naps = [SweepTask(str(n), 20) for n in range(60)]
+    function = partial(nap_and_note, str(tmp_path / "log"))
+    all_of_one: list[int] = []
+
+    def other() -> None:
+        all_of_one.extend(each.required() for each in sweep(function, naps, answer=int, asked={}, workers=2))
+
+    with closing(sweep(function, naps, answer=int, asked={}, workers=2)) as found:
+        thread = threading.Thread(target=other)
+        next(found)
+        thread.start()
+        next(found)
+    thread.join()
+    assert all_of_one == [20] * 60

@@ -7,7 +7,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, closing, contextmanager
-from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -16,7 +15,7 @@ import msgspec
 from pipeplan.errors import FormatError, InputError, RunError
 from pipeplan.sweeps.records import Failure, Finished, ProgressListener, Row, SweepProgress, SweepTask
 from pipeplan.sweeps.store import Store, identity
-from pipeplan.sweeps.workers import Processes, ThisProcess, WorkerLost, Workers
+from pipeplan.sweeps.workers import WorkerLost, Workers, local_workers
 
 Payload = TypeVar("Payload")
 Answer = TypeVar("Answer")
@@ -60,7 +59,8 @@ def sweep(
     asked
         Everything that answers depend on apart from the keys, as plain values. A store of another sweep is refused.
     workers
-        Number of processes. It is ignored with ``dask``, and 1 in a process that may not have children.
+        Number of processes. It is ignored with ``dask``, and 1 in a process that may not have children or in which another
+        sweep uses the processes.
     dask
         Address of a Dask scheduler, whose workers do the tasks.
     store
@@ -96,12 +96,11 @@ def sweep(
 
 
 def _workers(function: Callable[[Any], Any], count: int, dask: str | None) -> Workers:
-    if dask is not None:
-        from pipeplan.sweeps.dask_workers import DaskWorkers
+    if dask is None:
+        return local_workers(function, count)
+    from pipeplan.sweeps.dask_workers import DaskWorkers
 
-        return DaskWorkers(function, dask)
-    # A daemon, such as a process of a server, may not have children: it does the work itself.
-    return ThisProcess(function) if count == 1 or current_process().daemon else Processes(function, count)
+    return DaskWorkers(function, dask)
 
 
 class _Sweep(Generic[Answer]):

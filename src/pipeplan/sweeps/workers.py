@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from functools import cache
+from multiprocessing import current_process
 from typing import Any, Protocol
 
 from pipeplan.documents import json_text
@@ -91,8 +92,20 @@ class ThisProcess:
         """Do nothing: there is nothing to release."""
 
 
+_IN_USE = threading.Lock()
+"""Held by the sweep that uses joblib's processes: all of a program share them, and a sweep that stops early ends them."""
+
+
+def local_workers(function: TaskFunction, count: int) -> Workers:
+    """Return processes, or this process for one worker, in a daemon, or while another sweep uses the processes."""
+    # A daemon, such as a process of a server, may not have children.
+    if count > 1 and not current_process().daemon and _IN_USE.acquire(blocking=False):
+        return Processes(function, count)
+    return ThisProcess(function)
+
+
 class Processes:
-    """Processes of this machine, started by joblib's default backend."""
+    """Processes of this machine, started by joblib's default backend. Create them by :func:`local_workers`."""
 
     def __init__(self, function: TaskFunction, count: int) -> None:
         self._function = function
@@ -132,7 +145,8 @@ class Processes:
             raise
 
     def close(self) -> None:
-        """Leave idle processes to joblib, which ends them."""
+        """Let other sweeps use the processes; joblib ends them when they have been idle for a while."""
+        _IN_USE.release()
 
 
 class _SweepStopped(Exception):
