@@ -39,11 +39,11 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
     """Name of its JSON schema in ``docs/schema``."""
 
     def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows: tables and sentences, from top to bottom."""
+        """Return the parts of ``print()``: tables and sentences, from top to bottom."""
         raise NotImplementedError
 
     def views(self) -> Sequence[View]:
-        """Return what a picture of it shows, from top to bottom; empty if there is nothing to draw."""
+        """Return the views of a picture, from top to bottom; empty if there is nothing to draw."""
         return ()
 
     def _rows(self) -> Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]:
@@ -51,7 +51,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Return what can be written of it, each made when its format is known: its record, and what :meth:`views` shows."""
+        """Return its writable contents, each made on demand for a format: its record, and what :meth:`views` shows."""
         contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: self.to_dict()}
         if views := self.views():
             contents["pictures"] = lambda _: views
@@ -62,7 +62,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         return False
 
     def own_file(self, name: str) -> TrainerSettings | None:
-        """Return what a file of this name holds whose ending is none of a format; None if it is one."""
+        """Return the content of a file whose ending is specific to this answer; None for the ending of a format."""
         return None
 
     def save(
@@ -83,7 +83,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         show(*self.table())
 
     def to_frame(self) -> Any:
-        """Return a pandas ``DataFrame``; the class says what a row is.
+        """Return a pandas ``DataFrame``, whose rows depend on the class.
 
         Raises
         ------
@@ -172,7 +172,7 @@ def save(
 
 
 def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:
-    """Return what there is to write of an answer, each made when its format is known."""
+    """Return the writable contents of an answer, each made on demand for a format."""
     if isinstance(answer, AnswerRecord):
         return answer.contents()
     if isinstance(answer, Costs):
@@ -198,7 +198,7 @@ def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:
 
 
 def word_for(answer: Writable) -> str:
-    """Return what an answer is called in messages: ``a result``, ``an explanation``, ``costs``."""
+    """Return the noun of an answer for messages: ``a result``, ``an explanation``, ``costs``."""
     if isinstance(answer, Costs):
         return "costs"
     name = type(answer).__name__.lower()

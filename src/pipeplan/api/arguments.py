@@ -125,7 +125,7 @@ def asked(
 ) -> tuple[ScheduleLike, Settings]:
     """Return the requested schedule and the settings; the default schedule is the config file's, else ``1f1b``.
 
-    Raises what :func:`settings_of` does, and InputError for None, which stands for no schedule.
+    Raises what :func:`settings_of` does, and InputError for None.
     """
     if schedule is None:
         raise InputError(

@@ -166,9 +166,9 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
     Parameters
     ----------
     name
-        One of them, by name or alias: its table also tells its idea and timing. Default: all.
+        One of them by name or alias, with its idea and timings. Default: all.
     machines
-        List the machines whose losses between ops are known instead: what ``machine`` takes.
+        List the machines of the option ``machine`` instead.
 
     Raises
     ------

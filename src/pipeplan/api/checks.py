@@ -156,7 +156,7 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
     Raises
     ------
     InputError
-        For a file that cannot be read or understood, settings that cannot be, and a release that is not known.
+        For a file that cannot be read or understood, impossible settings, and an unknown release.
     UnknownNameError
         For an unknown trainer.
 

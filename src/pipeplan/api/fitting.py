@@ -1,4 +1,4 @@
-"""Tables for lines of any length: columns are left out, or names stand above what they are, before anything is cut."""
+"""Tables for lines of any length: columns are dropped, or names move above their values, before text is cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machines whose losses between ops are known."""
+"""Machines with known overheads."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Machines(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
 
 def all_machines() -> Machines:
-    """Return every machine that is known."""
+    """Return every known machine."""
     machines = tuple(MACHINES.values())
     records = (
         MachineRecord(

@@ -82,7 +82,7 @@ class Points:
 class TableColumns:
     """A table whose first column is text, and with ``text_last`` its last one too; the others are numbers.
 
-    Where the lines are too short for all of them columns are left out, which a line below says: those whose headings are in
+    If lines are too short for all columns, some are dropped, and a line below names them: those whose headings are in
     ``least`` first, then from the last one on. The first column always stays.
     """
 

@@ -1,4 +1,4 @@
-"""Pictures as formats: what of the drawing stands in the table of formats."""
+"""File formats of pictures."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def _step(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:
 
 
 MOST_EXPLAINED = 200_000
-"""Ops up to which an interactive timeline also says why ranks idle: of more, a page takes seconds longer to make."""
+"""Maximum number of ops of an interactive timeline with the causes of idle time; more would take seconds."""
 
 
 def pictured(results: Sequence[Result], chosen: Format) -> list[View]:

@@ -32,7 +32,7 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
     schedule
         A strategy's name (:func:`pipeplan.schedules` lists them); a file that holds a schedule (CSV, JSON); a schedule.
         Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is simulated
-        again on these costs, which a warning says; a measured one is refused.
+        again on these costs, with a warning; a measured one is refused.
     **options
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
         ``docs/reference/settings.md`` lists; a list is per stage. ``config`` is a YAML, TOML or JSON file with some of them.
@@ -83,7 +83,7 @@ def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = No
 def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
     """Return the result of a timeline with its own times, or of anything else simulated.
 
-    A measured timeline's times always stand; those of one that was simulated before do unless costs are given.
+    A measured timeline keeps its times; one that was simulated before keeps them unless costs are given.
 
     Raises
     ------

@@ -52,14 +52,14 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
         A ``.csv`` or ``.json`` file, packed by gzip or not; or a folder with PyTorch's traces of every rank, of which the
         timeline of median length is taken, over all steps and replicas.
     keep_duplicates
-        Keep an op that stands twice, for :func:`pipeplan.check` to report, instead of raising.
+        Keep a duplicate op, for :func:`pipeplan.check` to report, instead of raising.
 
     Raises
     ------
     InputError
         If it cannot be read.
     FormatError
-        If it is empty, broken, or not what its ending says.
+        If it is empty, broken, or does not match its ending.
     InvalidScheduleError
         If its ops make no schedule.
     """

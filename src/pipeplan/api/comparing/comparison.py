@@ -203,7 +203,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
         """Return a row per schedule with some of ``COLUMNS``, then the least bound, changes and notes.
 
-        A mark stands behind schedules over their memory limit. Raises UnknownNameError for an unknown column.
+        Schedules over their memory limit are marked with ``!``. Raises UnknownNameError for an unknown column.
         """
         shown, first, times = columns_named(columns), self.best, times_of(self.results)
         shape = f"{counted(first.ranks, 'rank')}, {counted(first.microbatches, 'microbatch')}"
@@ -261,7 +261,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
 def comparison_of_results(
     results: Sequence[Result], *, refused: Mapping[str, str] | None = None, leads: Sequence[Lead] = ()
 ) -> Comparison:
-    """Return the comparison of results, which stand with the best first."""
+    """Return the comparison of results, which are sorted by makespan."""
     least = min(results, key=lambda result: result.lower_bound)
     placed = [
         result.replaced(least_gap=least.bound.gap_of(result.makespan) if result.fits else None) for result in results
@@ -295,7 +295,7 @@ def _by_text(results: Sequence[Result], texts_of: Callable[[Result], Iterable[st
 
 
 def _without_limits(warnings: Iterable[str]) -> Iterator[str]:
-    """Return the warnings without those of memory limits, which marks in the table and on the page stand for."""
+    """Return the warnings without those of memory limits, which tables and pages show as marks."""
     return (text for text in warnings if "over the memory limit: " not in text)
 
 

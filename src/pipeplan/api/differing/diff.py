@@ -63,7 +63,7 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
     Parameters
     ----------
     planned
-        A timeline, or a file that holds one, which stands as it is; else what :func:`pipeplan.simulate` takes.
+        A timeline, or a file that holds one, which keeps its times; else a schedule as in :func:`pipeplan.simulate`.
     measured
         A timeline, a file that holds one, or the folder of a run's traces. Of several steps and replicas, the timeline of
         median length.

@@ -28,7 +28,7 @@ _LAST_SLICE = int(np.iinfo(np.int16).max)
 class EditedShape(Record, frozen=True):
     """The shape of the schedule that is edited: the rank of each stage for each copy of the model, microbatches and slices.
 
-    It tells an op that is missing, or on a wrong rank, from one that was never meant to be.
+    It distinguishes an op that is missing, or on a wrong rank, from one that does not belong to the schedule.
     """
 
     rank_of: tuple[tuple[int, ...], ...] = msgspec.field(name="placement")
@@ -91,7 +91,7 @@ class EditText:
     ops
         The ops of each row, as columns; of a row with flaws those that could be read.
     word
-        The number of the word that each op of each row stands in.
+        Index of the word of each op of each row.
     flaws
         The words that are no ops, all of them.
     """

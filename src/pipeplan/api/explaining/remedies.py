@@ -75,10 +75,10 @@ def remedies(source: str | Schedule, settings: Settings, result: Result) -> tupl
 
     Parameters
     ----------
-    meant
+    source
         Simulated strategy by name, or a schedule, which has its own chunks and microbatches.
     settings
-        That it was simulated on.
+        Settings that it was simulated on.
     """
     candidates = [*_costs(settings, result)]
     if isinstance(source, str):

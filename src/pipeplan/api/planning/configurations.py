@@ -46,7 +46,7 @@ def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
     UnknownNameError
         For a name that is neither a preset's nor a file's.
     InputError
-        For a file that cannot be read, and for what is no model that is known.
+        For a file that cannot be read, and for an unknown model.
     """
     if isinstance(source, ModelShape):
         return source
@@ -210,7 +210,7 @@ def _plain(field: str, value: Any) -> Any:
 
 
 def _cluster_document(machines: Cluster) -> Any:
-    """Return ``GPU:PER_NODExNODES`` where that says everything, else the numbers of the cluster."""
+    """Return ``GPU:PER_NODExNODES`` for a preset, else the numbers of the cluster."""
     text = f"{machines.gpu.name}:{machines.per_node}x{machines.nodes}"
     try:
         if cluster(text) == machines:

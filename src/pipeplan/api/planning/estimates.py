@@ -73,7 +73,7 @@ ConfigurationRecord: Any = msgspec.defstruct(
 
 
 class EstimateRecord(Record, frozen=True, kw_only=True):
-    """Prediction of one configuration: times in seconds, memory in GiB; ``docs/how-to/planning.md`` says what each is."""
+    """Prediction of one configuration: times in seconds, memory in GiB; ``docs/how-to/planning.md`` explains them."""
 
     step_time_s: float
     peak_memory_gib: float
@@ -135,7 +135,7 @@ class PredictionErrors(Record, frozen=True, kw_only=True):
 
 
 class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
-    """Prediction of one configuration of a file, beside its measured figures; ``refused`` says why there is none."""
+    """Prediction of one configuration of a file, beside its measured figures; ``refused`` is the reason if there is none."""
 
     id: str
     step_time_s: float | None

@@ -51,7 +51,7 @@ class Models(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return len(self.models)
 
     def table(self) -> Iterator[RenderableType]:
-        """Return a row a model."""
+        """Return a row per model."""
         table = columns("model", "layers", "hidden", "heads", "vocabulary", "experts", "trained on", padding=1)
         for shape in self:
             experts = "" if shape.experts is None else f"{shape.experts.count}, top {shape.experts.top_k}"
@@ -104,7 +104,7 @@ class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return len(self.gpus)
 
     def table(self) -> Iterator[RenderableType]:
-        """Return a row a GPU, with the node that it usually stands in."""
+        """Return a row per GPU, with its usual node."""
         table = columns(
             "GPU", "TFLOP/s\n16 bits", "8 bits", "memory", "TB/s", "a node", "GB/s\ninside", "between", padding=1
         )

@@ -96,7 +96,7 @@ def published_everywhere(problem: Problem, settings: Settings) -> list[Published
 def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> Callable[[float], list[PublishedEntry]]:
     """Return what gives :func:`published_everywhere` under a limit, infinite for none; settings have none of their own.
 
-    An order stays what it is; strategies that look at costs are asked again, as they make another one under each limit.
+    Fixed orders are reused; strategies that use costs generate another order under each limit.
     """
     free = published_everywhere(problem, settings)
 

@@ -250,7 +250,7 @@ _TRANSFERS = {
 def search_parts(
     search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
 ) -> list[RenderableType]:
-    """Return what a result's table says of its search: its gain, its effort, what it has proven, its costs and limit."""
+    """Return the search part of a result's table: its gain, its effort, what it has proven, its costs and limit."""
     times = Times.of((search.value, search.minimized.lower_bound), costs.time_unit)
     stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
     tried = "schedule" if search.evaluations == 1 else "schedules"
@@ -282,7 +282,7 @@ def _uncompiled(search: SearchRecord) -> str:
 
 
 def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
-    """Return what was minimized, unless it is the makespan, which stands among the figures of the schedule."""
+    """Return the minimized objective, unless it is the makespan, which the schedule's figures contain."""
     if search.objective == "makespan" and search.of == "plan":
         return []
     verdict = "optimal" if search.optimal else f"gap {percent(search.gap)}"

@@ -204,7 +204,7 @@ def result_found(
 ) -> Result:
     """Return what the solver found as a result, under the name of a search.
 
-    ``published`` are the published schedules of all placements, ``tried`` what is known of each placement.
+    ``published`` are the published schedules of all placements, ``tried`` the bound and best value of each placement.
     """
     simulation, problem = solution.simulation, solution.problem
     here = published_here(solution)

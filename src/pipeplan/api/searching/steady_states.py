@@ -59,7 +59,7 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """The best pattern as the solver has it, and the problem that it is for."""
 
     def table(self) -> Iterable[RenderableType]:
-        """Return the best pattern and its bound, what is known of each number of microbatches a period, and its rows."""
+        """Return the best pattern and its bound, the periods tried, and its rows."""
         problem, pattern = self.found.problem, self.pattern
         values = [self.bound, *(period.per_microbatch for period in self.periods if period.per_microbatch is not None)]
         times = Times.of(values, self.unit)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 USUAL_SEQUENCE = 4096
-"""Tokens, where neither the question nor the model says how many."""
+"""Default sequence length in tokens, for models without a trained length."""
 
 FilePath = str | os.PathLike[str]
 
@@ -166,7 +166,7 @@ def calibrate_on_run(
     source
         The run: the folder of its traces, one trace, or a timeline that was measured.
     calibration
-        File of what is known already; None: nothing.
+        Existing calibration file to correct; None: nothing.
 
     Raises
     ------

@@ -171,14 +171,14 @@ def profile(
 ) -> CostProfile | CalibrationProfile:
     """Measure what a model's stages cost, or take it from a run's traces, as a config file for everything else.
 
-    With ``calibrate``: what one GPU takes over what the planner expects of it, for ``calibration`` of a plan.
+    With ``calibrate``: the measured over the expected times of one GPU, for ``calibration`` of a plan.
 
     Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds.
 
     Parameters
     ----------
     schedule
-        One whose placement says which rank holds each stage.
+        Schedule whose placement assigns the stages to ranks.
     source
         Instead of a model: the folder of a run's traces, one trace, or a timeline that :func:`pipeplan.run` has measured.
         Takes all steps and replicas of it, and needs no PyTorch.
