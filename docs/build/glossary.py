@@ -107,7 +107,7 @@ def _chunk() -> Drawing:
 
 
 def _placement() -> Drawing:
-    view = _simulated("zbv", 4, 8).view()
+    view = _simulated("zbv", 3, 5).view()
     bars = view.bars
     return Drawing(view, _boxes(bars, (bars.microbatch == 0) & (bars.kind == Kind.F)))
 

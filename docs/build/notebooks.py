@@ -48,15 +48,18 @@ def _page(path: Path, cache: Path) -> str:
 def _executed(path: Path) -> Mapping[str, Any]:
     """Return a notebook with the outputs of its cells; a cell that raises an error ends the build."""
     import nbformat
-    from jupyter_client import AsyncKernelManager
+    from jupyter_client import KernelManager
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
     with TemporaryDirectory() as folder:
-        # Over sockets of the file system: no port is opened.
-        kernel = AsyncKernelManager(transport="ipc", ip=f"{folder}/kernel")
+        # Sockets of the file system: the kernel opens no port.
+        kernel = KernelManager(transport="ipc", ip=f"{folder}/kernel")
         client = NotebookClient(notebook, km=kernel, timeout=SECONDS, resources={"metadata": {"path": folder}})
-        client.execute(env=os.environ | {"COLUMNS": COLUMNS})
+        try:
+            client.execute(env=os.environ | {"COLUMNS": COLUMNS})
+        finally:
+            kernel.shutdown_kernel(now=True)
     executed: Mapping[str, Any] = notebook
     return executed
 
