@@ -40,7 +40,7 @@ def test_the_options_are_the_problems():
 @pytest.mark.parametrize(
     ("settings", "options", "error", "field", "says"),
     [
-        ({}, {"decide": "recompute", "leave": "recompute"}, InputError, "leave", "recompute cannot be decided by the"),
+        ({}, {"decide": "recompute", "leave": "recompute"}, InputError, "leave", "recompute cannot be both decided"),
         ({}, {"decide": "recomputed"}, UnknownNameError, None, "did you mean 'recompute'"),
         ({}, {"leave": ["nothing"]}, UnknownNameError, None, "'nothing'"),
         ({"recompute": "all"}, {"decide": "recompute"}, InputError, "recompute", "drop recompute or decide=recompute"),
@@ -66,7 +66,7 @@ def test_the_options_are_the_problems():
         ({}, {"jitter": -0.1}, InputError, "jitter", "jitter must be at least 0, not -0.1"),
         ({}, {"slow_rank": 11.0}, InputError, "slow_rank", "slow rank must be at most 10, not 11"),
         ({"ranks": 3}, {"placement": "bidirectional"}, ShapeError, "ranks", "needs an even number of ranks, not 3"),
-        ({"microbatches": 3}, {"placement": "bidirectional-v"}, ShapeError, "microbatches", "equal share for 2 model"),
+        ({"microbatches": 3}, {"placement": "bidirectional-v"}, ShapeError, "microbatches", "equally among 2 model"),
         ({"chunks": 2}, {"placement": "bidirectional"}, ShapeError, "chunks", "use placement bidirectional-v"),
         ({"chunks": 4}, {"placement": "bidirectional-v"}, ShapeError, "chunks", "use placement wave or loop"),
     ],

@@ -22,7 +22,7 @@ def test_only_what_the_backward_needs_again_frees_memory():
 
 
 def test_a_name_cannot_be_decided_and_left():
-    with pytest.raises(InputError, match="recompute cannot be decided by the search and be left out of it") as raised:
+    with pytest.raises(InputError, match="recompute cannot be both decided and left out") as raised:
         Choices.of(["recompute"], ["split", "recompute"])
     assert raised.value.field == "leave"
 

@@ -134,6 +134,24 @@ def test_nothing_that_can_be_enumerated_is_better(everything, objective, limit):
     assert optimum(question) == pytest.approx(min(question.value(found.timeline) for found in fitting))
 
 
+def test_a_bound_between_two_multiples_of_the_times_is_raised_to_the_next():
+    times, sizes = (1.0,) * 4, (1.0, 1.0, 2.0, 1.0)
+    settings = Settings(
+        forward_times=times,
+        backward_input_times=times,
+        backward_weight_times=times,
+        activation_bytes=sizes,
+        weight_activation_bytes=sizes,
+    )
+    limits = Limits(np.array([2.0, 3.0]), in_activations=False)
+    question = Problem(Placement.v(2), 2, settings.costs(Placement.v(2)), limits, choices=Choices(split=False))
+    assert question.bound.value == pytest.approx(20.5)
+    found = prove(question)
+    assert found.optimal
+    assert found.bound.value == 21
+    assert found.bound.reason.endswith("times are multiples of 1")
+
+
 @st.composite
 def questions(draw: st.DrawFn) -> Problem:
     placement = draw(

@@ -103,7 +103,7 @@ def test_what_must_be_recomputed_is_in_the_bound():
     tight, loose = (case(placement, Choices(recompute=True), limit).bound for limit in (15.0, 16.0))
     assert loose.value == 4 * 2 * (6 + 4 + 3)
     assert tight.value == loose.value + 4 * 5
-    assert tight.reason == "the work of rank 0 with what its memory limit makes it recompute"
+    assert tight.reason == "the work of rank 0 with the recomputation that its memory limit forces"
     encoder = Encoder(case(placement, Choices(recompute=True), 15.0))
     found = encoder.from_order(encoder.one_by_one())
     assert found.value == tight.value

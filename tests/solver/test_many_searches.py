@@ -88,7 +88,7 @@ def test_a_search_that_the_user_ends_is_an_answer_and_is_not_kept(tmp_path):
 
 
 def test_what_cannot_be_searched_is_said_before_anything_runs():
-    with pytest.raises(InputError, match="a budget is at least 0"):
+    with pytest.raises(InputError, match="a budget must be at least 0"):
         search_seeds(CASE, 1, Effort(seconds=-1.0, evaluations=None), SearchBackend())
     other = search(problem(Placement.linear(4), 8), evaluations=0).schedule
     with pytest.raises(ShapeError, match="cannot start from"):

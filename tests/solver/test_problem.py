@@ -85,14 +85,14 @@ def test_caps_of_the_wrong_number_or_unit():
         Problem(placement, 2, costs, Limits(np.ones(3), in_activations=True))
     with pytest.raises(CostError, match="needs activation bytes"):
         Problem(placement, 2, costs, Limits(np.ones(2), in_activations=False))
-    with pytest.raises(CostError, match="costs for 2 stages"):
+    with pytest.raises(CostError, match="costs are for 2 stages"):
         Problem(Placement.linear(3), 2, costs)
 
 
 def test_shapes_that_cannot_be():
     with pytest.raises(ShapeError, match="microbatches must be at least 1, not 0"):
         problem(Placement.linear(2), 0)
-    with pytest.raises(ShapeError, match="3 microbatches do not make an equal share for 2 model copies"):
+    with pytest.raises(ShapeError, match="3 microbatches cannot be divided equally among 2 model copies"):
         problem(Placement.bidirectional(4), 3)
 
 

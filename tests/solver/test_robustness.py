@@ -142,10 +142,10 @@ def test_a_jitter_that_cannot_be_is_refused(deviation):
 
 @pytest.mark.parametrize("share", [-0.1, 11, float("nan")])
 def test_a_slow_rank_that_cannot_be_is_refused(share):
-    with pytest.raises(InputError, match="a slow rank must be slower by a share from 0 to 10, not "):
+    with pytest.raises(InputError, match="the share of a slow rank must be from 0 to 10, not "):
         SlowRank(share)
 
 
 def test_no_samples_are_refused():
-    with pytest.raises(InputError, match="jitter needs samples, not 0 and 32"):
+    with pytest.raises(InputError, match="samples of jitter must be at least 1, not 0 and 32"):
         Jitter(0.1, samples=0)

@@ -99,9 +99,9 @@ def test_a_zero_budget_gives_a_valid_schedule():
 
 def test_budgets_and_workers_that_cannot_be():
     case = problem(Placement.linear(2), 2)
-    with pytest.raises(InputError, match="a budget is at least 0"):
+    with pytest.raises(InputError, match="a budget must be at least 0"):
         search(case, seconds=-1.0)
-    with pytest.raises(InputError, match="a budget is at least 0"):
+    with pytest.raises(InputError, match="a budget must be at least 0"):
         search(case, seconds=float("nan"))
     with pytest.raises(InputError, match="workers must be at least 1"):
         search(case, evaluations=1, workers=0)

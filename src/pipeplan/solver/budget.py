@@ -33,12 +33,12 @@ class Budget:
             raise InputError("a search needs a budget: seconds, evaluations, or both")
         for name, amount in (("seconds", seconds), ("evaluations", evaluations)):
             if not (amount is None or amount >= 0):
-                raise InputError(f"a budget is at least 0, not {amount} {name}", field=name)
+                raise InputError(f"a budget must be at least 0, not {amount} {name}", field=name)
         self.limit_seconds = seconds
         self.limit_evaluations = evaluations
         self.evaluations = 0
         self.under_way = 0
-        """Evaluations that stand for what is being worked on: part of what is shown as spent, and of nothing else."""
+        """Evaluations that stand for work in progress; they count in the progress that is shown only."""
         self.stopped = Event()
         self._clock = clock
         self._begin = clock()
@@ -51,7 +51,7 @@ class Budget:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """For a while no seconds are spent."""
+        """Stop the clock of the budget within the context."""
         self._paused_at = self._clock()
         try:
             yield
@@ -60,7 +60,7 @@ class Budget:
             self._paused_at = None
 
     def part(self, share: float) -> Budget:
-        """The same budget until this share of it is spent: what is spent of one is spent of both."""
+        """Return the budget up to a share of it; spending counts for both."""
         return _Part(self, share)
 
     @property
@@ -78,7 +78,7 @@ class Budget:
         return self.evaluations_until(1.0)
 
     def evaluations_until(self, share: float) -> int | None:
-        """Evaluations until this share of them is made, at least; None without a limit."""
+        """Evaluations, at least, until this share of them is made; None without a limit."""
         limit = self.limit_evaluations
         return None if limit is None else max(ceil(share * limit) - self.evaluations, 0)
 

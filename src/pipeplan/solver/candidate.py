@@ -35,13 +35,13 @@ _EVALUATE_WIDE = Kernel(evaluate_wide, SEARCH_COMPILES_AFTER)
 _KEEP_WHAT_FITS = Kernel(keep_what_fits, SEARCH_COMPILES_AFTER)
 
 LINK_SHARES = (np.inf, 1.0, 0.5, 0.0)
-"""For which parts of a rank's work its link may be busy with copies to the host, where both are allowed."""
+"""Shares of a rank's work for which its link to the host may be busy, tried first where both modes are allowed."""
 
 LEADS = (0, 1, 2, 4, 8, 16)
 """Leads tried first: places between a RELOAD and its backward."""
 
 MOST_WORK = 20_000_000
-"""Op evaluations for finding what is recomputed or offloaded for nothing."""
+"""Op evaluations spent on finding needless recomputation and offload."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,16 +53,16 @@ class Candidate:
 
     @property
     def order(self) -> Ints:
-        """The classes by position."""
+        """Class at each position."""
         return self.decisions.order
 
     def copy(self) -> Candidate:
-        """The same on arrays of its own."""
+        """Return a copy with arrays of its own."""
         return Candidate(Decisions(*(array.copy() for array in self.decisions)), self.value)
 
 
 class Encoder(Layout):
-    """Turns a problem into the kernel's arrays, schedules into candidates, and candidates into schedules.
+    """Converts schedules into candidates and back, and times candidates.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ class Encoder(Layout):
 
     @cached_property
     def narrow(self) -> Encoder:
-        """The same without an order of owed Ws, where that alone makes the problem wide; else this one."""
+        """The encoder without an order of owed Ws, if that alone makes the problem wide; else this encoder."""
         choices = replace(self.problem.choices, weight_order=False)
         narrow = Encoder(replace(self.problem, choices=choices), self.scenarios) if self.decides_weight else self
         return self if narrow.is_wide else narrow
 
     def adopt(self, decisions: Decisions) -> Decisions:
-        """Decisions of the narrow encoder, as this one has them; or the other way round."""
+        """Convert decisions of the narrow encoder to this one, or the other way round."""
         slots = self.positions if self.decides_weight else 0
         return decisions if len(decisions.prefer) == slots else decisions._replace(prefer=np.zeros(slots, np.int64))
 
@@ -96,20 +96,20 @@ class Encoder(Layout):
         return _EVALUATE_WIDE if self.is_wide else _EVALUATE
 
     def room_for_chain(self) -> Ints:
-        """Room for the positions of the longest chain, behind their number."""
+        """Return an empty longest chain."""
         return np.zeros(1 + self.positions, np.int64)
 
     def room_for_change(self) -> Change:
-        """Room for what one step changes."""
+        """Return an empty change."""
         terms, moves, place, target = (np.zeros(size, np.int64) for size in (4, 1, self.positions, self.positions))
         return Change(terms, moves, place, target)
 
     def evaluate(self, decisions: Decisions) -> Candidate:
-        """The decisions with their value."""
+        """Return the decisions with their value."""
         return Candidate(decisions, self.timed(decisions)[0])
 
     def decisions(self, order: Ints, *, full: bool = False) -> Decisions:
-        """The decisions of an order that forces no W and joins nothing, with every backward full or none; all is kept."""
+        """Return the decisions of an order: no forced Ws, no pairs, everything kept, all backwards full or none."""
         fulls = np.repeat((~self.is_forward & full).astype(np.int64), self.share if self.may_run_full else 0)
         modes = self.positions if self.decides_mode else 0
         return Decisions(
@@ -123,7 +123,7 @@ class Encoder(Layout):
         )
 
     def from_order(self, order: Ints) -> Candidate:
-        """The candidate of an order that forces no W and joins nothing; with full backwards if that is better.
+        """Return the candidate of an order without forced Ws and pairs; with full backwards if that is better.
 
         What does not fit is recomputed or offloaded, where that may be decided.
         """
@@ -134,7 +134,7 @@ class Encoder(Layout):
         return full if full.value < halved.value else halved
 
     def fitted(self, decisions: Decisions) -> Candidate:
-        """The candidate of these decisions, or where modes may be decided on the best of those that first come to mind."""
+        """Return the candidate of these decisions; if modes are decided, the best of a few first choices of them."""
         best = self.evaluate(decisions)
         if self.decides_mode:
             for trial in first_answers(self, decisions):
@@ -143,7 +143,7 @@ class Encoder(Layout):
         return best
 
     def one_by_one(self) -> Ints:
-        """The order in which each rank does one microbatch after the other: feasible whenever anything is."""
+        """Return the order in which each rank runs one microbatch after the other: feasible if any order is."""
         down = np.arange(0, self.classes, 2)
         classes = np.concatenate([np.concatenate((part, part[::-1] + 1)) for part in np.split(down, self.copies)])
         once = [classes[self.rank_of[classes] == rank] for rank in range(self.problem.placement.ranks)]
@@ -151,13 +151,13 @@ class Encoder(Layout):
         return np.concatenate([np.tile(np.repeat(row, slices), self.share // slices) for row in once])
 
     def score(self, decisions: Decisions, spread: float) -> float:
-        """The value of what is decided, and ``spread`` times the mean over the ranks."""
+        """Return the value of the decisions, plus ``spread`` times its mean over the ranks."""
         return self.timed(decisions, spread)[0]
 
     def timed(
         self, decisions: Decisions, spread: float = 0.0, *, fills_waits: bool = True
     ) -> tuple[float, CandidateTiming]:
-        """The value of what is decided, infinite where it deadlocks or does not fit, and all that was found on the way.
+        """Return the value of the decisions, infinite if they deadlock or do not fit, and their timing.
 
         Without ``fills_waits`` weight backwards stand only where they are forced to or memory is short, which its value does
         not know.
@@ -169,14 +169,14 @@ class Encoder(Layout):
 
     @cached_property
     def _without_waits(self) -> FlatProblem:
-        """The problem with all that crosses ranks there since ever: no rank waits for it, and no W fills a wait."""
+        """Problem in which all transfers have always arrived: no rank waits for them, and no W fills a wait."""
         ever = np.full(self.classes, -np.inf)
         flat = self.flat
         more = flat.more._replace(sending=ever) if self.is_wide else flat.more
         return flat._replace(delay=ever, more=more)
 
     def decode(self, candidate: Candidate, name: str = "search", *, fills_waits: bool = True) -> Schedule:
-        """The schedule of a feasible candidate; with ``fills_waits`` weight backwards fill the waits of its plan."""
+        """Return the schedule of a feasible candidate; with ``fills_waits`` weight backwards fill the waits of its plan."""
         decisions = candidate.decisions
         _, timing = self.timed(decisions, fills_waits=fills_waits)
         rows = [write_row(self, decisions, timing, *ends) for ends in pairwise(self.offsets.tolist())]
@@ -184,7 +184,7 @@ class Encoder(Layout):
         return Schedule.from_rows(problem.placement, problem.microbatches, rows, slices=problem.slices, name=name)
 
     def encode(self, schedule: Schedule) -> Candidate:
-        """A schedule as a candidate: the order of its forwards and backwards, and its Ws as forced ones.
+        """Return a schedule as a candidate: the order of its forwards and backwards, with its Ws forced.
 
         Which microbatch an op has is forgotten: the k-th of its kind and stage becomes the k-th. Where its halves can do all
         that a full backward can, it becomes an I with its W right behind, unless that takes longer: Ws that are owed come
@@ -198,7 +198,7 @@ class Encoder(Layout):
         return result
 
     def _encoded(self, schedule: Schedule, *, keeps_full: bool) -> Candidate:
-        """The same with full backwards where they gain, or wherever they stand."""
+        """Return the candidate of a schedule with full backwards where they gain, or wherever they stand."""
         decisions = self.decisions(np.zeros(self.positions, np.int64))
         for rank, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
             row = read_row(self, schedule.row(rank), keeps_full=keeps_full)
@@ -222,7 +222,7 @@ class Encoder(Layout):
 
 
 def first_answers(encoder: Encoder, decisions: Decisions) -> Iterator[Decisions]:
-    """The same decisions with modes that fit, or may: as little recomputed or offloaded as need be, and everything."""
+    """Yield the decisions with modes that may fit: as little recomputation and offload as needed, and everything."""
     choices, positions = encoder.problem.choices, encoder.positions
     shares = LINK_SHARES if choices.recompute and choices.offload else (np.inf if choices.offload else 0.0,)
     work = np.bincount(encoder.rank_of, weights=encoder.share * encoder.total_times)
@@ -237,7 +237,7 @@ def first_answers(encoder: Encoder, decisions: Decisions) -> Iterator[Decisions]
 
 
 def keep_what_can_be(encoder: Encoder, candidate: Candidate) -> Candidate:
-    """The candidate with everything kept that is recomputed or offloaded for nothing: without it, it fits and is as fast.
+    """Return the candidate without needless recomputation and offload: it fits and is as fast without them.
 
     Annealing does not see such copies and recomputations. All are tried at once, and then halves of what failed, until each
     was tried alone or so many evaluations are made as take less than a second.
@@ -259,13 +259,13 @@ def keep_what_can_be(encoder: Encoder, candidate: Candidate) -> Candidate:
 
 
 def _with_leads(decisions: Decisions) -> Iterator[Decisions]:
-    """The decisions with each of the first leads, where anything is fetched back."""
+    """Yield the decisions with each of the first leads, if anything is fetched back."""
     for lead in LEADS if (decisions.mode == OFFLOADED).any() else (0,):
         yield decisions._replace(lead=np.full_like(decisions.lead, lead))
 
 
 def _least_modes(problem: Problem) -> Ints:
-    """The mode in which each stage holds least between a forward and its backward, shape (stages,)."""
+    """Return the mode in which each stage holds least between a forward and its backward, shape (stages,)."""
     choices, rule = problem.choices, problem.memory_limit
     modes = [mode for mode, may in ((RECOMPUTED, choices.recompute), (OFFLOADED, choices.offload)) if may]
     rests = {RECOMPUTED: rule.recompute_keeps, OFFLOADED: rule.activation - rule.offloaded}

@@ -42,7 +42,7 @@ class Choices:
 
     @property
     def names(self) -> tuple[Choice, ...]:
-        """Those that are left to the search, in the order of ``CHOICES``."""
+        """Decisions that are left to the search, in the order of ``CHOICES``."""
         return tuple(name for name in CHOICES if name in self)
 
     @property
@@ -52,7 +52,7 @@ class Choices:
 
     @classmethod
     def of(cls, decide: Iterable[str] = (), leave: Iterable[str] = ()) -> Choices:
-        """The usual choices, with the names of ``decide`` and without those of ``leave``.
+        """Return the default choices, with the names of ``decide`` and without those of ``leave``.
 
         Raises
         ------
@@ -68,9 +68,7 @@ class Choices:
                     raise UnknownNameError("choice", name, CHOICES, field=field)
         both = [name for name in decide if name in leave]
         if both:
-            raise InputError(
-                f"{both[0]} cannot be decided by the search and be left out of it: name it once", field="leave"
-            )
+            raise InputError(f"{both[0]} cannot be both decided and left out: name it once", field="leave")
         changes = {_field_of(name): True for name in decide} | {_field_of(name): False for name in leave}
         return replace(cls(), **changes)
 

@@ -310,7 +310,7 @@ def _least_limit(problem: Problem, limit: float) -> float:
 
 
 def _own_limit(problem: Problem) -> float | None:
-    """The limit of a problem's ranks, if it is one for all and in the unit that a front of it is in."""
+    """Return the limit of a problem if it is the same for all ranks and in the front's unit; else None."""
     limits = problem.limits
     if limits is None or limits.in_activations is problem.costs.memory.in_bytes:
         return None
@@ -319,7 +319,7 @@ def _own_limit(problem: Problem) -> float | None:
 
 
 def _no_slower_with_more(points: list[Point]) -> list[Point]:
-    """The points, by limit; one that is slower than the one below takes over its schedule, which is within its limit."""
+    """Return the points by limit; a slower point takes over the schedule of the one below, which fits its limit."""
     kept: list[Point] = []
     for point in points:
         if kept and kept[-1].value < point.value:
@@ -344,7 +344,7 @@ def _placed(point: Point) -> tuple[object, int]:
 
 
 def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
-    """The points, by limit, each with the best bound that was proven under its own limit or under a larger one."""
+    """Return the points by limit, each with the best bound proven under its own limit or a larger one."""
     kept: list[Point] = []
     for point in reversed(points):
         larger = next((other for other in reversed(kept) if _placed(other) == _placed(point)), None)
@@ -355,7 +355,7 @@ def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
 
 
 def _marks(problem: Problem) -> list[Mark]:
-    """Published schedules of this placement, by memory, then by time."""
+    """Return the published schedules of a placement, by memory, then by time."""
     marks = []
     for name, schedule in published(problem):
         timeline = simulate(schedule, problem.costs).timeline
@@ -364,7 +364,7 @@ def _marks(problem: Problem) -> list[Mark]:
 
 
 def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> list[float]:
-    """Limits from the least feasible one to below ``most``, each by the same factor larger, and those given in ``peaks``.
+    """Return limits from the least feasible one to below ``most``, in geometric steps, and those of ``peaks``.
 
     Time falls about as memory grows, so equal factors show the trade-off evenly. Limits near one of ``peaks`` make room
     for it.
@@ -382,7 +382,7 @@ def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> li
 
 
 def _undominated_marks(marks: list[Mark]) -> list[Mark]:
-    """The published schedules that are faster than every one of less memory; ``marks`` are sorted by memory."""
+    """Return the published schedules that are faster than all of less memory; ``marks`` are sorted by memory."""
     kept: list[Mark] = []
     for mark in marks:
         if not kept or mark.value < kept[-1].value:
@@ -391,7 +391,7 @@ def _undominated_marks(marks: list[Mark]) -> list[Mark]:
 
 
 def _undominated(points: list[Point]) -> tuple[Point, ...]:
-    """The points that are faster than every point of less memory."""
+    """Return the points that are faster than every point of less memory."""
     kept: list[Point] = []
     for point in points:
         if not kept or point.value < kept[-1].value * (1 - tolerances.LAST_DIGITS):

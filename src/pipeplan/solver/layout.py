@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def topological(self) -> list[int]:
-        """The classes in the order in which a microbatch passes through them, copy after copy."""
+        """Classes in the order in which a microbatch passes through them, copy after copy."""
         down = np.arange(0, 2 * self.stages, 2)
         once = np.concatenate((down, down[::-1] + 1))
         passes: list[int] = (np.arange(self.copies)[:, None] * 2 * self.stages + once).ravel().tolist()
@@ -102,7 +102,7 @@ class Layout:
 
     @cached_property
     def flat(self) -> FlatProblem:
-        """The problem as the kernels take it."""
+        """Problem as the kernels take it."""
         return flatten(self)
 
     def indices(self, order: Ints) -> Ints:
@@ -115,23 +115,23 @@ class Layout:
         return index
 
     def microbatch_of(self, op_class: Ints, index: Ints) -> Ints:
-        """The microbatch of each op, given its class and index."""
+        """Return the microbatch of each op, given its class and index."""
         slices = self.problem.slices
         return index // slices + op_class // (2 * self.stages) * (self.share // slices)
 
     def slice_of(self, op_class: Ints, index: Ints) -> Ints:
-        """The slice of each op, given its class and index."""
+        """Return the slice of each op, given its class and index."""
         slices = self.problem.slices
         return np.where(self.is_forward[op_class], index % slices, slices - 1 - index % slices)
 
     def forward_of(self, op_class: Ints, index: Ints) -> Ints:
-        """The number of the forward of each op's microbatch and slice on its stage, given its class and index."""
+        """Return the number of the forward of each op's microbatch and slice on its stage, given its class and index."""
         slices, backward = self.problem.slices, op_class % 2
         turned = index // slices * slices + slices - 1 - index % slices
         return (op_class - backward) * self.share + np.where(backward == 1, turned, index)
 
     def room_for_timing(self) -> CandidateTiming:
-        """Room for the kernel to work in."""
+        """Return empty arrays for the timing of a candidate."""
         return room_for_timing(self)
 
     @property
@@ -141,7 +141,7 @@ class Layout:
 
 
 def flatten(layout: Layout) -> FlatProblem:
-    """The problem of an encoder as the kernels take it."""
+    """Return the problem as the kernels take it."""
     problem = layout.problem
     source = sources(layout)
     crosses = (source >= 0) & (layout.rank_of[source] != layout.rank_of)
@@ -177,7 +177,7 @@ def flatten(layout: Layout) -> FlatProblem:
 
 
 def sources(layout: Layout) -> Ints:
-    """The class each class waits for, -1 for none; shape (classes,)."""
+    """Return the class that each class waits for, -1 for none; shape (classes,)."""
     waits_for = np.full((layout.copies, layout.stages, 2), -1, np.int64)
     first = 2 * layout.stages * np.arange(layout.copies)
     for stage in range(layout.stages):
@@ -229,7 +229,7 @@ def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
 
 
 def _factors(layout: Layout) -> tuple[Floats, Floats]:
-    """The scenarios' factors by op, and the least of each rank, as the kernel has them."""
+    """Return the scenarios' factors by op, and the least of each rank, as the kernel takes them."""
     scenarios = layout.scenarios
     if scenarios is None:
         return np.zeros(0), np.zeros(0)
@@ -249,7 +249,7 @@ def _factors(layout: Layout) -> tuple[Floats, Floats]:
 
 
 def room_for_timing(layout: Layout) -> CandidateTiming:
-    """Room for the kernels that time a candidate."""
+    """Return empty arrays for the timing of a candidate."""
     ranks, classes, positions = len(layout.offsets) - 1, layout.classes, layout.positions
     by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
     real = [np.zeros(ranks) for _ in range(4)]

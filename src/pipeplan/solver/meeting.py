@@ -1,4 +1,4 @@
-"""Schedules of candidates where transfers must meet: where a weight backward may stand is seen from the messages.
+"""Schedules of candidates where transfers must meet: messages decide where a weight backward may stand.
 
 A candidate's times know transfers that delay and no more. A weight backward that fills a wait there may stand before a send
 or a receive here, and delay the rank at its other end. So none is moved forward before the messages are there.
@@ -52,7 +52,7 @@ def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
 
 
 FURTHEST = 2
-"""Steps by which a move delays a result at most."""
+"""Maximum number of steps by which a move delays a result."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,18 +72,18 @@ class Exchange:
 
     @classmethod
     def at_once(cls, problem: Problem) -> Exchange:
-        """Every result is sent at once."""
+        """Return the exchange in which every result is sent at once."""
         return cls(np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64))
 
     def of(self, schedule: Schedule) -> Ints:
-        """The delays of a schedule's ops, shape (ops,)."""
+        """Return the delays of a schedule's ops, shape (ops,)."""
         columns = schedule.columns
         backward = among(columns.kind, BACKWARD_KINDS)
         delay = self.delays[backward.astype(np.int64), columns.stage, columns.microbatch, columns.slice]
         return np.where(backward | (columns.kind == Kind.F), delay, 0)
 
     def moved(self, random: np.random.Generator) -> Exchange:
-        """Another one: a result, or those of a stage from one microbatch on, sent earlier or later."""
+        """Return a random neighbour: a result, or those of a stage from one microbatch on, sent earlier or later."""
         delays = self.delays.copy()
         way, stage, first, part = (int(random.integers(size)) for size in delays.shape)
         steps = int(random.integers(1, FURTHEST + 1)) * (1 if random.integers(2) else -1)

@@ -1,4 +1,4 @@
-"""The search over placements: each that can win is bounded, and the budget goes to those that can.
+"""The search over placements: each is bounded, and the budget goes to those that can win.
 
 Of every placement a bound is known before anything is searched. The search opens with those whose bound is below the best
 schedule so far, the published ones included, on a share of the budget; what is left goes to the best of them. A placement
@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """One search of a placement: from which schedules, on which budget, which part of the whole search it is.
+    """One search of a placement, with its starts and budget.
 
     ``again``: whether it goes on from what a search of the same placement has found.
     """
@@ -60,7 +60,7 @@ Searcher = Callable[[Turn], SearchResult]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestPlacement:
-    """The best schedule of all placements, and what is known of each."""
+    """The best schedule of all placements, and the result for each."""
 
     result: SearchResult
     tried: tuple[PlacementTried, ...]
@@ -162,7 +162,7 @@ def _starts_of(turn: Turn) -> SearchResult:
 
 
 def _go_on(results: dict[Problem, SearchResult], effort: Effort, searcher: Searcher, limit: float) -> None:
-    """Spend what is left of the budget: a fifth of it on the second best that can win, the rest on the best."""
+    """Spend the rest of the budget: a fifth of it on the second best that can win, the rest on the best."""
     ranked = sorted(results, key=lambda problem: results[problem].judged)
     best, *others = ranked
     for problem in [*others[:1], best]:
@@ -213,7 +213,7 @@ def searched_here(
 
 
 class _PlacementsReport:
-    """Tells how far a search over several placements is, of which one is under way."""
+    """Reports the progress of a search over several placements, of which one is under way."""
 
     def __init__(self, effort: Effort, progress: Callable[[SearchProgress], None] | None) -> None:
         self._effort, self._progress = effort, progress
@@ -248,7 +248,6 @@ def _is_of(schedule: Schedule, problem: Problem) -> bool:
 
 
 def _bound(problem: Problem) -> Bound:
-    """A lower bound on what the search makes small."""
     return bound_of(problem) if problem.is_judged else problem.bound
 
 

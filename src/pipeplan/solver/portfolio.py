@@ -44,13 +44,13 @@ ENGINES: tuple[Engine, ...] = (
 """Engines of a search, which run one after the other until its budget is spent."""
 
 STARTING = (FixedOrders, ListScheduling, DrivenByCosts)
-"""Engines that give starts and nothing else: what was found before is a better one."""
+"""Engines that only give starts: a search that continues has a better one."""
 
 JUDGING = (RobustSearch, JudgedSearch)
-"""Engines that search by what schedules are judged to be; the others search for the plan where that is something else."""
+"""Engines that search by judged values; the others search on the plan, where values are judged."""
 
 HOTTER = 16.0
-"""By how much hotter some of the searches anneal that go on from one schedule."""
+"""Factor by which some of the continuing searches anneal hotter."""
 
 
 def engines_going_on(number: int) -> tuple[Engine, ...]:
@@ -84,7 +84,7 @@ def search(
     compared: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> SearchResult:
-    """The best schedule of a problem that a budget allows to find.
+    """Return the best schedule of a problem that a budget allows to find.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def search(
 
 
 def _compare_with_published(run: Run, plan: Run) -> None:
-    """Try the published schedules that were left out, unless one that was tried is proven optimal, or nothing was found."""
+    """Try the remaining published schedules, unless one is proven optimal, or nothing was found."""
     best, published = run.best, run.published
     proven = run.is_optimal and best is not None and published is not None and published.value <= best.judged
     if best is None or plan.every_published or proven:
@@ -167,7 +167,7 @@ def require_shape(schedule: Schedule, problem: Problem) -> None:
 
 
 def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
-    """The lineage without what it recomputes or offloads for nothing."""
+    """Return the lineage without needless recomputation and offload."""
     decided = lineage.schedule is None and lineage.exchange is None
     if not (decided and run.encoder.decides_mode):
         return lineage
@@ -179,7 +179,7 @@ def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
 
 
 def _answer(run: Run, *, every_published: bool) -> SearchResult:
-    """The best lineage as a checked and simulated schedule."""
+    """Return the best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
     problem, lineage = run.problem, _keeping_what_can_be(run, run.choose())
@@ -210,11 +210,11 @@ SHARE = 0.7
 """Share of the budget for the plan, whose gains are mostly gains in every run and cost a fraction."""
 
 SHARE_WHERE_MESSAGES_MEET = 0.5
-"""The same where transfers must meet, of which the plan knows nothing."""
+"""Share of the budget for the plan where transfers must meet, of which the plan knows nothing."""
 
 
 class PlanRun(Run):
-    """A search on the costs as they are and on transfers that delay and no more, within a part of another's budget.
+    """A search on the costs as they are and on transfers that only delay, within a share of another's budget.
 
     All that engines do for such a problem they do for this one. Whatever is the best of its lineage here is judged there; so
     the other search never ends with worse than what this one has found.
@@ -242,7 +242,7 @@ class PlanRun(Run):
 
     @property
     def original(self) -> Problem:
-        """The problem of the whole search: costs of a plan may hold as transfers what messages take from their ranks."""
+        """Problem of the whole search; in the plan's costs, transfers may include the time that messages take from ranks."""
         return self._whole.problem
 
     @property
@@ -256,33 +256,33 @@ class PlanRun(Run):
         return self._whole.lacks_kernels
 
     def take(self, lineage: Lineage) -> None:
-        """Take a lineage if it is the best of its name, and have it judged then."""
+        """Take a lineage if it is the best of its name, and judge it."""
         super().take(lineage)
         self._whole.take(lineage)
 
     def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
-        """Have a schedule judged as it stands."""
+        """Judge a schedule as it stands."""
         self._whole.take_as_it_is(schedule, name, candidate)
 
     def take_published(self, schedule: Schedule, rival: Published) -> None:
-        """Take a published schedule, and have it judged."""
+        """Take a published schedule, and judge it."""
         super().take_published(schedule, rival)
         self._whole.take_published(schedule, rival)
 
     def raise_bound(self, bound: Bound) -> None:
-        """Take a lower bound, which holds for what is judged too."""
+        """Take a lower bound, which also holds for judged values."""
         super().raise_bound(bound)
         self._whole.raise_bound(bound)
 
     def report(self) -> None:
-        """Tell the listener how far the whole search is."""
+        """Report the progress of the whole search."""
         self._whole.report()
 
     def report_meanwhile(self) -> None:
-        """Tell the listener if it was not told for a while."""
+        """Report the progress if there was no report for a while."""
         self._whole.report_meanwhile()
 
     def compile(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
-        """Have a kernel compiled for the whole search."""
+        """Compile a kernel for the whole search."""
         if not self.is_over:
             self._whole.compile(kernel, inputs, outputs)

@@ -1,4 +1,4 @@
-"""The question that a search answers."""
+"""The problem of a search."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from pipeplan.solver.variation import Jitter, Variation
 Objective = Literal["makespan", "span"]
 
 FEW_STAGES = 10
-"""Stages of a rank up to which every set of them is looked at."""
+"""Number of stages of a rank up to which every subset of them is considered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Problem:
     choices
         What the search may decide beside the order.
     communication
-        How transfers behave, as in a simulation; with ``edge`` they delay what waits for them and occupy nobody.
+        How transfers behave, as in a simulation; with ``edge`` they delay their receiver and occupy no rank.
     slices
         Into how many parts every microbatch's sequence is cut.
     variation
@@ -93,11 +93,13 @@ class Problem:
         require_size(stages=self.placement.stages, microbatches=self.microbatches, slices=self.slices)
         if self.microbatches % copies:
             raise ShapeError(
-                f"{self.microbatches} microbatches do not make an equal share for {copies} model copies",
+                f"{self.microbatches} microbatches cannot be divided equally among {copies} model copies",
                 field="microbatches",
             )
         if self.costs.stages != self.placement.stages:
-            raise CostError(f"costs for {self.costs.stages} stages do not fit {self.placement.stages} stages")
+            raise CostError(
+                f"the costs are for {self.costs.stages} stages, but the placement has {self.placement.stages}"
+            )
         if self.limits is not None:
             self._check_limits(self.limits)
 
@@ -137,7 +139,7 @@ class Problem:
 
     @cached_property
     def occupied(self) -> Costs:
-        """The costs with what is lost between ops as a part of the ops: how long each occupies its rank.
+        """Costs in which each op occupies its rank for its time and the overheads around it.
 
         Where both ends of a message meet, what it takes from them is part of its transfer.
         """
@@ -202,6 +204,7 @@ class Problem:
 
         Where microbatches may be recomputed or offloaded, memory says only how long ranks must recompute at least.
         """
+        # A limit bounds less where memory can be freed in other ways: then the plain bound, and forced recomputation.
         bound = lower_bound if self.objective == "makespan" else span_bound
         limits = None if self.choices.frees_memory else self.limits
         shape = (self.placement, self.microbatches, self._costs_of_bound)
@@ -210,7 +213,7 @@ class Problem:
 
     @property
     def _bound_of_recomputing(self) -> Bound:
-        """The work of the busiest rank with what it must recompute."""
+        """Bound by the work of the busiest rank, with the recomputation that its limit forces."""
         costs, share = self.occupied, self.microbatches // self.placement.copies
         least = np.minimum(costs.backward_input + costs.backward_weight, costs.backward)
         per_microbatch = costs.forward + (least if self.split_backward else costs.backward)
@@ -221,11 +224,11 @@ class Problem:
         head = earliest_starts(self.placement, costs, slices=self.slices) if self.objective == "makespan" else 0.0
         ends = head + share * work
         rank = int(ends.argmax())
-        return Bound(float(ends[rank]), f"the work of rank {rank} with what its memory limit makes it recompute")
+        return Bound(float(ends[rank]), f"the work of rank {rank} with the recomputation that its memory limit forces")
 
     @property
     def _costs_of_bound(self) -> Costs:
-        """The costs; where backward may not be split, with all of it in I and nothing left for W."""
+        """Costs of the bound: if a backward may not be split, all of it is in I and nothing in W."""
         costs = self.occupied
         if self.split_backward:
             return costs
@@ -243,7 +246,7 @@ class Problem:
         return isinstance(self.variation, Jitter) and self.variation.deviation > 0
 
     def with_messages(self, schedule: Schedule, delays: Ints | None = None) -> Schedule:
-        """The schedule as it is simulated: where transfers must meet, with the sends and receives that say when.
+        """Return the schedule as it is simulated: where transfers must meet, with sends and receives.
 
         ``delays`` are those of :func:`pipeplan.passes.insert_communication`; a schedule that has messages keeps them.
         """
@@ -252,12 +255,12 @@ class Problem:
         return insert_communication(schedule, delays=delays)
 
     def simulated(self, schedule: Schedule) -> Simulation:
-        """The schedule on the costs, with transfers as the run will have them."""
+        """Return the simulation of the schedule, with transfers as in the run."""
         lowered = self.with_messages(schedule)
         return simulate(lowered, self.costs, communication=self.communication, limits=self.limits)
 
     def value(self, timeline: Timeline) -> float:
-        """The objective of a timeline."""
+        """Return the objective of a timeline."""
         return timeline.makespan if self.objective == "makespan" else timeline.longest_span
 
 
@@ -313,7 +316,7 @@ def forced_recomputation(problem: Problem) -> Floats:
 
 
 def _least_time(times: Floats, freed: Floats, excess: float, *, whole: bool) -> float:
-    """The least time of stages that free so much together; of many stages the last one may count in part.
+    """Return the least time of stages that free so much together; of many stages the last may count in part.
 
     So it may where sequences are cut: some slices of a stage are recomputed then, and some are not.
     """

@@ -15,7 +15,7 @@ from pipeplan.solver.variation import SlowRank
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """A new best value of the objective, who found it, and after how many evaluations and seconds."""
+    """A new best value of the objective, its engine, and the evaluations and seconds spent until then."""
 
     value: float
     found_by: str
@@ -83,7 +83,7 @@ class SearchProgress:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchResult:
-    """The best schedule of a search, and how good it is.
+    """The best schedule of a search, and its quality.
 
     Attributes
     ----------
@@ -129,17 +129,17 @@ class SearchResult:
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule found."""
+        """Best schedule."""
         return self.simulation.schedule
 
     @property
     def timeline(self) -> Timeline:
-        """Its times."""
+        """Timeline of the schedule."""
         return self.simulation.timeline
 
     @property
     def value(self) -> float:
-        """Its objective."""
+        """Objective of the schedule."""
         return self.problem.value(self.timeline)
 
     @property

@@ -21,7 +21,7 @@ from pipeplan.solver.variation import Factors, Jitter, Purpose, SlowRank
 _TIME_RUNS = Kernel(time_runs)
 
 ANNEALED_ON = 8
-"""Sampled runs that every candidate is timed in, where op times vary."""
+"""Number of sampled runs in which every candidate is timed, if op times vary."""
 
 Statistic = Literal["worst", "mean", "p95"]
 
@@ -31,7 +31,7 @@ STATISTICS: dict[Statistic, int] = {"worst": WORST, "mean": MEAN, "p95": P95}
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """The objective over the runs that a schedule is judged by.
+    """Statistics of the objective over the runs that a schedule is judged by.
 
     Attributes
     ----------
@@ -68,14 +68,14 @@ class Judge:
         )
 
     def __call__(self, schedule: Schedule) -> float:
-        """The number of a schedule; raises what :func:`pipeplan.simulation.simulate` does."""
+        """Return the judged value of a schedule; raises what :func:`pipeplan.simulation.simulate` does."""
         if self._factors is None:
             return self.problem.value(self.problem.simulated(schedule).timeline)
         over_runs = self.robustness(schedule)
         return over_runs.worst if isinstance(self.problem.variation, SlowRank) else over_runs.p95
 
     def robustness(self, schedule: Schedule) -> Robustness:
-        """The objective over all runs of a problem that varies."""
+        """Return statistics of the objective over all runs of a problem that varies."""
         assert self._factors is not None
         lowered = self.problem.with_messages(schedule)
         values = np.concatenate([_values(lowered, self.problem, factors) for factors in self._factors.of(lowered)])
@@ -83,12 +83,12 @@ class Judge:
 
 
 def robustness(schedule: Schedule, problem: Problem) -> Robustness:
-    """The objective of a schedule over the runs that it is judged by, which no search was made for."""
+    """Return the objective of a schedule over sampled runs that no search was made for."""
     return Judge(problem).robustness(schedule)
 
 
 def _values(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
-    """The objective in each run, shape (runs,); ``factors`` are of shape (ops, runs)."""
+    """Return the objective in each run, shape (runs,); ``factors`` has shape (ops, runs)."""
     plain = problem.communication == "edge" and not problem.costs.overhead.between_ops
     if plain and among(schedule.columns.kind, COMPUTE_KINDS).all():
         return _at_once(schedule, problem, factors)
@@ -127,14 +127,14 @@ def _at_once(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
 
 
 def no_runs() -> tuple[Kernel, Sequence[Argument], Sequence[Output]]:
-    """The kernel that times runs, and arguments with which it has nothing to do: to have it compiled."""
+    """Return the kernel that times runs, and arguments without any work: to have it compiled."""
     whole, real = np.zeros(0, np.int64), np.zeros(0)
     inputs = (np.zeros(1, np.int64), whole, np.zeros(0, np.bool_), real, real, real, 0)
     return _TIME_RUNS, inputs, (real, real, real, *([whole] * 4), np.zeros(1, np.int64))
 
 
 def bound_of(problem: Problem) -> Bound:
-    """A lower bound on what :class:`Judge` says of any schedule of a problem.
+    """Return a lower bound on the judged value of any schedule of a problem.
 
     A slow rank makes no schedule shorter, and each rank in turn has a bound of its own with that rank slow: the largest one
     is below the worst case. The mean over sampled times is above the objective on the mean times, as the longest of several
@@ -154,7 +154,7 @@ def bound_of(problem: Problem) -> Bound:
 
 @dataclass(frozen=True, eq=False)
 class Scenarios:
-    """By how much the ops of a candidate take longer in each of several runs, and what of the values counts.
+    """Factors on the op times of a candidate in each of several runs, and the statistic over these.
 
     Attributes
     ----------
@@ -176,16 +176,16 @@ class Scenarios:
     def __post_init__(self) -> None:
         if self.factors.ndim != 5 or self.factors.shape[0] != 4 or not self.runs:
             raise InputError(
-                f"factors of scenarios: shape (4, stages, microbatches, slices, runs), not {self.factors.shape}"
+                f"factors of scenarios must have shape (4, stages, microbatches, slices, runs), not {self.factors.shape}"
             )
         if not bool(((self.factors > 0) & np.isfinite(self.factors)).all()):
             raise InputError("factors of scenarios must be more than 0 and finite")
         if self.statistic not in get_args(Statistic):
-            raise InputError(f"what counts of the scenarios is worst, mean or p95, not {self.statistic}")
+            raise InputError(f"the statistic of scenarios must be worst, mean or p95, not {self.statistic}")
 
     @classmethod
     def of(cls, problem: Problem) -> Scenarios:
-        """The runs that candidates of a problem with a variation are annealed on.
+        """Return the runs that candidates of a problem with a variation are annealed on.
 
         Under jitter it is the mean of a few: at equal effort that leads to a smaller p95 than the p95 of many, which is a
         matter of one or two samples.

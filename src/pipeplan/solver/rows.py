@@ -1,4 +1,4 @@
-"""A rank's ops as a schedule's row, from what is decided and when it runs; and what a row decides."""
+"""Conversion of a rank's decisions and timing into a row of a schedule, and back."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, Candidat
 from pipeplan.solver.layout import Layout
 
 _WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP = range(5)
-"""In which order things stand in front of an op."""
+"""Order of the kinds of ops in front of an op."""
 
 
 def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, start: int, stop: int) -> Columns:
-    """The ops of a rank, with the positions from ``start`` to before ``stop``, of a feasible candidate just timed."""
+    """Return the ops of a rank, at positions ``start`` to ``stop``, of a feasible candidate just timed."""
     order, group = _pairs(layout, decisions.order[start:stop], decisions.joined[start:stop])
     op_class, index = order, layout.indices(order)
     backward = ~layout.is_forward[op_class]
@@ -54,7 +54,7 @@ _Order = (_WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP)
 
 
 def _weights(layout: Layout, timing: CandidateTiming, order: Ints, halved: Bools, start: int) -> Ints:
-    """The places in the row of the backwards whose Ws the rank runs, in the order of the Ws."""
+    """Return the places of the backwards whose Ws the rank runs, in the order of the Ws."""
     if not layout.is_wide:
         return np.flatnonzero(halved)
     count = int(np.count_nonzero(halved))
@@ -64,7 +64,7 @@ def _weights(layout: Layout, timing: CandidateTiming, order: Ints, halved: Bools
 
 
 def _pairs(layout: Layout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
-    """The order with the forward first in overlapped pairs, and the group of each position."""
+    """Return the order with the forward first in overlapped pairs, and the group of each position."""
     order, group = order.copy(), np.full(len(order), NO_GROUP)
     free = 0
     for place in np.flatnonzero(joined[:-1]).tolist():
@@ -88,7 +88,7 @@ class ReadRow(NamedTuple):
 
 
 def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
-    """The classes, forced Ws and pairs of a row, which of its backwards are full, and whose W comes next.
+    """Return the decisions of a row.
 
     ``keeps_full``: full backwards are full also on stages where their halves can do the same.
     """
@@ -118,7 +118,7 @@ def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
 
 
 def _preferences(op_class: Ints, owes: Bools, runs: Bools) -> Ints:
-    """1 + the class of each W in turn, below 0 where it is the one owed the longest."""
+    """Return 1 + the class of each W in turn, below 0 for the one owed the longest."""
     queue: deque[int] = deque()
     preferences = []
     for number, owing, running in zip(op_class.tolist(), owes.tolist(), runs.tolist(), strict=True):
@@ -131,7 +131,7 @@ def _preferences(op_class: Ints, owes: Bools, runs: Bools) -> Ints:
 
 
 def _modes(row: Columns, chosen: Bools) -> tuple[Ints, Ints]:
-    """The mode of the microbatch of each forward and backward, and how many places ahead it is fetched back."""
+    """Return the mode of the microbatch of each forward and backward, and the lead of its RELOAD."""
     key = (row.stage.astype(np.int64) << 40) | (row.microbatch.astype(np.int64) << 16) | row.slice
     mode = np.full(len(row), KEPT)
     mode[np.isin(key, key[row.kind == Kind.R])] = RECOMPUTED

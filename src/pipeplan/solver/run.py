@@ -1,4 +1,4 @@
-"""A search while it runs: what its engines share."""
+"""State of a search that its engines share."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from pipeplan.solver.robustness import Judge, bound_of
 from pipeplan.solver.variation import Jitter
 
 FREE_WAIT = 0.5
-"""Seconds of waiting for kernels that are not spent: about what reading them from disk takes."""
+"""Seconds of waiting for kernels that do not count: about as long as reading them from disk takes."""
 
 PATIENCE = 0.6
 """Share of its seconds that a search waits for its kernels, all together; then it goes on as plain Python."""
 
 REPORT_EVERY = 0.5
-"""Seconds between two reports while nothing else is to be said."""
+"""Maximum seconds between two reports."""
 
 MOST_FINALISTS = 6
 """Maximum number of lineages from which a search chooses its answer if op times vary."""
@@ -42,7 +42,7 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lineage:
-    """A start and the best of what was made of it.
+    """A start and the best schedule made of it.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Run:
 
     @property
     def compiled_after(self) -> float | None:
-        """Seconds of the budget after which no kernel was missing, 0 where none ever was; None: one still is."""
+        """Seconds of the budget after which no kernel was missing, 0 if none ever was; None while one is missing."""
         return None if self.lacks_kernels else self._compiled_after
 
     @property
@@ -141,7 +141,7 @@ class Run:
 
     @property
     def original(self) -> Problem:
-        """The problem as it was posed: what strategies that look at costs make their schedules from."""
+        """Problem as it was posed, from which strategies that look at costs make their schedules."""
         return self.problem
 
     @property
@@ -158,18 +158,18 @@ class Run:
 
     @property
     def bound_of_judged(self) -> Bound:
-        """The best lower bound on what the search makes small."""
+        """Best lower bound on the judged value."""
         before = self._judged_bound
         return self.bound if before is None or before.value <= self.bound.value else before
 
     @property
     def lineages(self) -> list[Lineage]:
-        """Every lineage, that of the least value first; among equals the one that was there first."""
+        """All lineages by value; of equals the older one first."""
         return sorted(self._lineages.values(), key=lambda lineage: lineage.value)
 
     @property
     def finalists(self) -> list[Lineage]:
-        """The best of every lineage as it is judged, the best first."""
+        """Best schedule of each lineage by judged value."""
         return sorted(self._judged.values(), key=lambda lineage: lineage.judged)
 
     def offer(self, candidate: Candidate, lineage: str, found_by: str) -> None:
@@ -204,7 +204,7 @@ class Run:
         return min(ways, key=attrgetter("judged"))
 
     def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
-        """Take a schedule that fits as it stands, messages included, where that is more than its candidate says."""
+        """Take a schedule that fits as it stands, messages included, if its candidate does not describe all of it."""
         if self.judge is None:
             return
         try:
@@ -214,7 +214,7 @@ class Run:
         self.take_judged(Lineage(name, name, candidate.copy(), candidate.value, schedule, judged))
 
     def take_judged(self, lineage: Lineage) -> None:
-        """Take a lineage as it was judged, if it is the best of its name."""
+        """Take a judged lineage if it is the best of its name."""
         before = self._judged.get(lineage.name)
         if before is None or lineage.judged < before.judged:
             self._judged[lineage.name] = lineage
@@ -226,7 +226,7 @@ class Run:
                 self.report()
 
     def choose(self) -> Lineage:
-        """The answer: where op times vary, the best of the finalists on runs that none of them was made for."""
+        """Return the best lineage; if op times vary, the best finalist on runs that none of them was made for."""
         finalists = self.finalists[:MOST_FINALISTS]
         if not isinstance(self.problem.variation, Jitter):
             return finalists[0]
@@ -234,7 +234,7 @@ class Run:
         return min(finalists, key=lambda lineage: judge(self.schedule(lineage)))
 
     def offer_published(self, schedule: Schedule, name: str, *, own: bool) -> None:
-        """Take a published schedule as :meth:`offer_schedule` does; the best of them is what a search has to beat.
+        """Take a published schedule as :meth:`offer_schedule` does; the search has to beat the best of them.
 
         ``own``: whether the schedule by this name is so unless it is told otherwise.
         """
@@ -245,7 +245,7 @@ class Run:
         self.report_meanwhile()
 
     def take_published(self, schedule: Schedule, rival: Published) -> None:
-        """Take a published schedule that fits as what a search has to beat, if it is the best of them as it is judged."""
+        """Take a published schedule as the one to beat if it is the best by judged value."""
         if self.judge is not None:
             rival = replace(rival, value=self.judge(schedule))
         if rival.beats(self.published):
@@ -278,17 +278,17 @@ class Run:
         return value
 
     def schedule(self, lineage: Lineage) -> Schedule:
-        """The schedule of a lineage."""
+        """Return the schedule of a lineage."""
         return self.encoder.decode(lineage.candidate) if lineage.schedule is None else lineage.schedule
 
     def raise_bound(self, bound: Bound) -> None:
-        """Take a lower bound if it is better than the one known."""
+        """Take a lower bound if it is better than the best one so far."""
         if bound.value > self.bound.value:
             self.bound = bound
             self.report()
 
     def report(self) -> None:
-        """Tell the listener how far the search is."""
+        """Report the progress of the search."""
         best = self.best
         if self._report is None or best is None:
             return
@@ -309,12 +309,12 @@ class Run:
         )
 
     def report_meanwhile(self) -> None:
-        """Tell the listener if it was not told for a while."""
+        """Report the progress if there was no report for a while."""
         if self.budget.seconds - self._reported >= REPORT_EVERY:
             self.report()
 
     def map(self, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> list[Outcome]:
-        """``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
+        """Return ``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
 
         Kernels run without the GIL. If the user stops the search, the budget says so, tasks end early, and what they have
         found until then is returned.
@@ -333,7 +333,7 @@ class Run:
             return [future.result() for future in futures]
 
     def compile(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
-        """Have a kernel compiled, once on a machine, by a call that asks for no work; a budget in seconds waits for it.
+        """Compile a kernel, once per machine, by a call without work; a budget in seconds waits for it.
 
         With a budget in evaluations alone it is compiled when there is enough to do.
 
@@ -360,7 +360,7 @@ class Run:
             go_on_without(work)
 
     def _wait(self, work: Future[object], most: float) -> None:
-        """Wait for a kernel, until the search has waited for so many seconds altogether."""
+        """Wait for a kernel, until the search has waited ``most`` seconds in all."""
         begin, before = time.monotonic(), self._waited
         try:
             while not work.done() and self._waited < most:
@@ -376,12 +376,12 @@ class Run:
             self._compiled_after = self.budget.seconds
 
     def end(self) -> None:
-        """Compile no more kernels; one that is being compiled cannot be stopped, and this process ends after it."""
+        """Compile no more kernels; a compilation in progress cannot be stopped, and the process ends after it."""
         if self._compiler is not None:
             self._compiler.shutdown(wait=False, cancel_futures=True)
 
     def compile_evaluator(self) -> None:
-        """Have compiled what times candidates, as :meth:`compile` does: of large ones a few are enough work for that."""
+        """Compile the kernel that times candidates; for large problems a few candidates are worth that."""
         encoder = self.encoder
         if not self._has_evaluator:
             self._has_evaluator = True
@@ -389,7 +389,7 @@ class Run:
             self.compile(encoder.evaluator, inputs, (encoder.room_for_timing(),))
 
     def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
-        """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.
+        """Yield rounds of tasks until this share of the budget is spent: their numbers, and evaluations for each task.
 
         Each of the first ``doublings`` rounds is followed by one twice as long; none is longer than the budget allows, from
         the second on also in seconds.
@@ -410,12 +410,12 @@ class Run:
             turn += 1
 
     def random(self, *names: int) -> np.random.Generator:
-        """A generator that depends on the search's seed and on these numbers, and on nothing else."""
+        """Return a generator that depends on the search's seed and on these numbers alone."""
         return np.random.default_rng([self.seed, *names])
 
 
 def value_as_is(schedule: Schedule, problem: Problem) -> float:
-    """The objective of a schedule as it stands; infinite where it does not fit, or is none of the problem."""
+    """Return the objective of a schedule as it stands; infinite if it does not fit or the problem excludes it."""
     choices = problem.choices
     split = schedule.has(Kind.I) and not choices.split
     again = schedule.has(Kind.R) and not choices.recompute
@@ -427,7 +427,7 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
 
 
 class Engine(Protocol):
-    """A way to find schedules or bounds: offers to the run what it finds, until it is done or the run is over."""
+    """A method that finds schedules or bounds, and offers them to the run until it is done or the run is over."""
 
     def __call__(self, run: Run) -> None:
         """Search."""

@@ -12,10 +12,10 @@ from pipeplan.errors import InputError
 from pipeplan.model import COMPUTE_KINDS, Floats, Kind, Placement, Schedule, among
 
 LARGEST_DEVIATION = 10.0
-"""Above it factors are 0 or astronomical, and a float does not hold them."""
+"""Largest deviation: beyond it factors are 0 or too large for a float."""
 
 LARGEST_SHARE = 10.0
-"""A rank that is slower than that is broken."""
+"""Largest share by which a rank may be slower: beyond it the rank is broken."""
 
 Purpose = Literal["train", "choose", "judge"]
 """Purpose of sampled runs. Each has samples of its own, so that a schedule is judged on runs that it was not made for."""
@@ -23,7 +23,7 @@ Purpose = Literal["train", "choose", "judge"]
 _STREAMS: dict[Purpose, int] = {"train": 1, "choose": 2, "judge": 3}
 
 ENTRIES_AT_ONCE = 1 << 22
-"""Factors that are kept in memory: 32 MiB."""
+"""Maximum number of factors in memory: 32 MiB."""
 
 _SLOT = np.zeros(max(Kind) + 1, np.int64)
 _SLOT[[Kind.B, Kind.I]] = 1
@@ -69,14 +69,16 @@ class Jitter:
                 field="jitter",
             )
         if self.samples < 1 or self.trained_on < 1:
-            raise InputError(f"jitter needs samples, not {self.samples} and {self.trained_on}", field="jitter")
+            raise InputError(
+                f"the samples of jitter must be at least 1, not {self.samples} and {self.trained_on}", field="jitter"
+            )
 
     def count(self, purpose: Purpose) -> int:
         """Return the number of sampled runs for a purpose."""
         return {"train": self.trained_on, "choose": 4 * self.trained_on, "judge": self.samples}[purpose]
 
     def table(self, placement: Placement, microbatches: int, slices: int, purpose: Purpose, samples: range) -> Floats:
-        """Factors of some of the runs, shape (kinds, stages, microbatches, slices, runs); kinds are F, B and I, W, and R."""
+        """Return the factors of some runs, shape (4, stages, microbatches, slices, runs), for F, B and I, W, and R."""
         shape = (_SLOTS, placement.stages, microbatches, slices)
         half = self.deviation**2 / 2
         drawn = (
@@ -106,7 +108,7 @@ class SlowRank:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= LARGEST_SHARE:
             raise InputError(
-                f"a slow rank must be slower by a share from 0 to {LARGEST_SHARE:g}, not {self.share:g}: 0.05 is 5%",
+                f"the share of a slow rank must be from 0 to {LARGEST_SHARE:g}, not {self.share:g}: 0.05 is 5%",
                 field="slow_rank",
             )
 
@@ -116,7 +118,7 @@ Variation = Jitter | SlowRank
 
 
 class Factors:
-    """By how much the ops of schedules of one shape take longer, in each of the runs that a purpose has.
+    """Factors on the op times of schedules of one shape, in each of the runs of a purpose.
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ class Factors:
             self._kept = list(self._tables(variation))
 
     def of(self, schedule: Schedule) -> Iterator[Floats]:
-        """The factors of a schedule's ops, some runs at a time, shape (ops, runs); transfers take what they take."""
+        """Yield the factors of a schedule's ops, some runs at a time, shape (ops, runs); those of transfers are 1."""
         columns = schedule.columns
         computes = among(columns.kind, COMPUTE_KINDS)
         if isinstance(self._variation, SlowRank):

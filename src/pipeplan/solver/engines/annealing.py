@@ -19,7 +19,7 @@ OPS_BETWEEN_LOOKS = 2_000_000
 """Op evaluations between two looks at the clock: about 30 ms."""
 
 OPS_BETWEEN_LOOKS_IN_PYTHON = 40_000
-"""The same while the kernel runs as plain Python."""
+"""Op evaluations between two looks at the clock while the kernel runs as plain Python."""
 
 QUANTILES = 1024
 WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
@@ -29,7 +29,7 @@ WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
 def beginning(
     encoder: Encoder, value: float, *, temperature: float, cooling: float, steps: int, seed: int
 ) -> AnnealingState:
-    """An annealing before its first step, at a candidate of this value; its steps make it ``cooling`` times cooler."""
+    """Return the state of an annealing before its first step; its steps make it ``cooling`` times cooler."""
     return AnnealingState(
         value=np.full(2, value),
         temperature=np.array([temperature, cooling ** (-1 / max(steps, 1))]),
@@ -45,7 +45,7 @@ def ops_between_looks(budget: Budget, kernel: Kernel) -> int:
 
 
 def pieces(budget: Budget, kernel: Kernel, steps: int, work: int) -> Iterator[int]:
-    """Numbers of steps, ``steps`` together, each taking ``work`` op evaluations; no more of them when time is up."""
+    """Yield numbers of steps, ``steps`` in all, each step of ``work`` op evaluations; stop when time is up."""
     while steps > 0 and not budget.out_of_time:
         piece = max(ops_between_looks(budget, kernel) // work, 1)
         yield min(piece, steps)
@@ -53,12 +53,12 @@ def pieces(budget: Budget, kernel: Kernel, steps: int, work: int) -> Iterator[in
 
 
 LoopBy = Callable[..., Callable[..., object]]
-"""Makes a loop of a way of timing, and of what proposes, applies and undoes the move of a number."""
+"""Factory of a loop: takes the evaluator, and the functions that propose, apply and undo a move by its number."""
 
 
 @cache
 def kernel_by(loop_by: LoopBy, moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
-    """The kernel of a loop that steps by these moves, through the candidates of a wide problem or of another."""
+    """Return the kernel of a loop that steps by these moves."""
     propose = dispatcher([move.propose for move in moves])
     apply = dispatcher([move.apply for move in moves])
     undo = dispatcher([move.undo for move in moves])

@@ -1,4 +1,4 @@
-"""Building blocks: when one microbatch has its ops due, repeated for all of them.
+"""Building blocks: due times of one microbatch's ops, repeated for all microbatches.
 
 A block is a table of times, one for each forward and each backward of a microbatch. Repeated every period, it says how
 the kinds and stages of a rank interleave and how much is held (lifespan over period); a whole schedule, however many
@@ -47,12 +47,12 @@ _ANNEAL_BLOCK = Kernel(anneal_block, SEARCH_COMPILES_AFTER)
 _REPEAT = Kernel(repeat, SEARCH_COMPILES_AFTER)
 
 REPEATED = 4
-"""Repeating a block takes as long as evaluating this many ops for each of its ops."""
+"""Cost of repeating a block, in evaluations of a candidate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Island:
-    """One annealing of a round: from which block, at which pace, how hot, how long, with which random numbers."""
+    """One annealing of a round: its block, pace, temperature, length and random seed."""
 
     name: str
     block: Block
@@ -64,7 +64,7 @@ class Island:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildingBlocks:
-    """Anneals blocks from random ones, in rounds until one betters nothing, and offers what comes of each as a lineage.
+    """Anneals random blocks, in rounds until one improves nothing, and offers the schedule of each block as a lineage.
 
     Attributes
     ----------
@@ -112,6 +112,7 @@ class BuildingBlocks:
         """Search."""
         if run.is_over:
             return
+        # Anneal on few microbatches: what more of them add is always the same. Offer at full length.
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
         small, true = BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
         if self.first_round // small.encoder.positions < self.least_steps:
@@ -121,6 +122,7 @@ class BuildingBlocks:
         if run.budget.limit_seconds is not None:
             until = max(until, run.budget.share + self.at_least)
         for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, until):
+            # Every annealing is an island of its own; a round that improves nothing is the last.
             before = run.best
             islands = [self._island(run, small, self.islands * turn + number, steps) for number in range(self.islands)]
             annealed = run.map(lambda island: self._anneal(run, small, island), islands)
@@ -131,7 +133,7 @@ class BuildingBlocks:
                 return
 
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
-        """A task of its own for each number; every other one goes at the pace of units."""
+        """Return the annealing of this number; every other one goes at the pace of units."""
         random, by_unit = run.random(1, number), number % 2 == 1
         several = self.several if repeater.fullness >= self.tight else (1,)
         return Island(
@@ -160,9 +162,10 @@ class BuildingBlocks:
         full: bool,
         several: int,
     ) -> Block:
-        """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
+        """Return a random block: ops in sequence, some with slack; microbatches one by one, or in groups."""
         placement, copies = repeater.encoder.problem.placement, repeater.encoder.copies
         unit = repeater.pace(by_unit).beat.unit
+        # The due times of a microbatch that is alone, and slack between neighbouring ops.
         slack = random.choice(self.slacks, (copies, repeater.encoder.classes // copies)) * random.integers(3)
         due = earliest(repeater.encoder)
         if by_unit:
@@ -182,7 +185,7 @@ class BuildingBlocks:
         )
 
     def _anneal(self, run: Run, repeater: BlockRepeater, island: Island) -> tuple[Block, int]:
-        """The best block found and the evaluations made; stops early when time is up."""
+        """Anneal a block; return the best one and the evaluations made. Stops early when time is up."""
         inputs, outputs, best = self._arrays(repeater, island)
         work, done = REPEATED * repeater.encoder.positions, 0
         for steps in pieces(run.budget, _ANNEAL_BLOCK, island.steps, work):
@@ -191,7 +194,6 @@ class BuildingBlocks:
         return best, done
 
     def _compile(self, run: Run, repeater: BlockRepeater) -> None:
-        """Have the kernels compiled."""
         inputs, outputs, _ = self._arrays(repeater, self._island(run, repeater, 0, 0))
         run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
         flat, times, route, beat, *_ = inputs
@@ -230,14 +232,14 @@ class BuildingBlocks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pace:
-    """At which pace ranks repeat a block: the times of everything, and how it is repeated in these times."""
+    """Pace at which ranks repeat a block: the times of all ops, and the period in these times."""
 
     times: FlatProblem
     beat: Beat
 
 
 class BlockRepeater:
-    """The arrays of a problem on which blocks are tried.
+    """Repeats blocks on a problem, and holds the arrays for it.
 
     Attributes
     ----------
@@ -259,6 +261,7 @@ class BlockRepeater:
             way=np.array(encoder.topological),
         )
         owes = flat.weight_time >= 0
+        # The clock of units: every op takes one, a full backward two, and transfers none.
         units = flat._replace(
             time=np.ones_like(flat.time),
             delay=np.zeros_like(flat.delay),
@@ -279,16 +282,16 @@ class BlockRepeater:
         encoder = self.encoder
         flat, starts, period = encoder.flat, earliest(encoder), self._true_pace.beat.period
         ends = starts + flat.time + np.maximum(flat.weight_time, 0.0)
+        # Little's law: mean memory = memory of a microbatch times its lifespan / period.
         area = np.bincount(encoder.rank_of[::2], weights=flat.growth[::2] * (ends[1::2] - starts[::2]))
         room = encoder.problem.memory_limit.limit * max(period, np.finfo(np.float64).tiny)
         return float(np.divide(area, room, out=np.zeros(len(area)), where=room > 0).max())
 
     def _busiest(self, times: Floats) -> float:
-        """The work of the busiest rank for a microbatch."""
         return float(np.bincount(self.encoder.rank_of, weights=times).max())
 
     def pace(self, by_unit: bool) -> Pace:
-        """The true times, or one unit for each op."""
+        """Return the pace of the true times, or that of one unit for each op."""
         return self._unit_pace if by_unit else self._true_pace
 
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
@@ -300,11 +303,11 @@ class BlockRepeater:
         return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)
 
     def decisions(self) -> Decisions:
-        """Room for what is decided."""
+        """Return empty decisions."""
         return self.encoder.decisions(np.zeros(self.encoder.positions, np.int64))
 
     def room_for_clocks(self) -> RankClocks:
-        """Room for what ranks are about."""
+        """Return empty clocks."""
         ranks = self.encoder.problem.placement.ranks
         return RankClocks(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
 
@@ -320,7 +323,7 @@ def block_of(
     group: int = 1,
     inner: float = 0.0,
 ) -> Block:
-    """A block of these times, shape (classes * several,), and rules; see :class:`~pipeplan.solver.kernels.arrays.Block`."""
+    """Return a block of these due times, shape (classes * several,), and rules; see ``kernels.block_kernel.Block``."""
     rules = np.zeros(4, np.int64)
     rules[DRAWS_FORWARDS] = draws_forwards
     rules[TAKES_BACKWARDS] = takes_backwards

@@ -29,7 +29,7 @@ from pipeplan.solver.run import MOST_FINALISTS, Lineage, Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSearch:
-    """Anneals by judged values until the run is over; of a problem whose schedules are not judged it does nothing.
+    """Anneals by judged values until the run is over; does nothing for a problem whose schedules are not judged.
 
     Options that are rows are taken in turn, annealing after annealing.
 
@@ -85,7 +85,7 @@ class JudgedSearch:
         return length if left is None else min(length, -(-left // self.counts))
 
     def _anneal(self, run: Run, lineage: Lineage, turn: int, steps: int) -> bool:
-        """Anneal from a lineage, taking each candidate that is judged better than all before it.
+        """Anneal from a lineage, and take each candidate that is judged better than all before it.
 
         False where no move leads anywhere.
         """
@@ -100,6 +100,7 @@ class JudgedSearch:
         def made(candidate: Candidate, exchange: Exchange) -> Schedule:
             return schedule_that_meets(encoder, candidate, exchange) if meets else encoder.decode(candidate)
 
+        # The start as it is judged; a temperature in units of the mean op.
         current = best = judge(made(encoder.evaluate(proposals.decisions), exchange))
         unit = float(np.mean(encoder.flat.time)) * min(
             self.heats[turn % len(self.heats)] * self.heat / encoder.positions, 1
@@ -108,9 +109,11 @@ class JudgedSearch:
         for step in range(steps):
             if run.is_over:
                 break
+            # The limit is drawn before the candidate is known, as in the annealing kernel.
             temperature = unit * self.cooling ** (-step / steps)
             limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
             kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
+            # Every other step changes when a result is sent, where transfers must meet; else the order.
             if meets and random.integers(2):
                 later = exchange.moved(random)
             elif not proposals.next(limit, self.tries):
@@ -120,6 +123,7 @@ class JudgedSearch:
             candidate = Candidate(proposals.decisions, float(proposals.value[0]))
             schedule = made(candidate, later)
             judged = judge(schedule)
+            # Not accepted: back to the candidate before.
             if judged > limit:
                 proposals.go_back(kept)
                 continue
@@ -133,7 +137,7 @@ class JudgedSearch:
 
 
 class _Proposals:
-    """A candidate that is changed move by move, and the kernel's arrays for it."""
+    """A candidate that is changed move by move, and its kernel arrays."""
 
     def __init__(self, options: JudgedSearch, encoder: Encoder, start: Candidate, reach: Reach, seed: int) -> None:
         self._options, self._encoder, self._reach = options, encoder, reach
@@ -156,26 +160,26 @@ class _Proposals:
         return encoder.flat, self._weights, self._reach, options.critical, encoder.target(), limit, tries
 
     def next(self, limit: float, tries: int) -> bool:
-        """Go to a candidate whose value is at most ``limit``; False where none is found."""
+        """Change to a candidate whose value is at most ``limit``; false if none is found."""
         work = 2 * self._encoder.positions
         kernel = propose_by(self._moves, wide=self._encoder.is_wide)
         tried = kernel(self.inputs(limit, tries), self.outputs, work=work)
         return bool(tried <= tries)
 
     def go_back(self, kept: Decisions) -> None:
-        """Go back to what was kept."""
+        """Restore the decisions."""
         for array, before in zip(self.decisions, kept, strict=True):
             array[...] = before
 
 
 def propose_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
-    """The kernel that proposes by these moves candidates of a wide problem, or of another."""
+    """Return the kernel that proposes candidates by these moves."""
     return kernel_by(proposing_by, moves, wide=wide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustSearch:
-    """Anneals by the values in all runs until the run is over, where ops vary and transfers need not meet.
+    """Anneals by the values in several runs until the run is over, if op times vary and transfers need not meet.
 
     Attributes
     ----------
@@ -202,6 +206,7 @@ class RobustSearch:
                     _take(run, lineage)
             run.report_meanwhile()
 
+        # A search of its own on the values in all runs, within the same budget; what it finds is judged here.
         within = Run(plain, run.budget, seed=run.seed, workers=run.workers, report=take, encoder=encoder)
         within.raise_bound(run.bound_of_judged)
         for lineage, candidate in starts:
@@ -212,7 +217,7 @@ class RobustSearch:
 
 
 def _take(run: Run, lineage: Lineage) -> None:
-    """Take what was found by its values in all runs, as it is judged."""
+    """Judge a lineage that was found by its values in several runs, and take it."""
     assert run.judge is not None
     candidate = run.encoder.evaluate(lineage.candidate.decisions)
     judged = run.judge(run.encoder.decode(candidate))

@@ -1,4 +1,4 @@
-"""List scheduling: next comes always the op that is due first.
+"""List scheduling: the op that is due first always comes next.
 
 When an op is due follows from a table: classes (F and backward of each stage) have an offset, and microbatches follow each
 other by a period. The banker's algorithm keeps it out of dead ends: a forward is placed only if afterwards all microbatches
@@ -22,13 +22,13 @@ from pipeplan.solver.run import Run
 _RUN_LIST = Kernel(run_list, SEARCH_COMPILES_AFTER)
 
 STEPS = 4
-"""Placing an op takes as long as evaluating this many ops a class: every class is looked at, for each microbatch."""
+"""Cost of placing an op per class, in evaluations: every class is considered, for each microbatch."""
 
 NAME = "list scheduling"
 
 
 def list_schedule(encoder: Encoder, due: Floats, period: float, *, room: float = 1.0) -> Candidate:
-    """The candidate in which the op of class c for microbatch k is due at ``due[c] + k * period``.
+    """Return the list schedule in which the op of class c for microbatch k is due at ``due[c] + k * period``.
 
     It is made as if ranks might hold ``room`` times as much, for where not all of that is kept.
     Where the memory of weight backwards is more than the kernel reckons with, it may be infeasible: its value says so.
@@ -49,7 +49,7 @@ def list_schedule(encoder: Encoder, due: Floats, period: float, *, room: float =
 
 
 def earliest(encoder: Encoder) -> Floats:
-    """When each class could first run for the first microbatch, were there no other; shape (classes,)."""
+    """Return when each class can run first for the first microbatch, if it is alone; shape (classes,)."""
     flat = encoder.flat
     starts = np.zeros(encoder.classes)
     for op_class in encoder.topological:
@@ -61,7 +61,7 @@ def earliest(encoder: Encoder) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListScheduling:
-    """List scheduling by a few simple tables, from backwards first to forwards first.
+    """Runs list scheduling on a few simple tables, from backwards first to forwards first.
 
     In each, ops are due when they could first run; those of the next microbatch a period later.
 
@@ -83,12 +83,13 @@ class ListScheduling:
     rooms: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0)
 
     def __call__(self, run: Run) -> None:
-        """Offer the best schedule of these tables; nothing where there is one and time is up."""
+        """Offer the schedules of these tables; nothing if there is a schedule and time is up."""
         encoder = run.encoder
         if run.best is not None and run.budget.out_of_time:
             return
         if encoder.decides_mode:
             run.compile_evaluator()
+        # One microbatch after the other fits whenever anything does: the search has a start.
         run.offer(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
         starts = earliest(encoder)
         work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))
@@ -96,6 +97,7 @@ class ListScheduling:
         for lead, stretch, room in product(self.leads, self.stretches, rooms):
             if run.is_over or run.budget.share > self.until:
                 return
+            # Forwards due earlier fill the pipeline first; a shorter period lets microbatches follow more closely.
             due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
             run.budget.evaluations += 1
             run.offer(list_schedule(encoder, due, stretch * work, room=room), NAME, NAME)

@@ -1,4 +1,4 @@
-"""Annealing an order by steps that are timed only as far as they change anything: it pays on long schedules."""
+"""Annealing of an order by steps that are timed only as far as they change anything: it pays on long schedules."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from pipeplan.solver.moves import decision_kernel as decision
 from pipeplan.solver.moves import shift_kernel as shift
 
 LONG = 256
-"""Positions from which on timing a part of the schedule takes less than timing it whole."""
+"""Number of positions from which on timing a part of the schedule is faster than timing it whole."""
 
 LOCAL = (shift.apply, decision.force)
 """``apply`` functions of moves that note all places that they change."""
 
 POSITIONS_PER_MARK = 2
-"""Between two marks, in classes: about as many ops as two microbatches have."""
+"""Distance of two marks in classes: about as many ops as two microbatches have."""
 
 
 @cache
 def anneal_locally_by(moves: tuple[Move, ...]) -> Kernel:
-    """The kernel that anneals by these moves."""
+    """Return the kernel that anneals by these moves."""
     propose = dispatcher([move.propose for move in moves])
     apply = dispatcher([move.apply for move in moves])
     undo = dispatcher([move.undo for move in moves])
@@ -45,10 +45,11 @@ def anneal_locally_by(moves: tuple[Move, ...]) -> Kernel:
 
 
 def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
-    """The moves to anneal by, where steps can be timed in part and that pays; none elsewhere.
+    """Return the moves to anneal by if steps can be timed in part and that pays; else none.
 
     Where pairs may overlap or full backwards gain, and on wide problems, schedules are timed whole.
     """
+    # Parts can be timed if moves note the places that they change, and nothing couples ops beyond their row and source.
     gaining = tuple(move for move in moves if move.weight > 0 and move.can_gain(encoder))
     plain = not (encoder.overlaps or encoder.may_run_full or encoder.is_wide)
     local = all(move.apply in LOCAL for move in gaining)
@@ -81,7 +82,7 @@ class Steps:
 
 
 class LocalSteps:
-    """An annealing under way: from what it goes on, and what its steps write.
+    """An annealing in progress: its current candidate and the arrays of its steps.
 
     Parameters
     ----------
@@ -144,13 +145,13 @@ class LocalSteps:
         return (*self._inputs, steps, most), self._outputs
 
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
-        """Make so many steps, or until ``most`` places were timed; return how many steps it were."""
+        """Make so many steps, or fewer once ``most`` places were timed; return the number of steps."""
         inputs, outputs = self.arguments(steps, most)
         return int(self._kernel(inputs, outputs, work=steps * self._work))
 
 
 def follower_of(encoder: Encoder) -> Ints:
-    """The class that waits for each class, or -1; shape (classes,)."""
+    """Return the class that waits for each class, or -1; shape (classes,)."""
     source = encoder.flat.source
     follower = np.full(encoder.classes, -1)
     follower[source[source >= 0]] = np.flatnonzero(source >= 0)
@@ -158,12 +159,12 @@ def follower_of(encoder: Encoder) -> Ints:
 
 
 def unit_of(encoder: Encoder) -> float:
-    """By how much sums of what is held may differ and be the same."""
+    """Return the difference up to which two sums of memory count as equal."""
     return SEARCHED_MEMORY * float(np.abs(encoder.flat.growth).max())
 
 
 def room_for_marks(encoder: Encoder) -> Marks:
-    """Room for marks, the first and the last one included."""
+    """Return empty marks, the first and the last one included."""
     marks = max(encoder.positions // (POSITIONS_PER_MARK * encoder.classes), 1) + 1
     ranks, classes = len(encoder.flat.work), encoder.classes
     return Marks(
@@ -180,11 +181,11 @@ def room_for_marks(encoder: Encoder) -> Marks:
 
 
 def room_for_touched(encoder: Encoder) -> Touched:
-    """Room for where a step changes the order."""
+    """Return an empty record of changed places."""
     ranks = len(encoder.flat.work)
     return Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks)))
 
 
 def room_for_stretch() -> Stretch:
-    """Room for between which marks a candidate was timed."""
+    """Return an empty stretch."""
     return Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64))

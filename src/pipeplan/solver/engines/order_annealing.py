@@ -29,7 +29,7 @@ Option = TypeVar("Option")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Annealing:
-    """One task of a round: from where, how hot, how far moves go, how long, with which random numbers.
+    """One annealing of a round: its start, temperature, reach, length and random seed.
 
     ``spread`` is how much the mean over the ranks counts beside the longest. Without ``weight_order`` Ws stay in the order
     of their Is, where that is how the lineage has them.
@@ -46,7 +46,7 @@ class Annealing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSearch:
-    """Anneals until the run is over. Options that are rows are taken in turn, annealing after annealing.
+    """Anneals orders until the run is over. Options that are tuples are taken in turn, annealing after annealing.
 
     Attributes
     ----------
@@ -102,13 +102,15 @@ class LocalSearch:
     weight_orders: tuple[bool, ...] = (False, False, True, False, False, False, True)
 
     def __call__(self, run: Run) -> None:
-        """Search; needs a start."""
+        """Anneal; needs a start."""
         if run.best is None or run.is_over:
             return
+        # Compile the kernels of all kinds of tasks before the first round.
         first = next(self._tasks(run, 0, 0))
         for weight_order in (True, False) if run.encoder.narrow is not run.encoder else (True,):
             self._compile(run, TaskArrays(self, run.encoder, replace(first, weight_order=weight_order)))
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
+            # Tasks of a round depend on the rounds before and the seed alone, so that answers repeat.
             tasks = list(self._tasks(run, turn, length))
             for task, (candidate, spent) in zip(
                 tasks, run.map(lambda task: self._anneal(run, task), tasks), strict=True
@@ -141,7 +143,7 @@ class LocalSearch:
             )
 
     def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
-        """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
+        """Anneal; return the best candidate and the evaluations made. Stops early when time is up."""
         arrays = TaskArrays(self, run.encoder, task)
         if (local := arrays.local_steps()) is not None:
             return self._anneal_locally(run, task, arrays, local)
@@ -150,6 +152,7 @@ class LocalSearch:
         for steps in pieces(run.budget, arrays.kernel, task.evaluations, positions):
             arrays.kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
             done += steps
+            # Optimal: nothing is left to be found.
             if arrays.state.value[1] <= run.bound.value:
                 break
         return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done
@@ -157,7 +160,7 @@ class LocalSearch:
     def _anneal_locally(
         self, run: Run, task: Annealing, arrays: TaskArrays, local: LocalSteps
     ) -> tuple[Candidate, int]:
-        """The same by steps that are timed in part."""
+        """Anneal by steps that are timed in part; return as ``_anneal`` does."""
         done = 0
         while done < task.evaluations and not run.budget.out_of_time:
             done += local.make(task.evaluations - done, ops_between_looks(run.budget, local.kernel))
@@ -167,7 +170,7 @@ class LocalSearch:
 
 
 class TaskArrays:
-    """The arrays with which the kernel carries out a task."""
+    """Arrays of the kernel for one annealing."""
 
     def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
         decided = task.lineage.candidate.decisions
@@ -199,7 +202,7 @@ class TaskArrays:
         return encoder.flat, self.weights, task.reach, self.options.critical, target, WAITS, steps
 
     def local_steps(self) -> LocalSteps | None:
-        """The same annealing by steps that are timed in part; None where they are timed whole."""
+        """Return the annealing by steps that are timed in part; None if they are timed whole."""
         moves = local_moves(self.encoder, self.options.moves)
         if not moves:
             return None
@@ -212,7 +215,7 @@ class TaskArrays:
 
 
 def anneal_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
-    """The kernel that anneals by these moves, the candidates of a wide problem or of another."""
+    """Return the kernel that anneals by these moves."""
     return kernel_by(annealing_by, moves, wide=wide)
 
 

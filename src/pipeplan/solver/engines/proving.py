@@ -1,4 +1,4 @@
-"""Proving: on problems small enough for the exact solver, the best is proven optimal, or something better is found."""
+"""Proofs on problems small enough for the exact solver: of the optimum, or of something better."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeplan.solver.run import Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyProof:
-    """Looks at once for the proven optimum of a tiny problem: that takes less than annealing.
+    """Proves the optimum of a tiny problem at once, which takes less than annealing.
 
     Attributes
     ----------
@@ -33,11 +33,13 @@ class EarlyProof:
     annealed_share: float = 0.05
 
     def __call__(self, run: Run) -> None:
-        """Prove, or search exactly; does nothing without OR-Tools."""
+        """Prove or search exactly; does nothing without OR-Tools."""
+        # F, I and W of every stage and microbatch. The larger the problem, the less it may spend here.
         size = 3 * run.problem.placement.stages * run.problem.microbatches
         share = self.share * min(1.0, self.ops / size)
         worth = share * solver_seconds_left(run) >= self.worth_seconds
         if size <= self.largest and worth and can_prove(run):
+            # A good schedule first: mostly the proof is then that nothing beats it.
             annealed = LocalSearch(until=run.budget.share + self.annealed_share)
             for engine in (annealed, FewRanks(share=share / 2), Exact(share=share, required=False)):
                 if not run.is_over:
@@ -46,7 +48,7 @@ class EarlyProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proving:
-    """Anneals for a while, then proves, over a few ranks and over all: what beats a good schedule not is shown the fastest.
+    """Anneals for a while, then proves over a few ranks and over all: a good schedule makes proofs fast.
 
     Where the proof does not come, the search goes on with something else.
 

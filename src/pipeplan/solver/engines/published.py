@@ -1,4 +1,4 @@
-"""Published schedules as starts: what every strategy makes of the problem's placement, where it fits."""
+"""Published schedules as starts: those of every strategy for the problem's placement that fit."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pipeplan.solver.run import Run, value_as_is
 from pipeplan.strategies import STRATEGIES, Shape, Strategy
 
 EVERY_GROUP_UP_TO = 200
-"""Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
+"""Number of forwards up to which interleaved schedules are tried with every group size: they take milliseconds."""
 
 EVERYTHING_UP_TO = 2048
-"""Ranks times microbatches up to which strategies that look at costs take a second at most."""
+"""Ranks times microbatches up to which strategies that look at costs take at most a second."""
 
 LARGE = 50_000
-"""Forwards and backwards from which on a schedule is not made in a moment."""
+"""Number of forwards and backwards from which on generating a schedule takes noticeable time."""
 
 SECONDS_AN_OP = 2e-5
-"""For each forward and backward, about what a strategy takes that looks at costs; slower machines show it by the first."""
+"""Seconds per forward and backward that a strategy takes that looks at costs, about."""
 
 ACTIVATIONS_A_RANK = (1.0, 1.5, 2.0)
-"""Limits under which strategies that look at costs are tried beside the problem's own, in activations, times the ranks."""
+"""Further limits for strategies that look at costs, in activations, divided by the number of ranks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedOrders:
-    """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget.
+    """Offers the schedule of each strategy that fits as a lineage; as this takes next to no time, on any budget.
 
     Large schedules take tenths of a second each, and the largest seconds: of those none is begun, once one fits, that is not
     likely to be done in time, by what the one before took.
@@ -48,12 +48,13 @@ class FixedOrders:
     every_group_up_to: int = EVERY_GROUP_UP_TO
 
     def __call__(self, run: Run) -> None:
-        """Offer them all."""
+        """Offer all schedules."""
         takes_time, begin = run.encoder.positions >= LARGE, run.budget.seconds
         for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
             if run.needs_no_start or run.budget.stopped.is_set():
                 return
             run.offer_published(schedule, name, own=_is_own(name, run.problem))
+            # Of large schedules none is begun that is not likely to be done in time.
             took, begin = run.budget.seconds - begin, run.budget.seconds
             if takes_time and run.best is not None:
                 if took >= run.budget.seconds_left:
@@ -63,7 +64,7 @@ class FixedOrders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrivenByCosts:
-    """Offers the schedules of each strategy that looks at costs as lineages, as long as there is time.
+    """Offers the schedules of strategies that look at costs as lineages, while there is time.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class DrivenByCosts:
     activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 
     def __call__(self, run: Run) -> None:
-        """Offer them."""
+        """Offer the schedules."""
         takes = SECONDS_AN_OP * run.encoder.positions
         for heuristic, suffix, limits in _heuristics(run.original, self.activations_a_rank):
             begin = run.budget.seconds
@@ -106,7 +107,7 @@ def try_untried(run: Run) -> None:
 
 
 def best_published(problem: Problem) -> Published | None:
-    """The best published schedule of this placement that is within the limits, as it is published; None where none fits."""
+    """Return the best published schedule of this placement within the limits; None if none fits."""
     best: Published | None = None
     for name, schedule in published(problem):
         candidate = Published(name, value_as_is(schedule, problem), _is_own(name, problem))
@@ -121,13 +122,13 @@ def _is_own(name: str, problem: Problem) -> bool:
 
 
 def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:
-    """Every published schedule of this placement and number of microbatches, by name; whatever memory it takes."""
+    """Yield every published schedule of this placement and number of microbatches by name, whatever memory it needs."""
     yield from fixed_orders(problem)
     yield from driven_by_costs(problem)
 
 
 def fixed_orders(problem: Problem, *, every_group_up_to: int = EVERY_GROUP_UP_TO) -> Iterator[tuple[str, Schedule]]:
-    """The strategies' schedules of this placement, number of microbatches and of slices, by name.
+    """Yield the strategies' schedules of this placement, number of microbatches and of slices, by name.
 
     Where the search may recompute, each also with everything recomputed.
     """
@@ -142,7 +143,7 @@ def fixed_orders(problem: Problem, *, every_group_up_to: int = EVERY_GROUP_UP_TO
 def driven_by_costs(
     problem: Problem, *, activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 ) -> Iterator[tuple[str, Schedule]]:
-    """The schedules of strategies that look at costs, by name, under the problem's own limits and under others."""
+    """Yield the schedules of strategies that look at costs, by name, under the problem's limits and under others."""
     for heuristic, suffix, limits in _heuristics(problem, activations_a_rank):
         if (schedule := _driven(heuristic, problem, limits)) is not None:
             yield heuristic.name + suffix, schedule
@@ -151,7 +152,7 @@ def driven_by_costs(
 def _heuristics(
     problem: Problem, activations_a_rank: tuple[float, ...]
 ) -> Iterator[tuple[Strategy, str, Limits | None]]:
-    """Each strategy that looks at costs, for each limit that it is tried under: what its name then ends with, the limit."""
+    """Yield each strategy that looks at costs with each limit to try, and the suffix of its name under that limit."""
     for heuristic in STRATEGIES.values():
         shape = Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks)
         driven = heuristic.looks_at_costs and problem.slices == 1
@@ -191,18 +192,19 @@ def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -
 
 
 def _groups(problem: Problem, every_group_up_to: int) -> Iterator[int]:
-    """Sizes of groups beside a strategy's own: half the ranks and the ranks, and on small problems every size."""
+    """Yield group sizes to try: half the ranks and the ranks, and on small problems every size."""
     ranks, microbatches = problem.placement.ranks, problem.microbatches
     small = microbatches * problem.placement.stages <= every_group_up_to
     yield from range(1, microbatches + 1) if small else [ranks // 2, ranks] if ranks >= 4 else [ranks]
 
 
 def _limits(problem: Problem, activations_a_rank: tuple[float, ...]) -> Iterator[tuple[str, Limits | None]]:
-    """Limits to try: the problem's own, and others that may lead them to something better that fits, too."""
+    """Yield limits to try: the problem's own, and others whose schedules may fit and be better."""
     yield "", problem.limits
     ranks, own = problem.placement.ranks, problem.limits
     if own is not None:
         yield " without a limit", None
+    # Whole numbers of activations: heuristics that count activations waste the rest of a limit.
     most = float(own.values.max()) if own is not None and own.in_activations else np.inf
     levels = {share * ranks for share in activations_a_rank if share * ranks < most}
     if np.isfinite(most) and own is not None and bool((own.values < np.ceil(most)).any()):

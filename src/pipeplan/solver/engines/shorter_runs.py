@@ -1,4 +1,4 @@
-"""Long runs by way of shorter ones: the steady middle of a schedule is cut out, the rest annealed, the middle put back.
+"""Annealing of long runs on shorter ones: the steady middle is cut out, the rest annealed, the middle put back.
 
 What a long run wastes, it wastes while the pipeline fills and drains; in between, the same repeats. With a few microbatches
 a rank steps take a fraction of the time, and what they gain holds for the whole run, whose middle is as it was.
@@ -25,14 +25,14 @@ from pipeplan.solver.run import Run
 NAME = "a shorter run"
 
 EVERY = 12
-"""Microbatches are cut out by so many, in which patterns of 2, 3, 4 and 6 microbatches repeat, or by as many as ranks."""
+"""Multiple in which microbatches are cut out, so that patterns of 2, 3, 4 and 6 of them stay whole."""
 
 _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """A candidate of fewer microbatches, and what was cut out of it.
+    """A candidate of fewer microbatches, and the middle that was cut out of it.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Fold:
     forced: tuple[Ints, ...]
 
     def unfolded(self, encoder: Encoder, decisions: Decisions) -> Candidate:
-        """A candidate of the short problem, in which no op has passed ``places``, with the middle in its place."""
+        """Return a candidate of the short problem with the middle in its place again; no op may have passed ``places``."""
         order = _inserted(decisions.order, self.places, self.order)
         forced = _inserted(decisions.forced, self.places, self.forced)
         whole = encoder.decisions(order)
@@ -59,7 +59,7 @@ class Fold:
 
 
 def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
-    """Cut so many microbatches out of a candidate's middle that as many stay as the short problem has.
+    """Cut microbatches out of a candidate's middle, so that as many stay as the short problem has.
 
     Between two moments in which every class runs just that many ops; None where there are no such moments.
     """
@@ -70,6 +70,8 @@ def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
     )
     if value >= INFEASIBLE:
         return None
+    # Ops of each class that have run when the last class ends its k-th: a cut is possible between two such moments in
+    # which every class has run exactly so many ops more.
     finish = timing.finish.reshape(encoder.classes, encoder.share)
     anchor = finish[encoder.topological[-1]]
     done = np.stack([np.searchsorted(row, anchor, side="right") for row in finish])
@@ -82,8 +84,9 @@ def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
 
 
 def _folded(encoder: Encoder, decisions: Decisions, short: Encoder, before: Ints, after: Ints) -> Fold:
-    """Cut out what runs after so many ops of every class and before so many."""
+    """Cut out the ops between ``before`` and ``after``, which count the ops of every class."""
     ranks = encoder.problem.placement.ranks
+    # Each rank's middle: as many places as ops of its classes run between the two moments.
     starts, stops = (
         encoder.offsets[:-1] + np.bincount(encoder.rank_of, weights=done, minlength=ranks).astype(np.int64)
         for done in (before, after)
@@ -116,7 +119,7 @@ def _inserted(values: Ints, places: Ints, middles: tuple[Ints, ...]) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterRuns:
-    """Anneals shorter runs made of the best lineages, and offers them at their full length.
+    """Anneals shorter runs made of the best lineages, and offers them at full length.
 
     Attributes
     ----------
@@ -151,9 +154,10 @@ class ShorterRuns:
                 return
 
     def _shorter(self, encoder: Encoder) -> list[Encoder]:
-        """Problems of fewer microbatches: as many as groups of some microbatches, and groups of as many as ranks, leave."""
+        """Return problems of fewer microbatches, which differ by groups of 12 or by groups of as many as ranks."""
         ranks = encoder.problem.placement.ranks
         least = int(self.microbatches * ranks)
+        # Two ways of rounding, so that patterns of either length stay whole.
         kept = {least + (encoder.share - least) % every for every in (EVERY, ranks)}
         return [
             Encoder(replace(encoder.problem, microbatches=share * encoder.copies))
@@ -167,6 +171,7 @@ class ShorterRuns:
         within.offer(folded.short, name, name)
         begin, least = run.budget.share, folded.short.value
         for turn in range(self.turns):
+            # Each turn anneals on, from the best so far, with new random numbers.
             until = begin + (self.until - begin) * (turn + 1) / self.turns
             within.seed = int(run.random(3, turn).integers(1, MODULUS))
             LocalSearch(until=until, barrier=folded.places)(within)

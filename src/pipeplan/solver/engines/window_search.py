@@ -1,4 +1,4 @@
-"""Window search: the best schedule is taken apart in windows of time, each of which is solved anew.
+"""Window search: windows of time of the best schedule are solved anew, one after the other.
 
 Annealing moves an op or a class at a time; where memory is short many must move together. In a window of a hundred ops or
 two the solver sees all of them at once, knowing what lies before and behind only by its times, and takes a fraction of a
@@ -29,7 +29,7 @@ NAME = "windows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSearch:
-    """Anneals for a while, then solves windows of the best schedule, until a round of them betters nothing.
+    """Anneals for a while, then solves windows of the best schedule, until a round of them improves nothing.
 
     It leaves alone problems that nothing limits, and what its model does not know: spans, full backwards beside split ones.
 
@@ -74,7 +74,7 @@ class WindowSearch:
 
 
 class _Windows:
-    """One run of the engine, on the best schedule of then."""
+    """State of the window search on one schedule."""
 
     def __init__(self, options: WindowSearch, run: Run) -> None:
         assert run.best is not None
@@ -84,7 +84,7 @@ class _Windows:
         self.random = run.random(3)
 
     def solve(self) -> None:
-        """Solve windows until time is up, or none betters anything."""
+        """Solve windows until time is up, or none improves the schedule."""
         fruitless, turn = 0, 0
         while not self.run.is_over and self.run.budget.share < self.options.until and fruitless < self.options.tries:
             before = self.timed.makespan
@@ -94,8 +94,9 @@ class _Windows:
             self.run.report_meanwhile()
 
     def _solve_one(self, ops: int) -> None:
-        """Solve a window anywhere, as long as about so many ops take, and take what comes of it unless it is longer."""
+        """Solve a random window of about so many ops, and take its answer unless the schedule gets longer."""
         timed = self.timed
+        # A window may begin before the schedule or end behind it, so that its ends are as likely as its middle.
         length = timed.makespan * min(ops / len(timed.start), 1.0)
         begin = float(self.random.uniform(-length / 2, timed.makespan - length / 2))
         window, solver = WindowModel(timed, begin, begin + length), self._solver()
@@ -104,6 +105,7 @@ class _Windows:
         if status not in ("OPTIMAL", "FEASIBLE"):
             return
         solved = Timed(self.integers, window.rows({job: solver.value(start) for job, start in window.start.items()}))
+        # Rows may deadlock or get longer outside the window; of equal ones the new one may lead on.
         if not solved.is_complete or solved.makespan > timed.makespan:
             return
         self.timed = solved
@@ -132,7 +134,7 @@ class _Windows:
 
 
 def rows_of(integers: IntegerProblem, schedule: Schedule) -> list[list[Job]]:
-    """The jobs of each rank in their order; the k-th of a kind, copy and stage is that of the copy's k-th microbatch."""
+    """Return the jobs of each rank in order; the k-th of a kind and stage is that of the copy's k-th microbatch."""
     return [list(_row(integers, schedule.row(rank))) for rank in range(schedule.ranks)]
 
 
@@ -140,6 +142,7 @@ def _row(integers: IntegerProblem, row: Columns) -> Iterator[Job]:
     copies = integers.problem.placement.copy_of(row.microbatch, integers.problem.microbatches)
     turns: dict[tuple[Kind, int, int], int] = {}
     for kind, copy, stage in zip(row.kind.tolist(), np.asarray(copies).tolist(), row.stage.tolist(), strict=True):
+        # A full backward counts as its halves, where the model has only these.
         split = Kind(kind) is Kind.B and integers.backward is Kind.I
         for half in (Kind.I, Kind.W) if split else (Kind(kind),):
             turn = turns.get((half, copy, stage), 0)

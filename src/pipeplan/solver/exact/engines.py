@@ -265,6 +265,7 @@ class Exact:
         if not can_prove(run, required=self.required) or run.is_over:
             return
         proofs = Proofs(run)
+        proofs.raise_to_unit()
         if proofs.integers.size > self.largest or proofs.beaten <= proofs.least:
             return
         model = ExactModel(proofs.integers, proofs.least, proofs.beaten - 1, Scope(proofs.integers))

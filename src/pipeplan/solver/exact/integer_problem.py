@@ -89,6 +89,8 @@ class IntegerProblem:
         By stage: whether the solver decides for each microbatch if backward runs in full: the I is then a B, its W nothing.
     unit
         What a time of 1 is in the unit of the costs.
+    is_exact
+        Whether all times are multiples of the unit: then all makespans and spans are, too.
     time
         Time of each kind on each stage, also of the full backward.
     transfer
@@ -105,7 +107,9 @@ class IntegerProblem:
         transfer = problem.occupied.transfer.time()
         per_microbatch = sum(float(values.sum()) for values in times.values())
         total = problem.microbatches * (per_microbatch + 2 * problem.placement.stages * transfer)
-        self.unit: Fraction = common_unit([*(time for row in times.values() for time in row), transfer], total)
+        every = [*(time for row in times.values() for time in row.tolist()), transfer]
+        self.unit: Fraction = common_unit(every, total)
+        self.is_exact = all((as_fraction(time) / self.unit).denominator == 1 for time in every)
         self.time = {kind: [in_units(time, self.unit) for time in row.tolist()] for kind, row in times.items()}
         self.transfer = in_units(transfer, self.unit)
 

@@ -88,6 +88,14 @@ class Proofs:
         """The least value that no bound excludes, in units."""
         return ceil(Fraction(self.run.bound.value) * (1 - Fraction(1, 10**9)) / self.integers.unit)
 
+    def raise_to_unit(self) -> None:
+        """Raise the bound to the best schedule if less than a unit lies between them, and all times are multiples of it."""
+        bound, value = self.run.bound, float(self.least * self.integers.unit)
+        above = value > bound.value * (1 + tolerances.ROUNDING)
+        if self.beaten <= self.least and self.integers.is_exact and above:
+            unit = f"{float(self.integers.unit):g}"
+            self.run.raise_bound(Bound(value, f"{bound.reason}; times are multiples of {unit}"))
+
     @property
     def beaten(self) -> int:
         """The value to be beaten, in units; more than any schedule needs while none is known."""
@@ -142,6 +150,7 @@ class Proofs:
                     for proof in working:
                         proof.stop()
                     wait(working.values(), timeout=POLL_SECONDS)
+        self.raise_to_unit()
 
     @property
     def _is_over(self) -> bool:

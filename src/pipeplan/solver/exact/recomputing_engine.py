@@ -101,7 +101,7 @@ class RecomputingProof(Proof):
         )
 
     def work(self, events: Events) -> None:
-        """Solve; what is found meanwhile is told. Runs in any thread."""
+        """Solve, and send bounds and schedules to the queue meanwhile. Runs in any thread."""
         bounds: Events = events if self.recomputing.has_all_schedules else SimpleQueue()
         self._found = events
         super().work(bounds)

@@ -1,4 +1,4 @@
-"""The arrays that the search's kernels read and write; in an undecorated run they are lists.
+"""Arrays that the search's kernels read and write; run as plain Python they are lists.
 
 What the kernels count and name, one meaning a name:
 
@@ -71,7 +71,7 @@ class WideProblem(NamedTuple):
     sending
         How long the transfer of the class's own result takes; 0 where it stays on the rank.
     link
-        The link that it takes, -1 for none. Where transfers hinder nobody there are none.
+        The link that it takes, -1 for none. Without contention there are none.
     modes
         1 for every mode that may be decided on; shape (3,).
     factors
@@ -146,14 +146,14 @@ class WideTiming(NamedTuple):
 
 
 NO_WIDE_PROBLEM = cast(WideProblem, ())
-"""In a problem that is not wide: kernels that do not ask for it take it no time."""
+"""Arrays of a problem that is not wide: none, so that kernels that do not use them lose no time."""
 
 NO_WIDE_TIMING = cast(WideTiming, ())
-"""The same in the timing of its candidates."""
+"""Arrays of the timing of its candidates: none."""
 
 
 class FlatProblem(NamedTuple):
-    """A problem as flat arrays: times and memory, and what waits for what.
+    """A problem as flat arrays: times, memory and dependencies.
 
     Attributes
     ----------

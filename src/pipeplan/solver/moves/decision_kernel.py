@@ -21,38 +21,38 @@ from pipeplan.solver.kernels.row_kernel import index_of
 def propose_forced(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """Draw whether one more or one less: where some are forced, one less twice as often."""
+    """Draw whether to force one W more or one less; less is twice as likely if some are forced."""
     change.terms[0] = place
     change.terms[1] = 1 if decisions.forced[place] == 0 or draw(random, 3) == 0 else -1
 
 
 def force(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Force it."""
+    """Change the number of forced Ws."""
     decisions.forced[change.terms[0]] += change.terms[1]
     return True
 
 
 def unforce(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
-    """Take it back."""
+    """Restore the number of forced Ws."""
     decisions.forced[change.terms[0]] -= change.terms[1]
 
 
 def propose_pair(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """The pair at the place; there is nothing to draw."""
+    """Note the place; there is nothing to draw."""
     change.terms[0] = place
 
 
 def toggle_pair(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Join or part it."""
+    """Join the op at the place and the next one, or part them."""
     place = change.terms[0]
     decisions.joined[place] = 1 - decisions.joined[place]
     return True
 
 
 def toggle_pair_back(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
-    """Part or join it again."""
+    """Undo ``toggle_pair``."""
     place = change.terms[0]
     decisions.joined[place] = 1 - decisions.joined[place]
 
@@ -60,7 +60,7 @@ def toggle_pair_back(problem: FlatProblem, decisions: Decisions, change: Change)
 def propose_full(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """Draw how many microbatches, from that of the op on; where the op is a forward, it is that microbatch's backward."""
+    """Draw the number of microbatches, from that of the op on; for a forward its backward is meant."""
     op_class = decisions.order[place]
     index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
     share = len(decisions.order) // len(problem.rank)
@@ -69,18 +69,18 @@ def propose_full(
 
 
 def toggle_full(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Turn each of them."""
+    """Toggle the drawn backwards."""
     toggle(decisions.full, change.terms[0], change.terms[1])
     return True
 
 
 def toggle_full_back(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
-    """Turn each of them back."""
+    """Toggle them back."""
     toggle(decisions.full, change.terms[0], change.terms[1])
 
 
 def toggle(full: Ints, first: int, count: int) -> None:
-    """Make so many backwards, from ``first`` on, full where they are halves, and halves where they are full."""
+    """Toggle backwards between full and halves."""
     for op in range(first, first + count):
         full[op] = 1 - full[op]
 
@@ -88,9 +88,10 @@ def toggle(full: Ints, first: int, count: int) -> None:
 def propose_weights(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """Draw the slots, and the class of an I near the place; or none: the one that is owed the longest."""
+    """Draw the slots, and the class of an I near the place; or 0 for the W owed the longest."""
     rank = problem.rank[decisions.order[place]]
     start = problem.offsets[rank]
+    # The slot that is about to come at this place: about as many Ws have run as backwards.
     backwards = 0
     for other in range(start, place):
         backwards += decisions.order[other] % 2
@@ -104,7 +105,7 @@ def propose_weights(
 
 
 def change_weights(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Change them, and keep what they were; false if they are that already."""
+    """Change the slots, and note their classes before; false if nothing changes."""
     first = change.terms[0]
     rank = problem.rank[decisions.order[first]]
     stop = min(first + change.terms[1], problem.offsets[rank + 1])
@@ -119,6 +120,6 @@ def change_weights(problem: FlatProblem, decisions: Decisions, change: Change) -
 
 
 def restore_weights(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
-    """Set them to what they were."""
+    """Restore the slots."""
     for step in range(change.moves[0]):
         decisions.prefer[change.place[step]] = change.target[step]

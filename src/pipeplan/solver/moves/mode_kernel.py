@@ -1,7 +1,9 @@
-"""The moves that change which microbatches are kept, recomputed or offloaded.
+"""Moves that change which microbatches are kept, recomputed or offloaded, and when these are fetched back.
 
-Terms of a change to one mode: the first forward, for how many microbatches, on how many stages, the mode. Terms of an
-exchange: the two forwards.
+Terms of a change to one mode: the first forward, the number of microbatches, the number of stages, the mode. Terms of an
+exchange: the two forwards. Terms of a lead: the first forward, the number of microbatches, places more. One step::
+
+    mode     keep keep offload keep      becomes   keep recompute recompute keep      (two microbatches from 1 on)
 """
 
 from pipeplan.model import Ints
@@ -10,11 +12,11 @@ from pipeplan.solver.kernels.random_kernel import draw, draw_extent
 from pipeplan.solver.kernels.row_kernel import index_of, mirrored
 
 MOST = 64
-"""A lead in places beyond which nothing is gained: the link takes one copy after the other."""
+"""Largest lead in places: a longer one gains nothing, as the link takes one copy after the other."""
 
 
 def forward_at(problem: FlatProblem, decisions: Decisions, place: int) -> int:
-    """The forward of the microbatch that stands at a place."""
+    """Return the forward of the microbatch at a place."""
     op_class = decisions.order[place]
     index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
     if op_class % 2 == 1:
@@ -27,6 +29,7 @@ def forward_at(problem: FlatProblem, decisions: Decisions, place: int) -> int:
 def propose(problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints) -> None:
     """Draw a mode that the problem allows, other than the microbatch's, for some microbatches on some stages."""
     op = forward_at(problem, decisions, place)
+    # One of the other two modes; where that one is not allowed, the other.
     mode = (decisions.mode[op] + 1 + draw(random, 2)) % 3
     if problem.more.modes[mode] == 0:
         mode = KEPT if decisions.mode[op] != KEPT else OFFLOADED if problem.more.modes[OFFLOADED] == 1 else RECOMPUTED
@@ -37,10 +40,11 @@ def propose(problem: FlatProblem, reach: Reach, decisions: Decisions, place: int
 
 
 def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Set it, and keep what they were."""
+    """Set the mode, and note the modes before."""
     share = len(decisions.mode) // len(problem.rank)
     op = change.terms[0]
     number = 0
+    # Stage by stage, from its own against the way of the microbatch.
     for _ in range(change.terms[2]):
         op_class = op // share
         for other in range(op, min(op + change.terms[1], (op_class + 1) * share)):
@@ -56,7 +60,8 @@ def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
 
 
 def undo(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
-    """Set them to what they were."""
+    """Restore the modes."""
+    # The last change first, as an op may have been changed twice.
     for step in range(change.moves[0] - 1, -1, -1):
         decisions.mode[change.place[step]] = change.target[step]
 
@@ -64,7 +69,7 @@ def undo(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
 def propose_exchange(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """Draw another place of the rank, not far away."""
+    """Draw another place of the rank, near ones more often."""
     rank = problem.rank[decisions.order[place]]
     start = problem.offsets[rank]
     stop = problem.offsets[rank + 1]
@@ -75,7 +80,7 @@ def propose_exchange(
 
 
 def exchange(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Exchange the modes of the two; false where they are the same."""
+    """Exchange the modes of two forwards; false if they are the same."""
     mode = decisions.mode[change.terms[0]]
     if decisions.mode[change.terms[1]] == mode:
         return False
@@ -85,7 +90,7 @@ def exchange(problem: FlatProblem, decisions: Decisions, change: Change) -> bool
 
 
 def exchange_back(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
-    """Exchange them again."""
+    """Exchange the modes back."""
     mode = decisions.mode[change.terms[0]]
     decisions.mode[change.terms[0]] = decisions.mode[change.terms[1]]
     decisions.mode[change.terms[1]] = mode
@@ -94,7 +99,7 @@ def exchange_back(problem: FlatProblem, decisions: Decisions, change: Change) ->
 def propose_lead(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """Draw for how many microbatches, and by how many places."""
+    """Draw the number of microbatches, and by how many places they are fetched back earlier or later."""
     distance = draw_extent(random, reach.places)
     change.terms[0] = forward_at(problem, decisions, place)
     change.terms[1] = draw_extent(random, reach.microbatches)
@@ -102,7 +107,7 @@ def propose_lead(
 
 
 def change_lead(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Change those that are offloaded, and keep what they were; false if none is."""
+    """Change the leads of offloaded microbatches, and note the leads before; false if none is offloaded."""
     share = len(decisions.lead) // len(problem.rank)
     first = change.terms[0]
     number = 0
@@ -117,6 +122,6 @@ def change_lead(problem: FlatProblem, decisions: Decisions, change: Change) -> b
 
 
 def restore_lead(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
-    """Set them to what they were."""
+    """Restore the leads."""
     for step in range(change.moves[0]):
         decisions.lead[change.place[step]] = change.target[step]

@@ -19,13 +19,13 @@ Undo = Callable[[FlatProblem, Decisions, Change], None]
 
 
 def always(_: Encoder) -> bool:
-    """For moves that can gain on every problem."""
+    """Return true: for moves that can improve every problem."""
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A small change of a candidate, in three functions that are written as kernels are.
+    """A small change of a candidate, as three functions that are written like kernels.
 
     Attributes
     ----------
@@ -66,5 +66,5 @@ class Move:
 
 
 def moves_for(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
-    """Those of some moves that there are on the problem that an encoder stands for, drawn or not."""
+    """Return the moves that exist on a problem, drawn or not."""
     return tuple(move for move in moves if encoder.is_wide or not move.wide)

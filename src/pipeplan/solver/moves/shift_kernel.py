@@ -1,7 +1,11 @@
-"""The moves that shift an op along its row, alone or with the same microbatch's ops of other stages and the next ones' too.
+"""Moves that shift an op along its row, alone or with ops of other stages and of the next microbatches.
 
-Terms: the place; how many ops of other classes it passes (towards the front if below 0); on how many stages, from its own
-towards where the microbatch came from; for how many microbatches, from its own on.
+Terms: the place; the number of ops of other classes that it passes, towards the front if below 0; the number of stages, from
+its own against the way of the microbatch; the number of microbatches, from its own on. One step, of F2 by 1 to the front, on
+two stages::
+
+    rank 0   F0 F1 I0 F2 I1      becomes   F0 F1 F2 I0 I1
+    rank 1   F0 I0 F1 I1 F2      becomes   F0 I0 F1 F2 I1
 """
 
 from pipeplan.model import Ints
@@ -11,7 +15,7 @@ from pipeplan.solver.kernels.row_kernel import find, index_of, place_after, rota
 
 
 def propose(problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints) -> None:
-    """Draw how far, for this op alone."""
+    """Draw a distance, for this op alone."""
     distance = draw_extent(random, reach.places)
     if draw(random, 2) == 0:
         distance = -distance
@@ -24,7 +28,7 @@ def propose(problem: FlatProblem, reach: Reach, decisions: Decisions, place: int
 def propose_stages(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """Draw how far, and on how many stages."""
+    """Draw a distance, and a number of stages."""
     propose(problem, reach, decisions, place, change, random)
     change.terms[2] = draw_extent(random, reach.stages)
 
@@ -32,13 +36,13 @@ def propose_stages(
 def propose_microbatches(
     problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
 ) -> None:
-    """Draw how far, on how many stages, and for how many microbatches."""
+    """Draw a distance, a number of stages, and a number of microbatches."""
     propose_stages(problem, reach, decisions, place, change, random)
     change.terms[3] = draw_extent(random, reach.microbatches)
 
 
 def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Shift them, and note every op that moved; false if none could."""
+    """Shift the ops, and note every op that moved; false if none could."""
     order = decisions.order
     distance = change.terms[1]
     microbatches = change.terms[3]
@@ -51,6 +55,7 @@ def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
         for turn in range(microbatches):
             # The one in front goes first, so that none stands in the way of the next.
             which = index + (turn if distance < 0 else microbatches - 1 - turn)
+            # Its place now: ops before it may have moved.
             place = find(order, start, stop, op_class, which)
             if place >= 0:
                 target = place_after(order, start, stop, place, distance)
@@ -59,6 +64,7 @@ def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
                     change.place[moves] = place
                     change.target[moves] = target
                     moves += 1
+        # On to the stage that it got its input from.
         op_class = problem.source[op_class]
         if op_class < 0:
             break

@@ -1,4 +1,4 @@
-"""The moves of the search, in one table."""
+"""Table of the moves of the search."""
 
 from __future__ import annotations
 
@@ -77,4 +77,4 @@ MOVES: tuple[Move, ...] = (
         wide=True,
     ),
 )
-"""Every move with its weight. A new one is a file beside these and a row here."""
+"""All moves with their weights. To add a move, write its functions in a file beside this one and add a row here."""

@@ -84,12 +84,12 @@ def steady_state(
         For no seconds, a period of no microbatch, transfers that occupy ranks or queue, or sliced sequences.
     """
     if not seconds > 0:
-        raise InputError(f"a steady state is looked for in more than {seconds} seconds", field="seconds")
+        raise InputError(f"the seconds of a steady state must be more than 0, not {seconds:g}", field="seconds")
     if most < 1:
-        raise InputError(f"a period is of at least 1 microbatch, not {most}", field="most")
+        raise InputError(f"the microbatches of a period must be at least 1, not {most}", field="most")
     if problem.communication != "edge" or problem.slices > 1:
         raise InputError(
-            "a steady state is of whole sequences and of transfers that only delay: leave --communication at edge, and "
+            "a steady state needs whole sequences and transfers that only delay: leave --communication at edge and "
             "--slices at 1",
             field="slices" if problem.slices > 1 else "communication",
         )
