@@ -40,8 +40,8 @@ def test_a_row_says_the_name_the_makespan_what_is_idle_and_the_peak(views):
 def test_changes_are_against_the_fastest_that_fits(views):
     over = replace(views[0], memory=replace(views[0].memory, limit=np.full(4, 1.0)))
     said = words(figure_of([views[1], over, views[2]]))
-    assert f"{100 * (over.makespan / views[1].makespan - 1):+.1f}% · idle" in " ".join(said)
-    assert " ".join(said).count("% · idle") == 1
+    assert f"{100 * (over.makespan / views[1].makespan - 1):+.1f}% · bubble" in " ".join(said)
+    assert " ".join(said).count("% · bubble") == 1
 
 
 def test_timelines_share_one_axis_and_what_is_over_the_limit_is_told_apart(views):
