@@ -24,7 +24,7 @@ def test_a_timeline_that_can_be():
 @pytest.mark.parametrize(
     ("start", "end", "where", "message"),
     [
-        ([-1, 3, 1, 2], [1, 4, 2, 3], "rank 0, op 0 (0F0)", "starts at -1, before the step does at 0"),
+        ([-1, 3, 1, 2], [1, 4, 2, 3], "rank 0, op 0 (0F0)", "starts at -1, before the start of the step at 0"),
         (
             [0, 3, 0.5, 2],
             [1, 4, 2, 3],
@@ -45,7 +45,7 @@ def test_an_op_without_duration_within_another():
     schedule = parse_schedule("0F0 0F1 0B0 0B1")
     timeline = Timeline(schedule, np.array([0.0, 0.5, 1, 2]), np.array([1.0, 0.5, 2, 3]))
     [finding] = check_times(timeline)
-    assert finding.message == "takes no time at 0.5, within 0F0 (0 to 1)"
+    assert finding.message == "has no duration at 0.5, inside 0F0 (0 to 1)"
 
 
 def test_the_check_of_an_answer_tells_it():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeplan.costs import Limits, Settings
-from pipeplan.costs.parsing import parse_size
+from pipeplan.costs.values import parse_size
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement
 from pipeplan.solver import Choices, Problem

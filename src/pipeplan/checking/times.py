@@ -1,4 +1,4 @@
-"""Could a simulated timeline have happened? Every op starts after time 0, after its inputs, and on a rank that is free."""
+"""Checks that a simulated timeline is possible: ops start after time 0, after their inputs, and on a free rank."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Timeline, among, depend
 
 
 def check_times(timeline: Timeline) -> Iterator[Finding]:
-    """Report the ops of a simulated timeline that start too early.
+    """Yield the ops of a simulated timeline that start too early.
 
-    ``Timeline`` itself refuses ops that end before they start and ops that compute at once. Measured timelines are not
-    looked at: their clocks differ between ranks, and a receive may end after the op that uses it has started.
+    ``Timeline`` itself rejects ops that end before they start and ops that compute at once. Measured timelines are skipped,
+    because clocks differ between ranks and a receive may end after the op that uses it has started.
     """
     if timeline.source == "measured":
         return
     schedule, start, end = timeline.schedule, timeline.start, timeline.end
     slack = tolerances.ROUNDING * timeline.makespan
     for op in np.flatnonzero(start < -slack)[:SHOWN].tolist():
-        yield Finding("times", schedule.place(op), f"starts at {start[op]:g}, before the step does at 0", op)
+        yield Finding("times", schedule.place(op), f"starts at {start[op]:g}, before the start of the step at 0", op)
     for sources in dependencies(schedule).all:
         needy = np.flatnonzero(sources >= 0)
         arrived = end[sources[needy]]
@@ -39,12 +39,14 @@ def check_times(timeline: Timeline) -> Iterator[Finding]:
             )
             yield Finding("times", schedule.place(op), message, op)
     for op, around in _inside_another(timeline, slack)[:SHOWN]:
-        message = f"takes no time at {start[op]:g}, within {schedule.op(around)} ({start[around]:g} to {end[around]:g})"
+        message = (
+            f"has no duration at {start[op]:g}, inside {schedule.op(around)} ({start[around]:g} to {end[around]:g})"
+        )
         yield Finding("times", schedule.place(op), message, op)
 
 
 def _inside_another(timeline: Timeline, slack: float) -> list[tuple[int, int]]:
-    """Return each compute op without duration that lies within another of its rank, and that other op."""
+    """Return each compute op without duration that is inside another op of its rank, and that other op."""
     schedule, start, end = timeline.schedule, timeline.start, timeline.end
     computes = among(schedule.columns.kind, COMPUTE_KINDS)
     pairs: list[tuple[int, int]] = []

@@ -1,7 +1,7 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
 from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, merged, settings_from, settings_given
-from pipeplan.costs.costs_file import require_costs_file, settings_of, write_costs_file
+from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
@@ -12,14 +12,11 @@ from pipeplan.costs.keywords import (
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.options import (
-    COUNT,
     FOLDED_GROUPS,
     GROUPS,
-    POSITIVE,
     SETTING_GROUPS,
     Group,
     Options,
-    Range,
     Setting,
     SettingKind,
     missing_in,
@@ -29,7 +26,6 @@ from pipeplan.costs.options import (
     table_of,
 )
 from pipeplan.costs.overhead import MACHINES, Machine, Overhead
-from pipeplan.costs.parsing import parse_limit, parse_size
 from pipeplan.costs.settings import (
     SETTING_NAMES,
     SETTINGS,
@@ -39,8 +35,8 @@ from pipeplan.costs.settings import (
     Times,
     TimesPer,
 )
-from pipeplan.costs.spread import Spread
 from pipeplan.costs.table import Costs, Transfer, per_stage
+from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_limit, parse_size
 from pipeplan.costs.work_options import (
     MOST_SECONDS,
     SEED,

@@ -17,8 +17,8 @@ import msgspec
 
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
-from pipeplan.costs.parsing import parse_size
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
+from pipeplan.costs.values import parse_size
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.model import require_text, shortened
 

@@ -11,9 +11,9 @@ import numpy as np
 from pipeplan.costs.layers import balanced_layers, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
-from pipeplan.costs.parsing import parse_limit, ranges_in
 from pipeplan.costs.settings import SettingsTable
 from pipeplan.costs.table import Costs, Transfer, per_stage
+from pipeplan.costs.values import parse_limit, ranges_in
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule
 

@@ -5,7 +5,6 @@ The command line, config files, Python signatures, the web API, its form and the
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -16,14 +15,11 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from pipeplan.costs.parsing import parse_limit, ranges_in
+from pipeplan.costs.values import Range, parse_limit, ranges_in
 from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.files import path_of
 from pipeplan.model import (
-    LARGEST,
     MOST_FORWARDS,
-    MOST_RANKS,
-    SMALLEST,
     in_digits,
     require_flags,
     require_text,
@@ -87,59 +83,6 @@ FOLDED_GROUPS: tuple[Group, ...] = ("details", "held", "more")
 
 SETTING_GROUPS: tuple[Group, ...] = ("shape", "times", "memory", *FOLDED_GROUPS)
 """Groups of the settings of shape and costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Range of the numbers that a setting accepts.
-
-    Attributes
-    ----------
-    least
-        Minimum.
-    open
-        True if ``least`` itself is excluded.
-    most
-        Maximum; None for times and sizes, whose maximum is ``LARGEST``.
-    divides
-        True if other numbers are divided by them: then the minimum of positive values is ``SMALLEST``.
-    """
-
-    least: float
-    open: bool = False
-    most: float | None = None
-    divides: bool = False
-
-    def fault(self, value: float) -> str | None:
-        """Return the end of an error message that begins with the setting's name; None for a valid number."""
-        low = not value > self.least if self.open else not value >= self.least
-        bound = f"{'more than' if self.open else 'at least'} {self.least:g}"
-        if self.most is not None:
-            if low:
-                return f" must be {bound}, not {_in_figures(value)}"
-            return f" must be at most {_in_figures(self.most)}, not {_in_figures(value)}" if value > self.most else None
-        if low or value == math.inf:
-            return f" must be {bound} and finite, not {_in_figures(value)}"
-        if value > LARGEST:
-            return f": {_in_figures(value)} is too large to compute with; choose a larger unit"
-        if self.divides and 0 < value < SMALLEST:
-            return f": {value:g} is too small to compute with; choose a smaller unit"
-        return None
-
-
-def _in_figures(value: float) -> str:
-    whole = isinstance(value, int) or (1000 <= value <= 1e15 and value == int(value))
-    return in_digits(int(value), ",") if whole else f"{value:g}"
-
-
-COUNT = Range(1, most=MOST_FORWARDS)
-"""Range of chunks and microbatches: at most the number of forwards in the largest schedule."""
-
-RANKS = Range(1, most=MOST_RANKS)
-
-POSITIVE = Range(0, open=True, divides=True)
-NOT_NEGATIVE = Range(0)
-DIVISOR = Range(0, divides=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pipeplan.costs.layers import Layer
-from pipeplan.costs.options import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, Options, option, table_of
+from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
+from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS
 from pipeplan.errors import ShapeError
 
 Times = float | tuple[float, ...]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from pipeplan.costs.options import COUNT, Options, Range, option
+from pipeplan.costs.options import Options, option
+from pipeplan.costs.values import COUNT, Range
 
 MOST_SECONDS = 31_536_000
 """Maximum duration: a year, with which no library's clock overflows."""

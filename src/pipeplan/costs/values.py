@@ -1,13 +1,14 @@
-"""Parsing of sizes, memory limits and ranges of stages: ``2GiB``, ``8act``, ``0-3,6``."""
+"""Values of settings: parsing of sizes, memory limits and stages (``2GiB``, ``8act``, ``0-3,6``), and ranges of numbers."""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import require_range, shortened
+from pipeplan.model import LARGEST, MOST_FORWARDS, MOST_RANKS, SMALLEST, in_digits, require_range, shortened
 
 _LIMIT = re.compile(r"\s*([-0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")
 _SIZE = re.compile(r"\s*([-+0-9.eE]+|[-+]?inf|nan)\s*([KMGT]i?B|B|)\s*")
@@ -84,3 +85,56 @@ def ranges_in(text: str, name: str) -> list[tuple[int, int]]:
     if len(ranges) < len(matches) or any(first > last for first, last in ranges):
         raise ShapeError(f"{name} must be none, all or stages such as 0-3,6, not '{shortened(text, 60)}'", field=name)
     return ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Range of the numbers that a setting accepts.
+
+    Attributes
+    ----------
+    least
+        Minimum.
+    open
+        True if ``least`` itself is excluded.
+    most
+        Maximum; None for times and sizes, whose maximum is ``LARGEST``.
+    divides
+        True if other numbers are divided by them: then the minimum of positive values is ``SMALLEST``.
+    """
+
+    least: float
+    open: bool = False
+    most: float | None = None
+    divides: bool = False
+
+    def fault(self, value: float) -> str | None:
+        """Return the end of an error message that begins with the setting's name; None for a valid number."""
+        low = not value > self.least if self.open else not value >= self.least
+        bound = f"{'more than' if self.open else 'at least'} {self.least:g}"
+        if self.most is not None:
+            if low:
+                return f" must be {bound}, not {_in_figures(value)}"
+            return f" must be at most {_in_figures(self.most)}, not {_in_figures(value)}" if value > self.most else None
+        if low or value == math.inf:
+            return f" must be {bound} and finite, not {_in_figures(value)}"
+        if value > LARGEST:
+            return f": {_in_figures(value)} is too large to compute with; choose a larger unit"
+        if self.divides and 0 < value < SMALLEST:
+            return f": {value:g} is too small to compute with; choose a smaller unit"
+        return None
+
+
+def _in_figures(value: float) -> str:
+    whole = isinstance(value, int) or (1000 <= value <= 1e15 and value == int(value))
+    return in_digits(int(value), ",") if whole else f"{value:g}"
+
+
+COUNT = Range(1, most=MOST_FORWARDS)
+"""Range of chunks and microbatches: at most the number of forwards in the largest schedule."""
+
+RANKS = Range(1, most=MOST_RANKS)
+
+POSITIVE = Range(0, open=True, divides=True)
+NOT_NEGATIVE = Range(0)
+DIVISOR = Range(0, divides=True)
