@@ -85,6 +85,7 @@ class Kernel:
             _BEING_COMPILED.remove(self)
 
     def _run_on_lists(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
+        # Python reads items of lists about ten times as fast as those of arrays.
         results = [_as_lists(output) for output in outputs]
         answer = self.function(*(_as_lists(value) for value in inputs), *results)
         for output, result in zip(outputs, results, strict=True):
@@ -215,6 +216,7 @@ def compile_loop(function: Loop) -> Loop:
 def _compiled(function: FunctionType, entry: bool) -> Loop:
     from pipeplan.numba_internals import compiled_on_disk
 
+    # Compile the functions that it calls, and link them under the names by which it calls them.
     helpers = {name: _compiled(helper, helper in _ENTRIES) for name, helper in _called(function).items()}
     linked = FunctionType(
         function.__code__,
@@ -253,5 +255,6 @@ def _digest(function: FunctionType) -> str:
     constants = [value for value in _named(function).values() if isinstance(value, int | float)]
     inline = _INLINED in vars(function)
     own = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, inline))
+    # A changed helper changes the digests of all its callers.
     parts = [own, *(_digest(helper) for helper in _called(function).values())]
     return sha256("".join(parts).encode()).hexdigest()[:12]

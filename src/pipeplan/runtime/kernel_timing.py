@@ -131,6 +131,7 @@ class KernelTimer:
         """Return the seconds of a fused AdamW step on float32 parameters. Raises InputError like a kernel."""
         with _fitting("optimizer"):
             weight = torch.zeros(_whole(parameters), device=self._device, requires_grad=True)
+            # A gradient must be there for the optimizer to update the weight.
             weight.grad = torch.ones_like(weight)
             adam = torch.optim.AdamW([weight], fused=True)
             return self._timed(adam.step)

@@ -108,6 +108,7 @@ def _cut(value: Any, microbatches: int, what: str) -> list[Any]:
                 f"multiple of {microbatches}",
                 field="microbatches",
             )
+        # chunk returns views: nothing is copied.
         return list(value.chunk(microbatches))
     if isinstance(value, tuple):
         columns = [_cut(entry, microbatches, what) for entry in value]

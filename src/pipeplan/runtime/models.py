@@ -293,6 +293,7 @@ def in_time(load: Callable[[], Model], timeout: float, name: str) -> Model:
         except BaseException as error:
             answers.put(error)
 
+    # A hanging function cannot be stopped, so it runs in a daemon thread.
     with redirect_stdout(sys.stderr):
         Thread(target=work, daemon=True, name="the model's function").start()
         try:
@@ -308,6 +309,7 @@ def in_time(load: Callable[[], Model], timeout: float, name: str) -> Model:
 
 
 def _imported(name: str) -> Any:
+    # As `python -m` does: the module may be in the current folder.
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)

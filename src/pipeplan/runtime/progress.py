@@ -188,6 +188,7 @@ class Watcher:
         if now - self._reported < EVERY:
             return
         self._reported = now
+        # The pace counts from when the ranks begin to work, not from their start-up.
         far = self._how_far(places)
         if self._begun is None and far.doing != "starting up":
             self._begun = now

@@ -89,6 +89,7 @@ def resolved(
 def _opened(source: ScheduleSource, ranks: int, microbatches: int | None, chunks: int) -> Schedule:
     if isinstance(source, Schedule):
         return source
+    # A name that is neither a strategy nor looks like a file is reported as an unknown strategy.
     if isinstance(source, str) and (is_strategy(source) or not _is_file(source)):
         rule = strategy(source)
         if microbatches is None:

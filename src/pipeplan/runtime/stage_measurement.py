@@ -60,6 +60,7 @@ class SavingMeasurement:
 
     def copies(self) -> tuple[float, float]:
         """Return the milliseconds of an OFFLOAD's copy and of a RELOAD's."""
+        # One microbatch leaves and comes back, as in a step.
         offloading = Offloading([_KEY], self._link)
         passed = self._saved(offloading)
         offloading.forward_ended(_KEY, self._clock.mark)

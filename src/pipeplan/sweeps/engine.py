@@ -145,6 +145,7 @@ class _Sweep(Generic[Answer]):
             # An iterator that paused is asked again once everything it gave is finished.
             while len(self._drawn) > drawn:
                 drawn = len(self._drawn)
+                # After a death, go on with tasks that were not drawn yet; the lost ones come afterwards.
                 while (yield from self._ran(self._draw())):
                     self._count_death()
                 yield from self._repeat_lost()
@@ -165,6 +166,7 @@ class _Sweep(Generic[Answer]):
 
     def _next_task(self) -> SweepTask[Any] | None:
         for task in self._tasks:
+            # A repeated key is skipped; a key in the store is finished without running.
             if task.key in self._drawn:
                 continue
             self._drawn.add(task.key)
@@ -269,6 +271,7 @@ class _Sweep(Generic[Answer]):
             try:
                 answer = self._decoder.decode(text)
             except msgspec.DecodeError as error:
+                # Text that is not JSON can only be a damaged file; a value of another type is the function's fault.
                 if stored and not isinstance(error, msgspec.ValidationError):
                     raise FormatError(f"the store is damaged ({error}); name another file", field="store") from None
                 failure = Failure(

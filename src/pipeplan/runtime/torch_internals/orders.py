@@ -145,6 +145,7 @@ def instantiate(cls: type, ranks: int, microbatches: int, chunks: int) -> Any:
                 raise ShapeError(f"{cls.__name__} has 1 chunk per rank, not {chunks}")
             return cls(stand_in(0, ranks, ranks), microbatches, loss_fn=_no_loss)
         if issubclass(cls, PipelineScheduleMulti):
+            # The stages of rank 0 are enough: the constructor computes the order of all ranks.
             stages = [stand_in(chunk * ranks, ranks, ranks * chunks) for chunk in range(chunks)]
             return cls(stages, microbatches, loss_fn=_no_loss)
     except (ValueError, AssertionError, RuntimeError) as error:
@@ -167,6 +168,7 @@ def rows_of(live: Any, *, communication: bool) -> tuple[Rows, dict[int, int], in
         return [_witnessed(live, rank) for rank in ranks], {rank: rank for rank in ranks}, live._n_microbatches
     if not isinstance(live, PipelineScheduleMulti):
         raise InputError(f"a {type(live).__name__} is not a schedule of torch.distributed.pipelining")
+    # Only schedules that run on PyTorch's runtime have an order with communication.
     lowered = getattr(live, "pipeline_order_with_comms", {})
     order = lowered if communication else live.pipeline_order or lowered
     if not order:

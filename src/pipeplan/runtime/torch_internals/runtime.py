@@ -110,6 +110,7 @@ class Runtime(_PipelineScheduleRuntime):
         for stage in self._stages:
             stage.has_backward = self._has_backward
             stage.clear_runtime_states()
+        # In place of targets, PyTorch hands on the numbers of the microbatches, by which the loss finds its own.
         numbers = [torch.tensor(number) for number in range(self._n_microbatches)]
         with _failing_at_once():
             self._step_microbatches(feed.arguments, feed.keywords, numbers, None, return_outputs=False)
@@ -125,6 +126,7 @@ class Runtime(_PipelineScheduleRuntime):
         theirs = hasattr(PipelineStage, "_pre_metadata_inference_backup")
         buffers = [] if theirs else [buffer for module in modules for buffer in module.buffers()]
         kept = [buffer.detach().clone() for buffer in buffers]
+        # Looking ahead runs a forward under DDP, which would then wait for its backward.
         with ExitStack() as unreduced:
             for module in modules:
                 if isinstance(module, DistributedDataParallel):
@@ -149,7 +151,7 @@ class Runtime(_PipelineScheduleRuntime):
         """Compute the loss of a microbatch, and keep the part of it that is differentiated."""
         loss = self._loss(output, self._targets[microbatch])
         if self._share is not None and torch.is_grad_enabled():
-            self._due[microbatch] = self._share(loss)
+            self._due[microbatch] = self._share(loss)  # until the backward asks for it
         self._observer.end()
         return loss
 

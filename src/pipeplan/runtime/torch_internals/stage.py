@@ -190,6 +190,7 @@ class ObservedStage(PipelineStage):
         if fwd_chunk_id in self._part.recomputed:
             with self._recomputation.first(fwd_chunk_id):
                 output = self._observed(compute, passed, {})
+            # A stage of the same rank takes the returned output; only a message would need the kept one.
             if not self._part.sends:
                 self._forget_output(fwd_chunk_id)
             return output
@@ -265,6 +266,7 @@ class ObservedStage(PipelineStage):
     def _vacate(self, microbatch: int) -> None:
         """Release the memory of received inputs and of outputs: the backward needs them only as ends of its graph."""
         outputs, inputs = self._forwards.of(microbatch)
+        # Inputs of the first stage belong to the caller; arguments beyond the received ones are not activations.
         received = () if self.is_first else inputs[: len(self.args_recv_info[microbatch])]
         for tensor in (*outputs, *received):
             if tensor is not None:
@@ -275,6 +277,7 @@ class ObservedStage(PipelineStage):
 
     def backward_one_chunk(self, bwd_chunk_id: int, *args: Any, full_backward: bool = True, **kwargs: Any) -> None:
         """Compute B, or I."""
+        # Offloaded activations must be back before autograd reads them.
         self._offloading.arrive((self.stage_index, bwd_chunk_id))
         kwargs["full_backward"] = full_backward
         compute = super().backward_one_chunk
@@ -293,6 +296,7 @@ class ObservedStage(PipelineStage):
         if bwd_chunk_id in self._whole:
             self._whole.discard(bwd_chunk_id)
             compute = self._make_up
+        # On the first stage, W is a whole backward, which DDP notices by itself.
         elif last_backward and not self.is_first and isinstance(self.submod, DistributedDataParallel):
             last_backward, self._reduction_due = False, True
         with self._without_autocast():
@@ -343,5 +347,6 @@ def _give_up(infos: Any) -> None:
 def _reduce(replica: DistributedDataParallel) -> None:
     """Make DDP reduce the gradients of its parameters with its own buckets and hooks, by a backward that adds zeros."""
     parameters: list[nn.Parameter] = [parameter for parameter in replica.parameters() if parameter.requires_grad]
+    # An empty list of outputs makes DDP expect a gradient of every parameter; the backward of zeros triggers its hooks.
     replica.reducer.prepare_for_backward([])
     torch.autograd.backward(parameters, [parameter.new_zeros(()).expand_as(parameter) for parameter in parameters])
