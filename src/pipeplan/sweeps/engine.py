@@ -15,7 +15,7 @@ import msgspec
 from pipeplan.errors import FormatError, InputError, RunError
 from pipeplan.sweeps.records import Failure, Finished, ProgressListener, Row, SweepProgress, SweepTask
 from pipeplan.sweeps.store import Store, identity
-from pipeplan.sweeps.workers import WorkerLost, Workers, local_workers
+from pipeplan.sweeps.workers import TaskRunner, WorkerLost, local_workers
 
 Payload = TypeVar("Payload")
 Answer = TypeVar("Answer")
@@ -95,7 +95,7 @@ def sweep(
     return run()
 
 
-def _workers(function: Callable[[Any], Any], count: int, dask: str | None) -> Workers:
+def _workers(function: Callable[[Any], Any], count: int, dask: str | None) -> TaskRunner:
     if dask is None:
         return local_workers(function, count)
     from pipeplan.sweeps.dask_workers import DaskWorkers
@@ -114,7 +114,7 @@ class _Sweep(Generic[Answer]):
         self,
         tasks: Iterable[SweepTask[Any]],
         answer: type[Answer],
-        workers: Workers,
+        workers: TaskRunner,
         store: Store | None,
         *,
         seconds: float | None,

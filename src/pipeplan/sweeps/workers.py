@@ -30,7 +30,7 @@ class WorkerLost(Exception):
     """A worker died. Tasks without a result have to be run again."""
 
 
-class Workers(Protocol):
+class TaskRunner(Protocol):
     """Workers that run tasks."""
 
     @property
@@ -96,7 +96,7 @@ _IN_USE = threading.Lock()
 """Held by the sweep that uses joblib's processes: all of a program share them, and a sweep that stops early ends them."""
 
 
-def local_workers(function: TaskFunction, count: int) -> Workers:
+def local_workers(function: TaskFunction, count: int) -> TaskRunner:
     """Return processes, or this process for one worker, in a daemon, or while another sweep uses the processes."""
     # A daemon, such as a process of a server, may not have children.
     if count > 1 and not current_process().daemon and _IN_USE.acquire(blocking=False):
