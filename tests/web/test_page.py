@@ -73,7 +73,7 @@ class Watched:
 
     def makespan(self, name: str) -> float:
         """What the table says, in its own unit."""
-        return float(self.rows()[name][0].replace(",", ""))
+        return float(self.rows()[name][1].replace(",", ""))
 
     def error_of(self, field: str) -> str:
         return self.page.text_content(f"[data-field={field}] .error") or ""

@@ -128,7 +128,7 @@ def test_the_page_of_plans(visit, width, scheme):
     )
     assert not sticks_out(page)
     assert serious_faults(page) == []
-    assert "of all ranks" in (page.text_content(".answer") or "")
+    assert "All ranks of this timeline" in (page.text_content(".answer") or "")
     before = page.text_content("main h2")
     page.reload()
     page.wait_for_selector(".flags pre")

@@ -46,7 +46,7 @@ class SettingsTable(Options):
         range=COUNT, aliases=("num_batches", "num_microbatches"), flags=("-m", "-b"), slider=(1, 256, 1),
     )  # fmt: skip
     chunks: int | None = option(
-        kind="count", title="Chunks per rank", group="shape", help="Model chunks per rank, v.", default="the schedule's own",
+        kind="count", title="Chunks per rank", group="shape", help="Model chunks per rank, v.", default="schedule's",
         range=COUNT, aliases=("num_chunks",), flags=("-v",), slider=(1, 8, 1),
     )  # fmt: skip
     stages: int | None = option(

@@ -1,6 +1,6 @@
 /** The comparison as a table: a row per schedule, the best first, and below them why others are not possible. */
 
-import { make } from "../dom.js";
+import { button, make } from "../dom.js";
 import { memoryScale, memoryText, percent, type Scale, Times } from "../format.js";
 import { scroller } from "../scroller.js";
 import type { Comparison, Result } from "./api.js";
@@ -13,9 +13,10 @@ export interface Choice {
   beside(name: string, shows: boolean): void;
 }
 
-/** A column; `key` is its class, by which narrow pages leave it out. */
+/** A column; `key` is its class, by which narrow pages leave it out. Others than the usual ones show on request. */
 interface Column {
   readonly key: string;
+  readonly usual: boolean;
   readonly heading: string;
   readonly title: string;
   cell(result: Result): string | Node;
@@ -23,12 +24,19 @@ interface Column {
 
 export class ResultTable {
   readonly element = make("div", { class: "results" });
+  private readonly more = button("All columns", "show all columns", () => this.toggle());
+  private all = false;
+  private comparison: Comparison | null = null;
 
-  constructor(private readonly choice: Choice) {}
+  constructor(private readonly choice: Choice) {
+    this.more.classList.add("quiet");
+    this.more.setAttribute("aria-pressed", "false");
+  }
 
   show(comparison: Comparison): void {
+    this.comparison = comparison;
     const { results } = comparison;
-    const shown = columns(results);
+    const shown = columns(results).filter(({ usual }) => usual || this.all);
     const scale = scaleOf(results);
     const rows = results.map((result) => this.row(result, shown, scale, comparison.drawn.includes(result.schedule)));
     const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message, shown.length));
@@ -41,9 +49,15 @@ export class ResultTable {
     );
     const focused = document.activeElement?.getAttribute("data-key") ?? "";
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
-    this.element.replaceChildren(scroller("comparison", table), ...notes(comparison));
+    this.element.replaceChildren(scroller("comparison", table), this.more, ...notes(comparison));
     // The rows are new; the keyboard's focus stays where it was.
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  private toggle(): void {
+    this.all = !this.all;
+    this.more.setAttribute("aria-pressed", String(this.all));
+    if (this.comparison !== null) this.show(this.comparison);
   }
 
   private row(result: Result, shown: readonly Column[], scale: Scale, shows: boolean): HTMLElement {
@@ -90,19 +104,29 @@ function columns(results: readonly Result[]): readonly Column[] {
   const scale = scaleOf(results);
   return [
     {
+      key: "chunks",
+      usual: true,
+      heading: "chunks",
+      title: "model chunks per rank",
+      cell: (result) => String(result.chunks),
+    },
+    {
       key: "makespan",
+      usual: true,
       heading: `makespan${times.unit === "" ? "" : `, ${times.unit}`}`,
       title: "time from 0 to the end of the last op",
       cell: (result) => withBar(bars.get(result)),
     },
     {
       key: "bubble",
+      usual: true,
       heading: "bubble",
       title: "idle time / total time",
       cell: (result) => percent(result.bubble.idle_over_total),
     },
     {
       key: "peak",
+      usual: true,
       heading: `peak, ${scale.unit === "activations" ? "act." : scale.unit}`,
       title:
         scale.unit === "activations"
@@ -111,34 +135,38 @@ function columns(results: readonly Result[]): readonly Column[] {
       cell: (result) => memoryText(peakOf(result), scale),
     },
     {
-      key: "gap",
-      heading: "gap (placement)",
-      title: "optimality gap: makespan above the lower bound of its placement",
-      cell: ({ gap }) => gapText(gap),
-    },
-    {
       key: "any",
+      usual: true,
       heading: "gap (any)",
       title: "makespan above the best lower bound of any placement here",
       cell: ({ least_gap: gap }) => gapText(gap),
     },
     {
+      key: "gap",
+      usual: false,
+      heading: "gap (placement)",
+      title: "optimality gap: makespan above the lower bound of its placement",
+      cell: ({ gap }) => gapText(gap),
+    },
+    {
       key: "bound",
+      usual: false,
       heading: "bound",
       title: "no schedule of this placement and these costs is faster",
       cell: (result) => make("span", { title: result.bound_reason }, times.number(boundOf(result))),
     },
-    { key: "chunks", heading: "chunks", title: "chunks per rank", cell: (result) => String(result.chunks) },
     {
       key: "ideal",
+      usual: false,
       heading: "over ideal",
-      title: "idle time relative to busy time",
+      title: "idle time / busy time",
       cell: (result) => percent(result.bubble.over_ideal),
     },
     {
       key: "span",
+      usual: false,
       heading: "of span",
-      title: "idle share of the longest span of a rank",
+      title: "idle time within the longest span",
       cell: (result) => percent(result.bubble.span),
     },
   ];
