@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -14,7 +13,6 @@ import pipeplan
 from pipeplan.api import fixed_chunks
 from pipeplan.readable import percent
 from pipeplan.strategies import STRATEGIES, Strategy
-from pipeplan.strategies.protocol import FromCosts
 
 FOLDER = "reference/strategies/"
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -124,12 +122,8 @@ def _page(found: Strategy) -> str:
 
 
 def idea(found: Strategy) -> str:
-    """What it does, with its timing table, which of a heuristic stands in its module's docstring."""
-    text = re.split(r"\n\w+\n-{3,}\n", found.idea)[0]
-    if "rank 0" not in text:
-        build = found.build.build if isinstance(found.build, FromCosts) else found.build
-        text += "\n\n" + (inspect.getdoc(inspect.getmodule(build)) or "").partition("\n\n")[2]
-    return text.replace("::\n", ":\n")
+    """Return its idea and its timing table, without the sections of a docstring."""
+    return re.split(r"\n\w+\n-{3,}\n", found.idea)[0].replace("::\n", ":\n")
 
 
 def timing(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import ModuleType
 
 from pipeplan.costs import Settings
 from pipeplan.model import Schedule
@@ -20,7 +19,7 @@ def timing_table(schedule: Schedule) -> str:
     return picture(slow_simulate(schedule, settings.costs(schedule.placement)))
 
 
-def documented_table(documented: Callable[[Shape], Schedule] | ModuleType) -> str:
-    """The table in the docstring of a strategy's builder or module."""
+def documented_table(documented: Callable[[Shape], Schedule]) -> str:
+    """The table in the docstring of a strategy's builder."""
     lines = (inspect.getdoc(documented) or "").splitlines()
     return "\n".join(line.strip() for line in lines if line.strip().startswith("rank "))

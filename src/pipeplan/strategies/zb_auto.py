@@ -1,17 +1,4 @@
-"""``zb-auto``: the one-chunk zero-bubble schedule of its authors' greedy heuristic under a memory limit.
-
-Stage r is on rank r. The warm-up is as long as memory and the return of the first microbatch allow. In each later
-round, every rank runs a forward and an I, and Ws where it would idle or is out of memory. Three choices are not decided
-by a rule, so all combinations are tried: may a rank idle before its first I, may it skip a forward to run an I earlier,
-and may a W delay another op. ZB-1p is this heuristic with p activations per rank, here for 3 ranks, 4 microbatches and
-equal times; ZB-2p is it with 2p::
-
-    rank 0   0F0 0F1 0F2  .   .  0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3
-    rank 1       1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
-    rank 2           2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
-
-Qi, Wan, Huang, Lin: Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1.
-"""
+"""``zb-auto``: the one-chunk zero-bubble schedule of its authors' greedy heuristic under a memory limit."""
 
 from __future__ import annotations
 
@@ -55,16 +42,24 @@ CHOICES = tuple(Switches(*choice) for choice in product((True, False), repeat=3)
 
 
 def build_zb_auto(shape: Shape, costs: Costs, limits: Limits | None = None) -> Schedule:
-    """Return the heuristic's schedule with the smallest longest span over its eight settings.
+    """A warm-up as long as memory allows, then a forward and an I per round, with Ws where a rank would idle.
 
-    Parameters
-    ----------
-    shape
-        p and m.
-    costs
-        Costs of p stages, each with its own times and memory.
-    limits
-        Memory limit of every rank; None: no limit.
+    This is the zero-bubble authors' greedy heuristic for one chunk per rank. Three choices are not decided by a rule:
+    may a rank idle before its first I, may it skip a forward to run an I earlier, and may a W delay another op. All
+    combinations are tried, and the schedule with the smallest longest span wins. ZB-1p is this heuristic with p
+    activations per rank, ZB-2p with 2p.
+
+    Three ranks, four microbatches, p activations, equal times::
+
+        rank 0   0F0 0F1 0F2  .   .  0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3
+        rank 1       1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
+        rank 2           2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
+
+    Idle time is about that of ZB-H1 with p activations, and almost none with 2p. The peak is within the limit, which
+    must hold at least one microbatch on each rank. Any shape is valid; times, memory and limits may differ between
+    ranks.
+
+    Source: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism (2024), section 3.1.
 
     Raises
     ------

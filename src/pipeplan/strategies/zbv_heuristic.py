@@ -1,15 +1,4 @@
-"""``zbv-heuristic``: the V-shaped schedule of the zero-bubble authors' greedy heuristic under a memory limit.
-
-Each rank has two chunks on a V: F of chunk 0 flows from rank 0 to p-1 and F of chunk 1 back to rank 0; I of chunk 1
-flows from rank 0 to p-1 and I of chunk 0 back. The heuristic fills the warm-up as far as memory allows, then alternates
-I and F on every rank, with Ws where a rank would idle or is out of memory. With room for 2p chunk activations and equal
-times no rank idles after its first op, here for 2 ranks and 3 microbatches::
-
-    rank 0   0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2
-    rank 1       1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
-
-Qi, Wan, Huang, Lin: Zero Bubble Pipeline Parallelism, ICLR 2024, section 6 (ZB-V).
-"""
+"""``zbv-heuristic``: the V-shaped schedule of the zero-bubble authors' greedy heuristic under a memory limit."""
 
 from __future__ import annotations
 
@@ -45,17 +34,23 @@ SETTINGS = (Fill(True, True), Fill(True, False), Fill(False, True), Fill(False, 
 
 
 def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None) -> Schedule:
-    """Return the heuristic's best schedule over its four settings.
+    """Two chunks per rank on a V: a warm-up as long as memory allows, then alternately an I and an F, with Ws in the waits.
 
-    Parameters
-    ----------
-    shape
-        p and m.
-    costs
-        Costs of 2p stages, all with the same times and memory.
-    limits
-        Memory limit of every rank. The smallest one applies to all ranks, because the V loads them equally. None: p
-        activations (2p chunk activations).
+    F of chunk 0 flows from rank 0 to p - 1 and F of chunk 1 back to rank 0; I of chunk 1 flows from rank 0 to p - 1 and
+    I of chunk 0 back. Ws run where a rank would idle or is out of memory. Whether a W may delay an I or an F is not
+    decided by a rule: all four settings are tried, and the schedule with the smallest largest bubble wins.
+
+    Two ranks, three microbatches, p activations (2p chunk activations), equal times::
+
+        rank 0   0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2
+        rank 1       1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
+
+    With p activations, m >= 2p - 1, F = I = W and free transfers, no rank idles between its first op and its last. In
+    general, 1.5p activations leave little idle time. The peak is within the limit, by default p activations; the smallest
+    limit applies to all ranks, because the V loads them equally. Any shape is valid, with the same times and memory on
+    every stage.
+
+    Source: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism (2024), section 6 (ZB-V).
 
     Raises
     ------
