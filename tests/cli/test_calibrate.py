@@ -117,7 +117,7 @@ def test_a_run_updates_it(run, tmp_path):
         (f"{MEASURE} -o calibration.txt", "invalid calibration file calibration.txt"),
         (f"{MEASURE} -o tiny.yaml", "an input is never overwritten"),
         (f"{MEASURE} -p 4", "Unknown option: -p"),
-        ("profile 1f1b --calibrate tiny.yaml --gpu cpu.yaml", "Unused Tokens: ['tiny.yaml']"),
+        ("profile 1f1b --calibrate tiny.yaml --gpu cpu.yaml", "unexpected argument 'tiny.yaml'"),
         (f"profile --calibrate tiny.yaml --from {TORCHTITAN}", "a configuration needs model"),
         ("profile --calibrate ran.yaml --from nowhere", "nowhere"),
         (f"diff zbv {TORCHTITAN} -p 2 -m 4 --configuration ran.yaml", ": calibration is missing"),
