@@ -171,7 +171,7 @@ def from_words(held: Any, tokens: Sequence[Token]) -> Any:
 
     By default cyclopts would read ``1.5`` as the integer 2, ``1_0`` as 10, and ``x.csv/`` as the file ``x.csv``.
     """
-    plain = [each for each in get_args(held) if each is not NoneType] if isinstance(held, UnionType) else [held]
+    plain = [part for part in get_args(held) if part is not NoneType] if isinstance(held, UnionType) else [held]
     convert = _BY_TYPE.get(plain[0]) if len(plain) == 1 else None
     return convert_as(held, tokens) if convert is None else convert(held, tokens)
 

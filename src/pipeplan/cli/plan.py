@@ -77,13 +77,13 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     if flags is not None and trainer_version is not None:
         result = result.for_releases({flags: trainer_version})
     writers = {path: partial(_write, result, flags, beside) for path in output}
-    with written(writers) as known:
+    with written(writers) as reported:
         if flags is not None:
             print(result.flags_for(flags).text)
             tell(result.summary)
             for note in filter(None, (result.unfinished, *result.chosen.assumed)):
                 tell(f"note: {note}")
-            for warning in [each for each in result.flags_for(flags).warnings if each not in known]:
+            for warning in [text for text in result.flags_for(flags).warnings if text not in reported]:
                 tell(f"warning: {warning}")
             for name in [] if any(path.suffix.lower() == ".sh" for path in output) else result.flags_for(flags).files:
                 tell(f"warning: the flags name {name}, which is not written: add -o NAME.sh to write both")
@@ -136,7 +136,7 @@ def _nothing_fits(result: Plan, *, json: bool) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions(Options):
-    """Where estimates go."""
+    """File of the estimates."""
 
     output: tuple[Path, ...] = option(
         (), kind="files", title="Output", group="output", flags=("-o",), help="JSON file to write the estimates to."

@@ -142,16 +142,16 @@ def ended_by_signals() -> Iterator[Signals]:
         yield signals
         return
     hook = sys.unraisablehook
-    ours = [each for each in _handled() if signal.getsignal(each) is signal.SIG_DFL]
-    for each in ours:
-        signal.signal(each, signals.end)
+    ours = [number for number in _handled() if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, signals.end)
     sys.unraisablehook = lambda unraised: signals.unraisable(unraised, hook)
     try:
         yield signals
     finally:
         sys.unraisablehook = hook
-        for each in ours:
-            signal.signal(each, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _handled() -> list[signal.Signals]:

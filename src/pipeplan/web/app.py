@@ -253,7 +253,7 @@ _WARNINGS = "pipeplan-warnings"
 
 _FILE = {
     "description": "The file",
-    "content": {each.partition(";")[0]: {} for each in replies.media()},
+    "content": {media.partition(";")[0]: {} for media in replies.media()},
     "headers": {
         _WARNINGS: {
             "description": "What the user must know of the file: a JSON array of sentences, percent-encoded",

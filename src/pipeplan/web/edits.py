@@ -69,8 +69,10 @@ def judge(request: EditIn) -> Reply:
     trainers = None
     if edit.result is not None and len(edit.result.schedule) <= _MOST_TRIED:
         trainers = tuple(
-            TrainerReply(trainer=each.trainer, format=each.format, runs=each.runs, reason=plain(each.reason))
-            for each in trainers_of(edit.result.schedule)
+            TrainerReply(
+                trainer=verdict.trainer, format=verdict.format, runs=verdict.runs, reason=plain(verdict.reason)
+            )
+            for verdict in trainers_of(edit.result.schedule)
         )
     return json_reply(
         EditReply(

@@ -233,7 +233,7 @@ class ExplainIn(SchedulesIn):
     """Schedule to explain: the only one of ``schedules`` and ``files``."""
 
 
-_FormatName: Any = Literal[tuple(each.name for each in all_formats().values() if each.writers)]
+_FormatName: Any = Literal[tuple(format.name for format in all_formats().values() if format.writers)]
 
 
 class DownloadIn(SchedulesIn):

@@ -208,7 +208,7 @@ def _schedule(file: Any) -> Source:
 
 
 def _threads() -> int:
-    """All cores but one, which the page's other requests have; a few are enough."""
+    """Return the number of threads of a search: up to four, leaving one core for other requests."""
     return max(1, min(usable_cores() - 1, 4))
 
 

@@ -1,7 +1,7 @@
-"""Processes that do the work, so that an answer that takes too long can be ended.
+"""Worker processes, so that an answer that takes too long can be stopped.
 
-Questions share a pool of warm processes, which ends a process whose time is up or whose client has left. Plans and
-searches, which tell how far they are, have a process of their own each.
+Requests share a pool of warm processes, which kills a process after its time limit or when its client disconnects. Plans and
+searches, which report their progress, run in one process each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pebble import ProcessExpired, ProcessPool
 from pipeplan.errors import PipeplanError
 
 Tell = Callable[[bytes], None]
-"""Takes the next part of an answer."""
+"""Receives the next part of an answer."""
 
 _Result = TypeVar("_Result")
 
@@ -27,7 +27,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 
 class WorkError(Exception):
-    """A request that was not answered; the message says why."""
+    """A request that was not answered; the message gives the reason."""
 
 
 class BusyError(WorkError):
@@ -39,7 +39,7 @@ class TooSlowError(WorkError):
 
 
 class Workers:
-    """A few processes and a bounded queue in front of them.
+    """Worker processes with a bounded queue.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Workers:
             return result
 
     async def stream(self, work: Callable[[Any, Tell], None], argument: object) -> AsyncGenerator[bytes]:
-        """Yield what ``work(argument, tell)`` tells, as it comes. Closing the generator ends the work.
+        """Yield the parts of an answer that ``work(argument, tell)`` sends. Closing the generator stops the work.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Workers:
             self._asked -= 1
 
     async def start(self, work: Callable[[Any], object], argument: object) -> None:
-        """Give each process of the pool some work, so that the first request finds it warm."""
+        """Warm up each process of the pool with some work."""
         await asyncio.gather(*(self.ask(work, argument) for _ in range(self._count)))
 
     def end(self) -> None:
@@ -142,7 +142,7 @@ _DIED = "the process that worked on this ended, probably out of memory; try a sm
 
 
 def _ignore_interrupts() -> None:
-    """Leave Ctrl-C, which a terminal sends to all of its processes, to the server."""
+    """Ignore Ctrl-C, which a terminal sends to all processes; the server handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
