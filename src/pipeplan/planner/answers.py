@@ -298,11 +298,11 @@ class PlanResult:
 
     objective: Objective
     memory_limit: float
-    best: Estimate | None
-    runners_up: tuple[RunnerUp, ...]
-    front: tuple[Estimate, ...]
-    sensitivity: tuple[Sensitivity, ...]
-    closest_miss: ClosestMiss | None
+    best: Estimate | None = None
+    runners_up: tuple[RunnerUp, ...] = ()
+    front: tuple[Estimate, ...] = ()
+    sensitivity: tuple[Sensitivity, ...] = ()
+    closest_miss: ClosestMiss | None = None
     counts: Counts
     seconds: float
     complete: bool

@@ -49,7 +49,7 @@ _NEWEST: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class TrainerVerdict:
-    """Whether a trainer can run a schedule; ``reason`` is empty if it can."""
+    """Verdict whether a trainer can run a schedule; ``reason`` is empty if it can."""
 
     trainer: str
     format: str

@@ -54,7 +54,7 @@ _LOCAL_EXPERTS = uniform_experts("num_local_experts", "num_experts_per_tok", "in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """How the config.json of one architecture describes its shape.
+    """Description of the config.json of one architecture.
 
     Attributes
     ----------

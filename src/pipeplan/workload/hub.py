@@ -21,14 +21,14 @@ class HubFields:
     ----------
     architecture
         Name of the architecture, for messages.
-    given
+    content
         Fields in the file.
     defaults
         Defaults of the architecture, by field.
     """
 
     architecture: str
-    given: Mapping[str, Any]
+    content: Mapping[str, Any]
     defaults: Mapping[str, Any]
 
     def value(self, field: str) -> Any:
@@ -36,7 +36,7 @@ class HubFields:
 
         A null field stays null: only a missing field gets its default.
         """
-        value: Any = self.given
+        value: Any = self.content
         for part in field.split("."):
             if not isinstance(value, Mapping) or part not in value:
                 return self.defaults.get(field)

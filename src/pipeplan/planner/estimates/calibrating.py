@@ -88,6 +88,7 @@ def calibrated(
         precision="fp16" if precision == "fp16" else "bf16",
         fused_loss=False,
     )
+    # Predict on one GPU without a network: collectives are not measured.
     machine = _alone(gpu, execution)
     layers = layers_of(model, execution)
     measured: dict[str, list[tuple[float, float]]] = {}
@@ -101,6 +102,7 @@ def calibrated(
         analytic = sum(_analytic(machine, work) for work in works)
         measured["loss"] = [(loss(execution.tokens, float(model.vocabulary)), analytic)]
     if optimizer is not None:
+        # As many parameters as one layer has: enough to be bound by memory, as a whole rank's are.
         parameters = min(float(_one_of_each(layers)[0].parameters.dense), MOST_PARAMETERS)
         measured["optimizer"] = [(optimizer(parameters), optimizer_time(gpu, parameters, bytes_each=UPDATE_BYTES))]
     progress(1.0)
@@ -154,6 +156,7 @@ def updated_by_run(
     """
     base = calibration or Calibration(gpu=cluster.gpu.name, corrections=())
     base.require(cluster.gpu)
+    # The prediction uses the measured kernels but not an earlier ratio of whole stages, which is replaced.
     without = replace(
         base, corrections=tuple(correction for correction in base.corrections if correction.kind != "compute")
     )

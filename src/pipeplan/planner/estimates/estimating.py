@@ -182,7 +182,7 @@ def estimate(
     return Estimate(
         configuration=filled,
         time=time,
-        memory=rank_memory([[each.layer for each in stage] for stage in stages.layers], ran.schedule, filled),
+        memory=rank_memory([[layer_costs.layer for layer_costs in stage] for stage in stages.layers], ran.schedule, filled),
         flops=flops,
         mfu=flops / (configuration.gpus * time.total * format_peak(cluster.gpu, configuration.precision)),
         tokens_per_second=tokens / time.total,

@@ -90,6 +90,7 @@ def balanced(problem: LayoutProblem) -> Laid | None:
     slowest = float(_to_end(problem, stages, times, np.maximum)[0, 0])
     if slowest == np.inf:
         return None
+    # Only runs of layers within the best possible slowest stage remain.
     most = slowest * (1 + tolerances.ROUNDING)
     stages = [stage.keep(of_stage <= most) for stage, of_stage in zip(stages, times, strict=True)]
     squares = [of_stage[of_stage <= most] ** 2 for of_stage in times]
@@ -299,6 +300,7 @@ def _require_layers(parts: LayerParts, stages: int) -> None:
 def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tuple[StageOption, ...]:
     """Return all choices of a stage: each option for all layers, and options of ``some_layers`` for the first ones."""
     names = dict.fromkeys(option.name for layer in (*parts.middle, *parts.end) for option in layer.options)
+    # No stage of a good layout has twice the even number of layers.
     most = 2 * -(-len(parts.middle) // stages)
     some = [StageOption(name=name, layers=count) for name in some_layers if name in names for count in range(1, most)]
     return (*(StageOption(name=name) for name in names), *some)
@@ -306,6 +308,7 @@ def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tu
 
 def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
     """Return the best layout of a problem; see :func:`best_layout`."""
+    # Even split first, as the reference; then descents, branch and bound in turns with walks, and ties by simplicity.
     even = next(iter(best_evens(problem)), None)
     best = start_of(problem, even, deadline)
     if not problem.fits(best):
@@ -358,6 +361,7 @@ def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
 def _improved(problem: LayoutProblem, best: Laid, deadline: Deadline) -> tuple[Laid, float]:
     """Improve a layout until it is proven or time is up; return it with a lower bound on all layouts."""
     bound, turn = 0.0, TURN if problem.order.schedule.placement.chunks > 1 else ALONE
+    # Branch and bound proves or improves; when its turn ends without either, a walk looks elsewhere.
     while True:
         problem.thin()
         problem.probe_ranks(best)

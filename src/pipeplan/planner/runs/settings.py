@@ -306,6 +306,7 @@ def balanced_layout(model: ModelShape, cluster: Cluster, configuration: Configur
     body = [time for time, kind in zip(times, kinds, strict=True) if kind in ("dense", "moe")]
     before = sum(time for time, kind in zip(times, kinds, strict=True) if kind == "embedding")
     behind = sum(times) - sum(body) - before
+    # Bounds of the slowest stage: at least the mean, the end, or a layer; at most everything. 40 halvings reach rounding.
     low, high = max(sum(times) / configuration.stages, behind, *body), sum(times)
     best = _filled(body, before, behind, high, configuration.stages)
     for _ in range(40):
@@ -410,6 +411,7 @@ def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: Model
         )
         return abs(state.total - allocated_gib * GIBIBYTE)
 
+    # Expert groups must fit into the ranks of a stage.
     fewest = max(1, -(-expert * expert_tensor // (tensor * context)))
     most = int(batch.get("global") or _MOST * int(batch.get("micro") or 1)) // int(batch.get("micro") or 1)
     tried = [count for count in (1 << power for power in range(_MOST.bit_length())) if fewest <= count <= most]

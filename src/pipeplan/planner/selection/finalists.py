@@ -181,6 +181,7 @@ def laid_out(request: PlanRequest, start: Estimate, *, seconds: float, by_stage:
         return start
     if start.configuration.stages > MOST_STAGES:
         return _with_lighter_ends(request, start)
+    # First the same recomputation on every stage, then one per stage, which must save more (WORTH).
     sets = [[start.configuration.recompute]] + ([_sets(request, start.configuration)] if by_stage else [])
     for choices in sets:
         candidate = _with_layout(request, start, choices, seconds / len(sets))
@@ -217,6 +218,7 @@ def _with_layout(
     model, cluster, configuration = request.model, request.cluster, start.configuration
     try:
         schedule = strategy(configuration.schedule)(shape_of(configuration, _microbatches(configuration)))
+        # Workspaces and buffers do not depend on the layout: subtract them from the limit.
         besides = held_besides(model, cluster, start, schedule, calibration=request.calibration)
         best = best_layout_of(
             model,
@@ -271,6 +273,7 @@ def better_order(
     seconds
         Time budget for all finalists together.
     """
+    # One finalist for each placement: finalists with the same placement would lead to the same search.
     suited: dict[object, Estimate] = {}
     for finalist in finalists:
         configuration = finalist.configuration
@@ -279,6 +282,7 @@ def better_order(
     chosen = list(islice(suited.values(), SEARCHED))
     orders = []
     end = time.monotonic() + seconds
+    # Each finalist gets an equal share of the time that is left.
     for left, start in zip(range(len(chosen), 0, -1), chosen, strict=True):
         share = (end - time.monotonic()) / left
         order = _searched(request, start, share, workers)
@@ -291,6 +295,7 @@ def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: in
     configuration = start.configuration
     stages = stage_costs(request.model, request.cluster, configuration, calibration=request.calibration)
     costs = costs_of(stages, configuration)
+    # The search bounds only activations.
     besides = np.array([rank.total - rank.activations for rank in start.memory])
     try:
         problem = Problem(

@@ -27,6 +27,7 @@ def refusal(request: PlanRequest) -> ShapeError | None:
     The reported rule is one without which there would be a configuration; if several rules stand in the way together, the
     one that refused the most drafts.
     """
+    # Try without one rule after the other, the most frequent refusals first.
     refusals: Counter[str] = Counter()
     if next(drafts(request, refusals), None) is not None:
         return None
@@ -59,6 +60,7 @@ def _fixed_in_words(request: PlanRequest) -> str:
 
 def _nearest_batches(request: PlanRequest) -> str:
     """Return the nearest global batches that some frame could divide, in words."""
+    # Batch sizes that the frames would divide if the batch were not fixed.
     without = frozenset({"batch"})
     shares = {
         frame["data"] * min(request.fixed.get("microbatch_size", (1,)))

@@ -312,56 +312,43 @@ class Planning:
                     of_change(change, estimates[0], [other for other in estimates[1:] if other is not None])
                 )
 
-    def planned(self, objective: Objective) -> PlanResult:
-        """Return the result if something fits."""
-        best = self.best
-        assert best is not None
-        gap = self._gap(best)  # bounds more frames, so the counts must come after it
-        estimates = [*self._plain.values(), *self._laid]
-        limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
+    def result(self, objective: Objective) -> PlanResult:
+        """Return the best configuration with its comparisons, or the closest miss if nothing fits."""
+        answer = self._closest_miss() if self.best is None else self._comparisons(self.best)
+        # Counted last, because either of them bounds further configurations.
         return PlanResult(
             objective=objective,
             memory_limit=self.limit,
-            best=self._with_error_bar(best),
-            runners_up=runners_up(estimates, best, self.value, self.limit, self._deadline),
-            front=front(estimates, self.value, self.limit),
-            sensitivity=(*self._varied, *limits),
-            closest_miss=None,
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
-            optimality_gap=gap,
             left_out=left_out(self._whole),
             interrupted=self._stopped,
-            searched=self._searched,
+            **answer,
         )
+
+    def _closest_miss(self) -> dict[str, Any]:
+        return {"closest_miss": closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))}
+
+    def _comparisons(self, best: Estimate) -> dict[str, Any]:
+        cluster = self._requests[best.configuration.gpus].cluster
+        interval = error_bar(self._whole.model, cluster, best.configuration)
+        estimates = [*self._plain.values(), *self._laid]
+        limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
+        return {
+            "best": replace(best, error_bar=interval),
+            "runners_up": runners_up(estimates, best, self.value, self.limit, self._deadline),
+            "front": front(estimates, self.value, self.limit),
+            "sensitivity": (*self._varied, *limits),
+            "optimality_gap": self._gap(best),
+            "searched": self._searched,
+        }
 
     def _gap(self, best: Estimate) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
         if not self._branching.exhausted:
             self._branching.price(PRICED_LATE)
         return max(0.0, self.value(best) / self._branching.least - 1)
-
-    def nothing_fits(self, objective: Objective) -> PlanResult:
-        """Return the result if nothing fits."""
-        return PlanResult(
-            objective=objective,
-            memory_limit=self.limit,
-            best=None,
-            runners_up=(),
-            front=(),
-            sensitivity=(),
-            closest_miss=closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS)),
-            counts=self._counts(),
-            seconds=self.spent,
-            complete=self._branching.exhausted,
-            left_out=left_out(self._whole),
-            interrupted=self._stopped,
-        )
-
-    def _with_error_bar(self, best: Estimate) -> Estimate:
-        cluster = self._requests[best.configuration.gpus].cluster
-        return replace(best, error_bar=error_bar(self._whole.model, cluster, best.configuration))
 
     def _counts(self) -> Counts:
         branching = self._branching
@@ -448,12 +435,10 @@ def plan(
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
     if planning.best is None and not planning.estimated and planning.refused:
         raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
-    if planning.best is None:
-        return planning.nothing_fits(objective)
-    if deadline is not None and planning.best.step_time > deadline:
+    if planning.best is not None and deadline is not None and planning.best.step_time > deadline:
         raise InfeasibleError(
             f"no configuration meets the deadline of {deadline:g} s per step: the fastest step on all {cluster.gpus:,} GPUs "
             f"takes {planning.best.step_time:.3g} s",
             field="deadline",
         )
-    return planning.planned(objective)
+    return planning.result(objective)

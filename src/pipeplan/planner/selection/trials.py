@@ -37,6 +37,7 @@ class Scaled:
 
     def factor(self, kind: str) -> float:
         """Return the factor of a kind of work."""
+        # A factor multiplies time; a change of speed is its inverse.
         own = (self.calibration or UNCALIBRATED).factor(kind)
         return own * self.by if kind in self.kinds else own
 
