@@ -152,7 +152,6 @@ def settings_from(values: Mapping[str, Any], base: Mapping[str, Any] = MappingPr
 
 
 def _settings_and_names(values: Mapping[str, Any], where: str) -> tuple[Settings, dict[str, Any]]:
-    """Return the settings, and those of them that are in ``values``, by name."""
     named = _known_names(values, SETTING_NAMES, where)
     plain = {name: _plain(name, value) for name, value in named.items() if value is not None}
     if where:

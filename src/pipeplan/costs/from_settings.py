@@ -122,7 +122,6 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
 
 
 def _offload(settings: SettingsTable, placement: Placement, memory: Memory) -> Floats | None:
-    """Return the time of a copy to the host on every stage; None if it is not set."""
     times, bandwidth = _times(settings, "offload_times", placement), settings.offload_bandwidth
     if bandwidth is None:
         return times
@@ -157,7 +156,6 @@ def _overhead(settings: SettingsTable) -> Overhead:
 
 
 def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
-    """Return the settings with a list per stage in place of their layers."""
     if settings.layers is None:
         if settings.layers_per_stage is not None:
             raise CostError("layers per stage are given, but no layers", field="layers_per_stage")
@@ -176,7 +174,6 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
 
 
 def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
-    """Return a setting of times on every stage; None if it is not set."""
     value = getattr(settings, name)
     if value is None:
         return None
@@ -206,7 +203,6 @@ def _backward(settings: SettingsTable, placement: Placement, forward: Floats) ->
 
 
 def _rest(full: Floats, half: Floats, name: str) -> Floats:
-    """Return the time of the other half of the full backward."""
     if (wrong := np.flatnonzero(half >= full)).size:
         stage = int(wrong[0])
         noun = name.replace("_", " ").removesuffix("s")

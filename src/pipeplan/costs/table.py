@@ -272,7 +272,6 @@ class Costs:
         return self.offload
 
     def _pair_times(self, schedule: Schedule, second: NDArray[np.intp], times: Floats) -> Floats:
-        """Return the time of each overlapped pair from the positions of its second ops."""
         first = second - 1
         if self.overlap is None:
             pairs: Floats = times[first] + times[second]

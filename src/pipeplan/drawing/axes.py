@@ -137,7 +137,6 @@ def band_of(curves: Curves, end: float) -> tuple[Floats, Floats, Floats]:
 
 
 def _steps(curves: Curves, lane: int, end: float, scale: float) -> tuple[Floats, Floats]:
-    """Return the corners of a lane's curve, up to the end."""
     time, level = curves.of(lane)
     corners = np.repeat(np.append(time, end), 2)[1:-1]
     return corners, np.repeat(level, 2) / scale

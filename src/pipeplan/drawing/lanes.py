@@ -109,7 +109,6 @@ def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: flo
 
 
 def _draw_windows(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
-    """Outline the windows in which a memory limit makes a rank idle."""
     if view.windows is None:
         return
     windows, (top, bottom) = view.windows, EDGES[LanePart.FULL]

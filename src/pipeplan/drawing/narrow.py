@@ -118,7 +118,6 @@ class _Spans:
 
 
 def _spans(view: View) -> _Spans:
-    """Return bars and, if their reasons are known, gaps."""
     bars, gaps = view.bars, view.gaps
     chosen = bars.compute
     code = _distinct_codes(view, codes_of(view)[chosen])

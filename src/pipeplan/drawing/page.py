@@ -104,7 +104,6 @@ class _Stack(Sheet):
         return min(self.size.lane, max(self.size.lowest_lane, room / lanes), TALLEST / lanes)
 
     def _more_memory(self, room: float) -> float:
-        """Return the additional height of each memory on a page of fixed height."""
         curves = sum(view.memory is not None for view in self.views)
         return min(room / curves, (_MOST_MEMORY - 1) * self.size.memory) if curves else 0.0
 
@@ -133,7 +132,6 @@ class _Stack(Sheet):
         return place == 0 or (len(self.views) < FEWEST and about(self.views[place]) != about(self.views[place - 1]))
 
     def _memory(self, view: View) -> float:
-        """Return the height of a view's memory with the space above it."""
         return 0.0 if view.memory is None else self.size.memory + legend_height(view, self.size)
 
     def _axes(self, figure: Figure, top: float, height: float) -> Axes:
@@ -157,7 +155,6 @@ class _Stack(Sheet):
         return below
 
     def _write_title(self, ax: Axes, place: int) -> None:
-        """Write the name and the figures, and below them the shape and the costs."""
         view = self.views[place]
         font, pad, room = self.size.font, 0.55 * self.size.font, points_across(ax)
         for line in reversed(self._about(place)):

@@ -124,7 +124,6 @@ def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
 
 
 def _room(bars: Bars) -> float:
-    """Return the relative height of some bars with their axis and legend."""
     return _AROUND + min(max(len(bars), 1), _MOST_LABELS)
 
 

@@ -67,7 +67,6 @@ def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size
 
 
 def _new_axes(view: View, page: Size, colors: Theme) -> Axes:
-    """Return the axes of a new figure as high as its lanes need."""
     lanes = page.lane_height(len(view.lanes.label)) * len(view.lanes.label)
     height = lanes + 6 * page.font
     figure = Figure((page.width / 72, height / 72), facecolor=colors.page)
@@ -224,7 +223,6 @@ def _picture(views: Sequence[View], kind: str, theme: ThemeName) -> bytes:
 
 
 def _figures(view: View) -> str:
-    """Return a description of a view in one sentence."""
     title = view.title or "schedule"
     if view.source == "order":
         return f"{title}: the order of {len(view.bars)} ops on {len(view.lanes.label)} ranks"

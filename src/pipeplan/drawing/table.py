@@ -147,7 +147,6 @@ class _Table(Sheet):
         return 5.6 * self.size.font
 
     def _pitch(self, room: float) -> float:
-        """Return the distance of the rows."""
         font, rows = self.size.font, len(self.views)
         lanes = max(len(view.lanes.label) for view in self.views)
         highest = _HIGHEST * (1.0 if rows <= _MANY else 2 / 3)
@@ -217,7 +216,6 @@ class _Table(Sheet):
             )
 
     def _beside(self, view: View) -> str:
-        """Return the difference to the fastest that fits, and the bubble."""
         if view.source == "order":
             return ""
         best = self._fastest
@@ -248,7 +246,6 @@ class _Table(Sheet):
         ax.axvline(self._fastest, color=self.theme.faint, linewidth=0.8, ls=(0, (4, 3)))
 
     def _draw_memory(self, figure: Figure, rows: float) -> None:
-        """Draw one bar per row with the largest peak of any rank, and the limit."""
         font, theme = self.size.font, self.theme
         curves = [view.memory for view in self.views if view.memory is not None]
         peaks = np.array([held.peak.max() for held in curves])

@@ -189,7 +189,6 @@ def _shares(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> tu
 
 
 def _busy(start: Floats, end: Floats, edges: Floats) -> Floats:
-    """Return the share of each cell that successive bars occupy, shape (columns,)."""
     if not len(start):
         return np.zeros(len(edges) - 1)
     shares: Floats = np.diff(busy_until(start, end, edges)) / (edges[1] - edges[0])
@@ -220,7 +219,6 @@ def _numbers(color: str) -> str:
 
 
 def _headline(view: View, width: int) -> str:
-    """Return the title and the figures; the title is shortened if they do not fit."""
     figures = f": {view.source}, {figures_of(view, times_of([view]))}"
     if view.source == "order":
         figures = ": order of ops, without times"

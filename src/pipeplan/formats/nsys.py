@@ -125,7 +125,6 @@ def _spans(database: Connection) -> dict[int, list[Span]]:
 
 
 def _work(database: Connection) -> dict[int, list[_Work]]:
-    """Return the GPU work of each process, with the time of its launch."""
     launched = {
         (int(thread) >> _PROCESS, correlation): _micro(start)
         for thread, correlation, start in _rows(database, _LAUNCHES)

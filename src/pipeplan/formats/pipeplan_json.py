@@ -262,7 +262,6 @@ class TimesRecord(ScheduleRecord, kw_only=True):
 
 
 def _timeline_record() -> Any:
-    """Return the record of times with the optional figures of their result."""
     doc = f"{TimesRecord.__doc__}\n\n    The optional figures are those of its result; see ResultRecord."
     return msgspec.defstruct(
         "TimelineRecord",

@@ -146,7 +146,6 @@ def read_standard_input(source: BinaryIO | None = None, *, keep_duplicates: bool
 
 
 def _content(source: BinaryIO | None) -> bytes:
-    """Return the bytes of standard input, up to one over the limit."""
     if source is None and sys.stdin is None:
         raise InputError("standard input is closed: pipe a schedule or name a file")
     try:

@@ -95,7 +95,6 @@ def _is_no_file(path: Path) -> bool:
 
 
 def _measured(text: str, name: str) -> Timeline | None:
-    """Return the measured timeline in a text; None for another content."""
     try:
         content = parse(text, name)
     except PipeplanError:

@@ -118,7 +118,6 @@ def _filled(schedule: Schedule) -> Schedule:
 
 
 def _moves(schedule: Schedule, needs: Dependencies, run: RowProgress) -> Iterator[tuple[int, int]]:
-    """Yield each W that can move, and the idle step that it moves to."""
     steps = run.step.tolist()
     inputs = needs.own_stage.tolist()
     weights = schedule.columns.kind == Kind.W
@@ -136,7 +135,6 @@ def _moves(schedule: Schedule, needs: Dependencies, run: RowProgress) -> Iterato
 
 
 def _idle_steps(steps: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the steps of a row, up to its last op, in which its rank is idle."""
     return np.setdiff1d(np.arange(1, steps.max(initial=0)), steps)
 
 

@@ -237,7 +237,6 @@ class _Heuristic:
                 self._forward(rank, chunk, fill=True)
 
     def _forward_chunk(self, rank: int) -> int | None:
-        """Return the chunk whose F comes next, or None if there is none in this round."""
         first, second = (len(ends) for ends in self.ranks[rank].forwards)
         if second == self.microbatches:
             return None
