@@ -20,6 +20,7 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
         (lambda: pipeplan.simulate(1.5), "a schedule is a name, a file, a schedule or a timeline, not 1.5"),
         (lambda: pipeplan.compare(None), "a schedule is a name, a file, a schedule or a timeline, not None"),
         (lambda: pipeplan.compare(["1f1b", "zbv"]), r"one by one, as in compare\('1f1b', 'zbv'\)"),
+        (lambda: pipeplan.estimate(3), "the file of configurations must be a path, not 3"),
         (lambda: pipeplan.read_schedule(3), "the schedule file must be a path, not 3"),
         (lambda: pipeplan.simulate(config=3), "the config file must be a path, not 3"),
         (lambda: pipeplan.read(b"x.csv"), "the file must be a path, not b'x.csv'"),

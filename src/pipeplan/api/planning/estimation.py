@@ -18,7 +18,7 @@ from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import options_of
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
-from pipeplan.files import GIBIBYTE, MEBIBYTE
+from pipeplan.files import GIBIBYTE, MEBIBYTE, path_of
 from pipeplan.planner import Calibration, Estimate, RunRow, error_bar, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import SweepProgress, SweepTask, sweep
@@ -137,7 +137,7 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     """Return the content of a source, its name, and the folder that file names in it start from."""
     if isinstance(source, Mapping):
         return source, "configuration", Path()
-    path = Path(source)
+    path = path_of(source, "the file of configurations")
     document = read_document(path, "file of configurations", limit=LARGEST)
     if not isinstance(document, dict):
         raise FormatError(f"the file of configurations {path} holds no keys: write 'model: llama3-70b' and so on")
