@@ -231,7 +231,7 @@ def test_a_file_of_a_newer_version_is_refused_in_one_sentence(name, tmp_path):
     for changes in ({"version": 2}, {"version": 2, "colour": "red"}, {"version": 7, "rows": 3, "forward": "1"}):
         path.write_text(json.dumps(document | changes))
         with pytest.raises(
-            FormatError, match=rf"is of version {changes['version']}; this pipeplan reads version 1: a newer"
+            FormatError, match=rf"unsupported version {changes['version']}: this pipeplan reads version 1; a newer"
         ):
             read_file(path)
 

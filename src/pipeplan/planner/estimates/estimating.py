@@ -182,7 +182,9 @@ def estimate(
     return Estimate(
         configuration=filled,
         time=time,
-        memory=rank_memory([[layer_costs.layer for layer_costs in stage] for stage in stages.layers], ran.schedule, filled),
+        memory=rank_memory(
+            [[layer_costs.layer for layer_costs in stage] for stage in stages.layers], ran.schedule, filled
+        ),
         flops=flops,
         mfu=flops / (configuration.gpus * time.total * format_peak(cluster.gpu, configuration.precision)),
         tokens_per_second=tokens / time.total,
@@ -280,5 +282,5 @@ def _costs_from(
 def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]:
     assumptions = [f"software: {software(configuration.software).title}", "attention: causal"]
     if model.experts is not None:
-        assumptions.append("experts: each gets equally many tokens, none is dropped")
+        assumptions.append("experts: balanced routing, no dropped tokens")
     return tuple(assumptions)

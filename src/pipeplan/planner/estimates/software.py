@@ -183,7 +183,7 @@ _MEGATRON_CORE = Software(
 )
 _LLM_FOUNDRY = Software(
     name="llm-foundry",
-    title="llm-foundry: PyTorch FSDP, eager, attention by Triton; gradients reduced in 32 bits",
+    title="llm-foundry: eager PyTorch FSDP, Triton attention, 32-bit gradient reduction",
     core="triton",
     update_bytes=EAGER_UPDATE,
     fused_activation=False,
@@ -196,21 +196,21 @@ _TABLE = (
     replace(
         _MEGATRON_2021,
         name="megatron-lm-2021-unfused",
-        title="Megatron-LM of 2021, whose products do not add to gradients",
+        title="Megatron-LM of 2021 without fused gradient accumulation",
         adds_bytes=ADDED_APART,
         source="arXiv 2104.04473; --no-gradient-accumulation-fusion came with the fusion, in 2022",
     ),
     replace(
         _MEGATRON_2021,
         name="zero-bubble",
-        title="the zero-bubble authors' fork of Megatron-LM, without the optimizer's barrier",
+        title="zero-bubble fork of Megatron-LM, without the optimizer's barrier",
         barrier=False,
         source="ICLR 2024, sections 4 and 5 (post-validation)",
     ),
     replace(
         _MEGATRON_2021,
         name="megatron-deepspeed",
-        title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline, whose messages wait",
+        title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline with blocking messages",
         blocks=True,
         adds_bytes=ADDED_APART,
         source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, and engine.py has tensor "
@@ -236,7 +236,7 @@ _TABLE = (
     replace(
         _MEGATRON_CORE,
         name="megatron-core-plain",
-        title="Megatron Core as it runs without flags for overlap",
+        title="Megatron Core without overlap flags",
         context_method="all_to_all",
         hides=frozenset({"context"}),
         source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
@@ -245,21 +245,21 @@ _TABLE = (
     replace(
         _MEGATRON_CORE,
         name="megatron-core-unfused-loss",
-        title="Megatron Core without --cross-entropy-loss-fusion, which is its default",
+        title="Megatron Core without --cross-entropy-loss-fusion (its default)",
         fused_loss=False,
         source="Megatron-LM tests/functional_tests/test_cases, model_config.yaml of the release tests",
     ),
     replace(
         _MEGATRON_CORE,
         name="nemo",
-        title="NeMo on Megatron Core: communication beside products",
+        title="NeMo on Megatron Core with communication overlap",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         source="NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather)",
     ),
     replace(
         _MEGATRON_CORE,
         name="megatron-bridge",
-        title="Megatron Bridge's performance recipes since 26.06: exchanges of experts beside the other microbatch",
+        title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
         hides=frozenset({"tensor", "context", "expert", "data", "parameters"}),
         dispatch="ranks",
         graphs=True,
@@ -272,7 +272,7 @@ _TABLE = (
     replace(
         _MEGATRON_CORE,
         name="megatron-bridge-26.04",
-        title="Megatron Bridge's performance recipes until 26.04: graphs, communication of tensor ranks beside products",
+        title="Megatron Bridge's performance recipes until 26.04, with CUDA graphs and TP overlap",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         dispatch="ranks",
         graphs=True,
@@ -282,7 +282,7 @@ _TABLE = (
     replace(
         _MEGATRON_CORE,
         name="megatron-bridge-26.02",
-        title="Megatron Bridge's performance recipes until 26.02: as until 26.04, without whole graphs",
+        title="Megatron Bridge's performance recipes until 26.02, with TP overlap, without whole graphs",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         dispatch="ranks",
         fp32_gradients=False,
@@ -291,7 +291,7 @@ _TABLE = (
     replace(
         _MEGATRON_CORE,
         name="megascale",
-        title="MegaScale: Megatron-LM with communication beside products",
+        title="MegaScale: Megatron-LM with communication overlap",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         source="arXiv 2402.15627 section 3",
     ),
@@ -316,7 +316,7 @@ _TABLE = (
     replace(
         _TORCHTITAN,
         name="torchtitan-row-wise",
-        title="torchtitan with products in 8 bits that are scaled row by row",
+        title="torchtitan with row-wise scaled 8-bit products",
         small_reach=ROW_WISE,
         source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
     ),
@@ -338,7 +338,7 @@ _TABLE = (
     ),
     Software(
         name="hai-llm",
-        title="DeepSeek's HAI-LLM: FP8, DualPipe, all-to-all beside the other microbatch",
+        title="DeepSeek's HAI-LLM: FP8, DualPipe, overlapped all-to-all",
         hides=frozenset({"context", "expert", "data", "parameters"}),
         dispatch="ranks",
         reserved=20 / 132,

@@ -301,12 +301,12 @@ def _settled(
     uneven = model.mtp_layers or model.layers % configuration.stages
     if configuration.layers is None and configuration.stages > 1 and uneven:
         configuration = replace(configuration, layers=balanced_layout(model, cluster, configuration))
-        assumptions.append("layout: balanced by the time that layers take")
+        assumptions.append("layout: balanced by layer times")
     if recompute_of(row.get("recompute")) is None:
         configuration = lightest(model, cluster, configuration)
         modules, moved = "+".join(configuration.recompute) or "none", configuration.offload
         assumptions.append(
-            f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} on the host" if moved else "")
+            f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} offloaded" if moved else "")
         )
     return configuration, assumptions
 
@@ -323,7 +323,7 @@ def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, 
         return max(1, int(hardware["count"]) // others), []
     if allocated := row.get("measured", {}).get("allocated_gib"):
         replicas = replicas_by_state(row, float(allocated), model, expert_tensor_of(row, model))
-        return replicas, [f"replicas: {replicas}, whose state comes nearest to what was allocated between steps"]
+        return replicas, [f"replicas: {replicas}, whose state is closest to the memory allocated between steps"]
     experts = int(parallel.get("ep", 1)) * int(parallel.get("etp", 1))
     inside = int(parallel["tp"]) * int(parallel.get("cp", 1))
     fewest = max(1, -(-experts // inside))
@@ -342,9 +342,9 @@ def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int
         if count is None:
             count = 1 if pipeline == 1 else 4 * pipeline
             assumptions.append(
-                "microbatches: 1, for there is one pipeline rank"
+                "microbatches: 1, because there is one pipeline rank"
                 if pipeline == 1
-                else f"microbatches: {count}, four times the ranks"
+                else f"microbatches: {count}, four per rank"
             )
         whole = int(count) * int(micro) * data
     return int(micro), int(whole), assumptions

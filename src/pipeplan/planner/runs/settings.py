@@ -171,12 +171,12 @@ def chunks_of(schedule: str | None, pipeline: int, layers: int, printed: int | N
     layers_per_rank = layers // pipeline
     if schedule is None:
         most = layers_per_rank if layers % pipeline == 0 else 1
-        return most, f"schedule: interleaved, {most} chunks a rank of a layer each" if most > 1 else "schedule: 1f1b"
+        return most, f"schedule: interleaved, {most} chunks of one layer per rank" if most > 1 else "schedule: 1f1b"
     rule = strategy(scheduled(schedule, pipeline, 2).strategy)
     if rule.fixed_chunks:
         return rule.chunks, ""
     least = next((count for count in range(2, layers_per_rank + 1) if layers_per_rank % count == 0), 1)
-    return least, f"chunks of a rank: {least}, the fewest that interleave its {layers_per_rank} layers evenly"
+    return least, f"chunks per rank: {least}, the fewest that divide its {layers_per_rank} layers"
 
 
 _ENDS = re.compile(r"(\d+) layers on the first and last stage, (\d+) on the others")
@@ -275,7 +275,7 @@ def _between(hardware: Mapping[str, Any], usual: Preset, per_node: int) -> tuple
     match = _RATE.search(text)
     if match is None:
         bandwidth = usual.node.between.bandwidth
-        return bandwidth, f"network: {bandwidth / 1e9:g} GB/s a GPU, as such nodes usually have"
+        return bandwidth, f"network: {bandwidth / 1e9:g} GB/s per GPU, as usual for such nodes"
     rate = float(match[2]) * 1e9 / (_BITS if match[3] == "b" else 1)
     if match[1]:
         return rate * int(match[1]) / per_node, ""
