@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pipeplan.model import Kind, Placement
-from pipeplan.solver.exact.forced_order import NEVER, Shift, least_shifts, shifts_of_limit
-from pipeplan.solver.exact.integer_problem import IntegerProblem, Job
+from pipeplan.solver.exact.integer_problem import NEVER, IntegerProblem, Job, Shift, least_shifts, shifts_of_limit
 from tests.solver.problems import problem
 
 

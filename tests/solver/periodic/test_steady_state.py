@@ -10,9 +10,9 @@ from pipeplan.model import Placement
 from pipeplan.simulation import simulate
 from pipeplan.solver import Choices, Pattern, steady_state
 from pipeplan.solver.budget import Budget
-from pipeplan.solver.periodic.detection import repeated_pattern
 from pipeplan.solver.periodic.least_period import LeastPeriod, least_period
 from pipeplan.solver.periodic.repeated import Repeated, is_plain
+from pipeplan.solver.periodic.steady_states import repeated_pattern
 from pipeplan.strategies import strategy
 from tests.solver.periodic.all_orders import by_trying_all_orders
 from tests.solver.problems import problem

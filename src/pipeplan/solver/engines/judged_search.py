@@ -4,6 +4,9 @@ A candidate's value knows nothing of that. So each candidate whose value does no
 simulated with its messages, or on all the runs of a variation at once. Where transfers must meet, every other step decides
 when results are sent, and leaves the order as it is. That takes a few hundred times as long as a value
 does; hence a search spends a part of its budget on values first, and goes on from what it has found.
+
+Where op times vary and transfers need not meet, ``RobustSearch`` times each candidate in several runs at once: on the plan,
+which decides where its weight backwards stand, and then in every run.
 """
 
 from __future__ import annotations

@@ -233,6 +233,10 @@ NOTHING_BETTER = "no schedule is better"
 class Exact:
     """Proves the best schedule optimal, or finds better ones.
 
+    It uses the best schedule only as a value to beat. On small instances the proof that nothing beats the optimum takes a
+    second or two; finding the optimum from nothing takes ten times that, so that it runs behind the engines that find good
+    schedules fast.
+
     Its model has no overlapped pairs, nor recomputed and offloaded microbatches, slices, or transfers that queue: it leaves
     problems alone whose schedules have them.
 

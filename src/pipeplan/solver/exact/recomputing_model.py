@@ -29,8 +29,16 @@ from typing import TYPE_CHECKING
 
 from pipeplan.model import Floats, Kind, Schedule, tolerances
 from pipeplan.passes import insert_recompute
-from pipeplan.solver.exact.forced_order import Class, Shift
-from pipeplan.solver.exact.integer_problem import IntegerMemory, IntegerProblem, Job, as_fraction, common_unit, in_units
+from pipeplan.solver.exact.integer_problem import (
+    Class,
+    IntegerMemory,
+    IntegerProblem,
+    Job,
+    Shift,
+    as_fraction,
+    common_unit,
+    in_units,
+)
 from pipeplan.solver.exact.model import ExactModel, _not
 from pipeplan.solver.problem import Problem
 
