@@ -95,6 +95,6 @@ def test_an_unknown_look_is_refused():
 @pytest.mark.parametrize("shares", [TIME_SHARES, MEMORY_SHARES], ids=["time", "memory"])
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_parts_of_one_bar_have_colours_of_their_own(shares, theme):
-    colours = [share.colour(theme) for share in shares.values()]
+    colours = [share.color(theme) for share in shares.values()]
     assert len(set(colours)) == len(colours)
     assert len({share.title for share in shares.values()}) == len(shares)

@@ -137,7 +137,7 @@ def _bars(
         parts = [held.get(key, 0.0) for _, held in bars]
         if not any(parts):
             continue
-        ax.barh(places, parts, left=starts, height=0.78, color=share.colour(colors), label=share.title, zorder=2)
+        ax.barh(places, parts, left=starts, height=0.78, color=share.color(colors), label=share.title, zorder=2)
         starts = [start + part for start, part in zip(starts, parts, strict=True)]
     small = (0.7 if _narrow(page) else 0.82) * page.font
     every = -(-len(bars) // _MOST_LABELS)

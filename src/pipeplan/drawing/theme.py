@@ -223,7 +223,7 @@ class Share:
     title: str
     like: Kind | str
 
-    def colour(self, theme: Theme) -> str:
+    def color(self, theme: Theme) -> str:
         """Return its color in a theme, as ``#rrggbb``."""
         return theme.shades(self.like, 1)[0] if isinstance(self.like, Kind) else theme.reasons[self.like]
 

@@ -46,7 +46,7 @@ Source = tuple[tuple[Kind, ...], int]
 
 ARRIVAL: dict[Kind, tuple[Source, ...]] = {
     Kind.F: (((Kind.RECV_F,), 0), ((Kind.F,), -1)),
-    # A message, where there is one, already implies the neighbour's computation: it comes first in the alternatives.
+    # A message, where there is one, already implies the neighbor's computation: it comes first in the alternatives.
     # Either kind of backward yields the gradient of a stage's input, so a stage with B may follow one with I and W.
     Kind.B: (((Kind.RECV_B,), 0), (BACKWARD_KINDS, +1)),
     Kind.I: (((Kind.RECV_B,), 0), (BACKWARD_KINDS, +1)),
@@ -86,7 +86,7 @@ class Dependencies:
     own_stage
         The op of its own stage that must be done.
     previous_slice
-        The neighbouring slice that must be done; None for schedules without slices.
+        The neighboring slice that must be done; None for schedules without slices.
     crossing
         Equal to ``arrival`` if that comes from another rank, else ``NONE``.
     """
@@ -120,7 +120,7 @@ def dependencies(schedule: Schedule) -> Dependencies:
     positions = positions_of(schedule)
     arrival = positions.sources(ARRIVAL)
     own_stage = positions.sources(OWN_STAGE)
-    previous = positions.neighbours(SLICE_STEP) if schedule.slices > 1 else None
+    previous = positions.neighbors(SLICE_STEP) if schedule.slices > 1 else None
     crossing = np.where(crosses_ranks(schedule, arrival), arrival, NONE).astype(np.int32, copy=False)
     for array in (arrival, own_stage, crossing):
         array.flags.writeable = False
@@ -136,7 +136,7 @@ _KEPT = "_dependencies"
 def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -> tuple[Kind, int] | None:
     """Return the kind and stage of the op that an op of the same microbatch waits for last; None for the first forward.
 
-    This is the arrival from the neighbouring stage or, if there is none, the work of its own stage. Everything else
+    This is the arrival from the neighboring stage or, if there is none, the work of its own stage. Everything else
     that the op waits for is implied by that one. Messages and recomputation are not considered.
 
     Parameters
@@ -192,7 +192,7 @@ class Positions:
 
     @property
     def _one_stage(self) -> int:
-        """Distance between the keys of neighbouring stages."""
+        """Distance between the keys of neighboring stages."""
         return self.schedule.microbatches * self.schedule.slices
 
     def _padded(self, kinds: tuple[Kind, ...]) -> NDArray[np.int32]:
@@ -235,15 +235,15 @@ class Positions:
         positions: NDArray[np.int32] = self._padded(kinds)[self.keys(kind) + (1 + step) * self._one_stage]
         return positions
 
-    def neighbours(self, steps: dict[Kind, int]) -> NDArray[np.int32]:
-        """Return the neighbouring slice that each op waits for, shape (ops,)."""
+    def neighbors(self, steps: dict[Kind, int]) -> NDArray[np.int32]:
+        """Return the neighboring slice that each op waits for, shape (ops,)."""
         sources = np.full(len(self.schedule), NONE, np.int32)
         for kind, step in steps.items():
             if kind not in self.where:
                 continue
             where = self.where[kind]
-            neighbour = self.schedule.columns.slice[where] + step
-            inside = (neighbour >= 0) & (neighbour < self.schedule.slices)
+            neighbor = self.schedule.columns.slice[where] + step
+            inside = (neighbor >= 0) & (neighbor < self.schedule.slices)
             kinds = BACKWARD_KINDS if kind in BACKWARD_KINDS else (kind,)
             sources[where[inside]] = self.table(*kinds)[self.schedule.key[where[inside]] + step]
         return sources

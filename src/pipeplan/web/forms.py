@@ -114,6 +114,6 @@ def _field(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
 
 def _shares(shares: Mapping[str, Share]) -> list[ShareOut]:
     return [
-        ShareOut(key=key, title=share.title, light=share.colour(LIGHT), dark=share.colour(DARK))
+        ShareOut(key=key, title=share.title, light=share.color(LIGHT), dark=share.color(DARK))
         for key, share in shares.items()
     ]

@@ -53,7 +53,7 @@ $scripts
 </html>
 """)
 
-COLOURS = Template("""
+COLORS = Template("""
 html, body { margin: 0; background: $light; }
 body:has([data-theme="dark"]) { background: $dark; }
 noscript { font: 15px system-ui, sans-serif; }
@@ -80,7 +80,7 @@ def document(
     return _PAGE.substitute(
         policy=escape(_policy(scripts)),
         title=escape(title),
-        style=style + COLOURS,
+        style=style + COLORS,
         place=place,
         begin=begin,
         data=_script_safe(json.dumps(data, separators=(",", ":"), allow_nan=False)),
