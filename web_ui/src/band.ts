@@ -21,7 +21,7 @@ function indexOf(rows: readonly Row[], { view, lane }: LaneRef): number {
   return rows.findIndex((row) => row.plot.index === view && row.lane === lane);
 }
 
-/** Where a band stands in the picture; null where its rows do not show. */
+/** Position of a band in the picture; null if its rows are not visible. */
 export function boxOfBand(frame: Frame, band: Band): { x: number; y: number; width: number; height: number } | null {
   const rows = rowsOf(frame.content, band);
   if (rows.length === 0) return null;

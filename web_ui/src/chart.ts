@@ -17,7 +17,7 @@ import type { State } from "./state.js";
 import { Tooltip } from "./tooltip.js";
 import { TimeZoom } from "./zoom.js";
 
-/** How long a hint stays. */
+/** Duration of a hint in milliseconds. */
 const HINT_MS = 2200;
 
 export interface ChartHandlers {
@@ -112,7 +112,7 @@ export class Chart {
     return this.scroll !== before;
   }
 
-  /** How far the content can be moved up. */
+  /** Maximum vertical scroll offset. */
   get deepest(): number {
     return Math.max(0, (this.frame?.content.height ?? 0) - (this.element.clientHeight - AXIS));
   }

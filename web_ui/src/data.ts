@@ -54,7 +54,7 @@ export interface WindowsJson {
   kind: readonly string[];
 }
 
-/** What a page says of a schedule that it lets be edited; Python does not write it. */
+/** State of an edited schedule; set by the page, not by Python. */
 export interface JudgedJson {
   /** When the last op ends that runs: those behind it never do. Null where all run. */
   until: number | null;
@@ -81,7 +81,7 @@ export interface ViewJson {
   links: { source: Column; target: Column; why: Column };
   memory: MemoryJson | null;
   gaps: GapsJson | null;
-  /** What no schedule within the limits is shorter than, and why. */
+  /** Lower bound on schedules within the limits, and its reason. */
   bound?: string;
   windows?: WindowsJson | null;
   judged?: JudgedJson;

@@ -158,7 +158,7 @@ function listed(names: readonly string[]): string {
   return names.slice(0, MOST_NAMES).join(", ") + more;
 }
 
-/** What the rank holds while the op runs. */
+/** Memory of the rank while the op runs. */
 function memoryOf(plot: Plot, bar: number): [string, string][] {
   const { memory } = plot;
   if (memory === null) return [];

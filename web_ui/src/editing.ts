@@ -27,7 +27,7 @@ export interface Move {
 }
 
 export interface Editing {
-  /** Whether an op can be moved at all; every one where this is left out. */
+  /** Return whether an op can be moved; by default every op can. */
   canGrab?(op: PlacedOp): boolean;
   /** While an op hangs over a place: why it may not go there, or null. */
   refuses?(move: Move): string | null;
@@ -35,7 +35,7 @@ export interface Editing {
   moved(move: Move): void;
 }
 
-/** What hangs under the pointer: the op, where it would go, and why it may not. */
+/** The dragged op, its target, and why it cannot go there. */
 export interface Ghost {
   readonly op: PlacedOp;
   /** From the op's own start to where it hangs, in time. */

@@ -1,6 +1,6 @@
 /** Numbers as people read them. */
 
-/** How many of each make a second, as `TIME_UNITS` in pipeplan.model. */
+/** Units per second, as `TIME_UNITS` in pipeplan.model. */
 const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 1e3, us: 1e6, ns: 1e9 };
 
 const DIGITS = 4;
@@ -154,7 +154,7 @@ export interface Scale {
   unit: string;
 }
 
-/** What to divide memory by, and the unit that this gives. */
+/** Divisor of memory values, and the resulting unit. */
 export function memoryScale(unit: "activations" | "bytes", highest: number): Scale {
   if (unit === "activations") return { divisor: 1, unit };
   const power = Math.min(Math.max(Math.floor(Math.log2(Math.max(highest, 1)) / 10), 0), BINARY.length - 1);

@@ -17,12 +17,12 @@ export interface Frame {
   readonly theme: Theme;
   readonly state: State;
   readonly content: Content;
-  /** Of the whole picture, in CSS pixels. */
+  /** Size of the whole picture, in CSS pixels. */
   readonly width: number;
   readonly height: number;
-  /** Where the lanes begin: right of their names. */
+  /** Left edge of the lanes, right of their names. */
   readonly left: number;
-  /** How far the content is scrolled up. */
+  /** Vertical scroll offset of the content. */
   readonly scroll: number;
   /** From times to pixels of the picture. */
   readonly x: ScaleLinear<number, number>;
@@ -43,7 +43,7 @@ export function toPicture(frame: Frame, y: number): number {
   return y - frame.scroll + AXIS;
 }
 
-/** Whether a stretch of the content shows. */
+/** Return whether a stretch of the content is visible. */
 export function shows(frame: Frame, top: number, height: number): boolean {
   const y = toPicture(frame, top);
   return y + height > AXIS && y < frame.height;

@@ -32,12 +32,12 @@ export class Grabs {
     element.addEventListener("click", (event) => this.click(event), { capture: true });
   }
 
-  /** Whether a pointer is down that panning must leave alone. */
+  /** Return whether a pointer is down that panning must ignore. */
   get holds(): boolean {
     return this.drag !== null;
   }
 
-  /** Whether something is being dragged. */
+  /** Return whether something is being dragged. */
   get dragging(): boolean {
     return this.drag !== null && this.begun;
   }

@@ -67,7 +67,7 @@ export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
   });
 }
 
-/** Where a bar stands, null where it is out of the picture. */
+/** Position of a bar; null outside the picture. */
 export function boxOf(frame: Frame, ref: BarRef): Box | null {
   const plot = frame.plots[ref.view];
   const row = rowOf(frame, plot, plot.lane[ref.bar]);

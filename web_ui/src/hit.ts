@@ -1,4 +1,4 @@
-/** What is under a point of the picture. */
+/** Hit test: the bar under a point of the picture. */
 
 import { type Frame, toPicture } from "./frame.js";
 import { AXIS, type Row } from "./layout.js";
@@ -15,7 +15,7 @@ export interface Hit {
   readonly gap: number;
 }
 
-/** How far from a bar too narrow to aim at the pointer may be, in pixels. */
+/** Maximum distance of the pointer from a very narrow bar, in pixels. */
 const REACH = 3;
 
 export function hitAt(frame: Frame, x: number, y: number): Hit | null {

@@ -1,4 +1,4 @@
-/** Where everything stands from top to bottom, in CSS pixels of the content, which may be higher than its window. */
+/** Vertical layout in CSS pixels of the content, which may be higher than its window. */
 
 import type { Plot } from "./plot.js";
 import type { State } from "./state.js";
@@ -147,7 +147,7 @@ function memoryCount(groups: readonly (readonly Plot[])[], choice: Choice): numb
   return choice.memory ? groups.flat().filter((plot) => plot.memory !== null).length : 0;
 }
 
-/** What neither lanes nor curves take. */
+/** Height that neither lanes nor curves take. */
 function fixedHeight(groups: readonly (readonly Plot[])[], choice: Choice): number {
   return groups.length * (HEADER + SPACE) + memoryCount(groups, choice) * (MEMORY_HEADER + MEMORY_SPACE);
 }

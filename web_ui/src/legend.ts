@@ -1,4 +1,4 @@
-/** What the colours mean: on the page, and below an exported picture. */
+/** Legend of the colours, on the page and below an exported picture. */
 
 import { make } from "./dom.js";
 import { percent, Times } from "./format.js";
@@ -7,11 +7,11 @@ import type { Plot } from "./plot.js";
 import type { State } from "./state.js";
 import type { Surface } from "./surface.js";
 
-/** What is said where ops are finer than pixels. */
+/** Note for ops that are narrower than a pixel. */
 export const FINE_NOTE = "ops too small to draw: colours show shares of the time";
 
 export interface Entry {
-  /** What stands before its colours, where they are a scale. */
+  /** Text before the colours of a scale. */
   readonly before?: string;
   readonly fills: readonly string[];
   readonly title: string;
@@ -74,7 +74,7 @@ function totalOf(plots: readonly Plot[], key: string): string {
   return ` ${Times.of(totals, unit).text(time)} (${percent(time / (plot.lanes * makespan))})`;
 }
 
-/** What light and dark stand for, of all the plots together. */
+/** Meaning of light and dark shades in all plots. */
 function shadesMean(plots: readonly Plot[]): string | null {
   const chunks = Math.max(...plots.map((plot) => plot.view.chunks));
   const meanings = chunks > 1 ? [`chunks 0 to ${chunks - 1}`] : [];

@@ -1,9 +1,9 @@
-/** What waits for what, what held each op, and the chains that follow from it. */
+/** Dependencies between ops, the op that delayed each op, and the resulting chains. */
 
 import { integers, type ViewJson } from "./data.js";
 import { isBeside, Part } from "./part.js";
 
-/** What links are found from: the bars of a plot by lane and start. */
+/** Input of links: the bars of a plot by lane and start. */
 export interface Bars {
   readonly view: ViewJson;
   readonly bars: number;

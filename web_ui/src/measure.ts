@@ -1,11 +1,11 @@
-/** What ranks do in an interval: time by kind of op and by reason for idling, which together are the interval. */
+/** Time of ranks in an interval, by kind of op and by reason for idling; the sum is the interval. */
 
 import type { Theme } from "./palette.js";
 import { Part } from "./part.js";
 import type { Plot, Track } from "./plot.js";
 import type { Band } from "./state.js";
 
-/** What time is spent on: a kind, a pair of ops at once, a reason for idling, or time after a schedule's end. */
+/** Use of time: a kind of op, an overlapped pair, a reason for idling, or time after a schedule's end. */
 export interface Use {
   readonly key: string;
   readonly title: string;
@@ -17,7 +17,7 @@ export interface Measured {
   readonly uses: readonly Use[];
   /** A row a rank: its plot, its lane, and its time for each use. */
   readonly rows: readonly { readonly plot: Plot; readonly lane: number; readonly times: readonly number[] }[];
-  /** Of all ranks together. */
+  /** Sum over all ranks. */
   readonly totals: readonly number[];
   readonly length: number;
 }

@@ -1,4 +1,4 @@
-/** What was measured, as a table that can be copied. */
+/** Measured times, as a table that can be copied. */
 
 import { button, make } from "./dom.js";
 import { percent, Times } from "./format.js";

@@ -14,7 +14,7 @@ export interface MeasuringHandlers extends MeasureActions {
   /** The band of the state. */
   band(): Band | null;
   choose(band: Band): void;
-  /** What is dragged has changed. */
+  /** The dragged part has changed. */
   changed(): void;
   say(description: Description, x: number, y: number): void;
   hush(): void;
@@ -22,7 +22,7 @@ export interface MeasuringHandlers extends MeasureActions {
 
 export class Measuring {
   readonly panel: MeasurePanel;
-  /** What is dragged now. */
+  /** The part that is being dragged. */
   dragged: Band | null = null;
 
   constructor(private readonly handlers: MeasuringHandlers) {

@@ -1,4 +1,4 @@
-/** What is drawn in small, with a window over what shows: a brush with two edges, moved by pointer, finger or keys. */
+/** Overview of the timeline with a brush over its visible part, moved by pointer, finger or keys. */
 
 import { CanvasSurface } from "./canvas_surface.js";
 import { make } from "./dom.js";
@@ -11,7 +11,7 @@ import type { BarRef } from "./search.js";
 import type { Strip } from "./surface.js";
 
 const LEAST_WINDOW = 6;
-/** Of one timeline alone, and of each of several, in pixels. */
+/** Height in pixels of a single timeline, and of each of several. */
 const HEIGHT = 44;
 const EACH = 15;
 /** Lanes lower than this are drawn as shares of all of them. */
@@ -20,7 +20,7 @@ const LOWEST_LANE = 3;
 const COLUMN = 3;
 /** A pointer that moved no further than this has clicked. */
 const CLICK = 3;
-/** What a key moves, as a share of what shows. */
+/** Step of a key, as a share of the visible part. */
 const STEP = 0.1;
 
 export type Span = readonly [number, number];

@@ -17,7 +17,7 @@ export interface TimeWindow {
 export interface MixPart {
   readonly track: Track;
   readonly palette: Palette;
-  /** How much of the height its time is worth. */
+  /** Share of the height for its time. */
   readonly weight: number;
   /** Idle time stands at the bottom. */
   readonly below: boolean;

@@ -11,7 +11,7 @@ const LOOSE = 14;
 
 export interface MovingHandlers {
   frame(): Frame;
-  /** What hangs under the pointer, or null when it was let go. */
+  /** The dragged op, or null after it is dropped. */
   show(ghost: Ghost | null): void;
 }
 

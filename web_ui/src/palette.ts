@@ -52,7 +52,7 @@ export class Shading {
     this.reach = scale.reach ?? reachOf(this.values);
   }
 
-  /** Whether it colours a view. */
+  /** Return whether the palette colours a view. */
   colours(view: number): boolean {
     return (this.values[view] ?? null) !== null;
   }
@@ -91,7 +91,7 @@ export class Shading {
   }
 }
 
-/** How far most numbers lie from 1, up or down. */
+/** Distance of most numbers from 1, up or down. */
 function reachOf(values: readonly (Float64Array | null)[]): number {
   const away = values.flatMap((column) =>
     [...(column ?? [])]

@@ -1,4 +1,4 @@
-/** Which part of its lane a bar takes. */
+/** Part of its lane that a bar takes. */
 
 /** Codes of `Part` in pipeplan.drawing.view. */
 export const Part = { FULL: 0, UPPER: 1, LOWER: 2, STRIP: 3, TO_HOST: 4, FROM_HOST: 5 } as const;

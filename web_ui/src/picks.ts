@@ -1,4 +1,4 @@
-/** What is picked: the op under the pointer, the focused and the selected one, and what a search found. */
+/** Picked ops: under the pointer, focused, selected, and matches of a search. */
 
 import type { Ghost } from "./editing.js";
 import type { Lit } from "./highlight.js";

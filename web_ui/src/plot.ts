@@ -46,7 +46,7 @@ export class Plot {
   readonly microbatch: Int32Array;
   readonly slice: Int32Array;
   readonly group: Int32Array;
-  /** What each bar's colour is: kind * shades + shade, or a step of a scale. */
+  /** Colour index of each bar: kind * shades + shade, or a step of a scale. */
   code: Uint16Array;
   readonly shades: number;
   /** Tracks of each lane, strips last. */
@@ -94,7 +94,7 @@ export class Plot {
     return this.start.length;
   }
 
-  /** What waits for what; made when it is first asked for, after the first picture. */
+  /** Dependencies between ops; computed on first use, after the first picture. */
   get links(): Links {
     this.known ??= new Links(this);
     return this.known;

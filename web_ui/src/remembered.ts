@@ -1,4 +1,4 @@
-/** What a person prefers, kept by the browser where it allows that; a page that may keep nothing begins as every page does. */
+/** Preferences kept by the browser, if it allows that. */
 
 export type Wheel = "scroll" | "zoom";
 

@@ -16,7 +16,7 @@ export interface Query {
 
 const NOTATION = /^(\d+)?([A-Z_]+)?(\d+)?(?:\.(\d+))?$/;
 
-/** What to look for, or null for text that names no op. */
+/** Parsed query, or null for text that names no op. */
 export function parseQuery(text: string): Query | null {
   const match = NOTATION.exec(text.trim().toUpperCase());
   if (match === null || match[2] === undefined) return null;

@@ -1,4 +1,4 @@
-/** What a person has chosen to see, and how a link carries it: `#from=3&to=9&op=0:3F7&layout=overlaid&gaps=1`. */
+/** View state, and its form in a link: `#from=3&to=9&op=0:3F7&layout=overlaid&gaps=1`. */
 
 import type { ThemeName } from "./data.js";
 
@@ -33,7 +33,7 @@ export interface State {
   readonly theme: ThemeChoice;
   /** The interval that is measured. */
   readonly band: Band | null;
-  /** How much higher lanes are than would fit. */
+  /** Height of lanes relative to the fitting height. */
   readonly tall: number;
   readonly query: string;
   /** The selected op: its view and its notation. */
@@ -55,7 +55,7 @@ export const INITIAL: State = {
   op: null,
 };
 
-/** What differs from the initial state, as a fragment without its `#`. */
+/** Differences from the initial state, as a fragment without its `#`. */
 export function toFragment(state: State): string {
   const parts = new URLSearchParams();
   if (state.span !== null) {

@@ -1,4 +1,4 @@
-/** What can be drawn on: a canvas for the screen and for PNG, or SVG. */
+/** Drawing surface: a canvas for the screen and for PNG, or SVG. */
 
 import type { Mix, TimeWindow } from "./mix.js";
 import type { Palette } from "./palette.js";

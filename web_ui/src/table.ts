@@ -7,7 +7,7 @@ import { isBeside } from "./part.js";
 import { figuresOf } from "./picture.js";
 import type { Plot } from "./plot.js";
 
-/** What each lane has, and all of them together, as it is written. */
+/** Texts of each lane, and of all lanes together. */
 interface TableColumn {
   readonly name: string;
   readonly lanes: readonly string[];

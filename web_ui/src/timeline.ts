@@ -42,10 +42,10 @@ export interface TimelineOptions {
 
 /** An op that is jumped to gets at least this many pixels. */
 const ROOM = 56;
-/** How much shows around an op that is zoomed to, and around an interval, in times of its length. */
+/** Visible range around a zoomed op and around an interval, in multiples of its length. */
 const OP_ROOM = 6;
 const BAND_ROOM = 1.2;
-/** Of the summary table, in pixels: a row, and how many rows its caption, head and foot take. */
+/** Height of a row of the summary table in pixels, and the rows that its caption, head and foot take. */
 const TABLE_ROW = 25;
 const TABLE_HEAD = 4;
 
@@ -165,17 +165,17 @@ export class Timeline {
     return toFragment(this.state);
   }
 
-  /** What shows, as the text of an SVG file. */
+  /** The visible part, as the text of an SVG file. */
   svg(): string {
     return svgOf(this.draw(), this.picks.lit);
   }
 
-  /** What shows, as a PNG file. */
+  /** The visible part, as a PNG file. */
   png(ratio = Math.max(2, window.devicePixelRatio)): Promise<Blob> {
     return pngOf(this.draw(), this.picks.lit, ratio);
   }
 
-  /** Where an op stands on the page, in the coordinates of pointer events; null for none, or one that does not show. */
+  /** Position of an op on the page, in the coordinates of pointer events; null if it is not visible. */
   placeOf(view: number, name: string): DOMRect | null {
     const frame = this.draw();
     const query = parseQuery(name);
@@ -239,7 +239,7 @@ export class Timeline {
     this.dark.addEventListener("change", this.themeChanged);
   }
 
-  /** What a finger has asked for stays when it is lifted, until it touches something else. */
+  /** The result of a touch stays when the finger is lifted, until the next touch. */
   private touchedBeside({ target }: PointerEvent): void {
     if (target instanceof Node && !this.chart.element.contains(target)) this.chart.tooltip.hide();
   }
@@ -290,7 +290,7 @@ export class Timeline {
     return frame;
   }
 
-  /** Where the first picture leaves room below, the table stands open in it. */
+  /** Open the summary table if the first picture leaves room for it. */
   private settle(): void {
     this.settled = true;
     const { bottom } = this.root.getBoundingClientRect();
@@ -298,7 +298,7 @@ export class Timeline {
     if (this.details.getBoundingClientRect().bottom + rows * TABLE_ROW < bottom) this.details.open = true;
   }
 
-  /** What stands around the picture and does not change while it moves. */
+  /** Static parts around the picture. */
   private drawAround(frame: Frame): void {
     const last = Math.max(...this.shown.map((plot) => plot.view.makespan)) || 1;
     this.minimap.element.style.marginLeft = `${frame.left}px`;
@@ -551,7 +551,7 @@ export class Timeline {
     this.set({ op: null, query: "", band: null });
   }
 
-  /** Where the focused op stands, to zoom around it. */
+  /** Position of the focused op, to zoom around it. */
   private focusX(): number | undefined {
     const { focused } = this.picks;
     const { frame } = this.chart;

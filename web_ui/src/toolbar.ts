@@ -22,7 +22,7 @@ export interface Possible {
   readonly scale: boolean;
 }
 
-/** What a key or a button turns on and off. */
+/** State that a key or a button toggles. */
 export type Flippable = "gaps" | "memory" | "critical" | "scale";
 
 const THEMES: Record<State["theme"], State["theme"]> = { auto: "light", light: "dark", dark: "auto" };
@@ -93,7 +93,7 @@ export class Toolbar {
     if (!this[name].disabled) this.actions.set({ [name]: !this.actions.state()[name] });
   }
 
-  /** Where there is little room, what is needed less often stands behind a button. */
+  /** In narrow windows, less common actions are behind a button. */
   private showMore(): void {
     const open = this.element.classList.toggle("pp-open");
     this.more.setAttribute("aria-expanded", String(open));

@@ -1,4 +1,4 @@
-/** What is said beside the pointer. */
+/** Tooltip beside the pointer. */
 
 import type { Description } from "./describe.js";
 import { make } from "./dom.js";

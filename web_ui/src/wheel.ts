@@ -1,4 +1,4 @@
-/** What a turn of the wheel means. Pinches on a touchpad are turns with ctrl, in small steps. */
+/** Meaning of wheel events. Pinches on a touchpad are wheel events with ctrl, in small steps. */
 
 import type { Wheel } from "./remembered.js";
 

@@ -23,7 +23,7 @@ export class TimeZoom {
   private readonly behaviour = zoom<HTMLElement, unknown>();
   private readonly selection: Selection<HTMLElement, unknown, null, undefined>;
   private readonly base = scaleLinear([0, 1], [0, 1]);
-  /** What a turn of the wheel does. */
+  /** Action of wheel events. */
   wheel: Wheel = "scroll";
   private lastY = 0;
   private silent = false;

@@ -1,4 +1,4 @@
-/** What the page shows, as its address: the settings by their names, then `schedules`, `show` and `open`. */
+/** State of the page in its address: the settings by name, then `schedules`, `show` and `open`. */
 
 import type { Field } from "./fields.js";
 import type { Typed } from "./values.js";

@@ -1,4 +1,4 @@
-/** What the page asks the server, and what it gets. */
+/** Requests of the page and their answers. */
 
 import type {
   BundledCosts,
@@ -44,7 +44,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What the form is made of: every setting that has a field. */
+/** All fields of the form. */
 export async function settings(): Promise<FormFields> {
   return (await answered("/api/settings", {})).json() as Promise<FormFields>;
 }

@@ -1,4 +1,4 @@
-/** What is wrong, on top of the answers: a sentence, or buttons that lead to the fields which say it. */
+/** Errors above the answers: a sentence, or buttons that lead to the fields at fault. */
 
 import { make } from "../dom.js";
 

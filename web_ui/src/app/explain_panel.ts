@@ -44,7 +44,7 @@ export class ExplainPanel implements Panel {
     }
   }
 
-  /** What to do; the command that it names is a panel here. */
+  /** Advice; the command that it names is a panel of this page. */
   private advise(advice: string): HTMLElement {
     const [before, after] = advice.split("'pipeplan search'");
     if (after === undefined) return make("p", { class: "advice" }, advice);

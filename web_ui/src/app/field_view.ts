@@ -5,11 +5,11 @@ import type { Field } from "./fields.js";
 import { StageTable } from "./stage_table.js";
 import { partsOf } from "./values.js";
 
-/** What a field asks of the form around it. */
+/** Interface between a field and its form. */
 export interface Surroundings {
   /** Called when somebody changed the field. */
   changed(): void;
-  /** How many stages there are. */
+  /** Number of stages. */
   stages(): number;
   /** The number that holds where the field is empty; not a number where words say what holds. */
   implied(): number;

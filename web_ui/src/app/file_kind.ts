@@ -1,4 +1,4 @@
-/** What a dropped file is: a schedule, or a config. */
+/** Kind of a dropped file: schedule or config. */
 
 /** The endings of config files and profiles. */
 export const CONFIGS: readonly string[] = [".yaml", ".yml", ".toml", ".json"];

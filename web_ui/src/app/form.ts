@@ -67,7 +67,7 @@ export class Form {
     view?.focus();
   }
 
-  /** What a field is called on the page. */
+  /** Title of a field on the page. */
   labelOf(name: string): string {
     return this.settings.fields.find((field) => field.name === name)?.title ?? name;
   }

@@ -22,7 +22,7 @@ export interface ChartPoint {
 }
 
 export interface ChosenPoint extends ChartPoint {
-  /** What it is, for those who do not see it. */
+  /** Description for screen readers. */
   readonly said: string;
   readonly chosen: boolean;
 }

@@ -1,4 +1,4 @@
-/** What a search gained, and what it has proven, in words. */
+/** Gain and proven bound of a search, in words. */
 
 import { percent, type Times } from "../format.js";
 
@@ -15,7 +15,7 @@ interface Proven {
   readonly gap: number;
 }
 
-/** How far from optimal it can be, and why. */
+/** Maximum distance from the optimum, and its reason. */
 export function provenText(
   { lower_bound: bound, bound_reason: why, gap }: Proven,
   optimal: boolean,

@@ -1,4 +1,4 @@
-/** Where the names of points stand: each near its point, on no other name, no point and no line. */
+/** Placement of the names of points: each near its point, without overlapping names, points or lines. */
 
 export interface Box {
   readonly left: number;

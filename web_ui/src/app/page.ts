@@ -280,7 +280,7 @@ function textOf(faults: readonly (api.Fault & { readonly schedule?: string })[])
   return [...new Set(texts)].join("; ");
 }
 
-/** What is set, for those who do not see the form. */
+/** The current settings, for screens that hide the form. */
 function summary({ results }: api.Comparison, typed: Typed): string {
   const [first] = results;
   if (first === undefined) return "Shape, costs and schedules";

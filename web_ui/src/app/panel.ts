@@ -6,14 +6,14 @@ import type { Picture } from "./picture.js";
 export interface Panel {
   /** In the page's address: `open=search`. */
   readonly name: string;
-  /** What its button says. */
+  /** Label of its button. */
   readonly title: string;
   readonly element: HTMLElement;
   /** It was opened or closed. */
   toggled?(open: boolean): void;
   /** It shall be about one schedule of the comparison, which may be about to come. */
   about?(schedule: string): void;
-  /** What it adds to the page's address while it is open. */
+  /** Part of the page's address while the panel is open. */
   query?(): Readonly<Record<string, string>>;
   /** There is a new comparison; `open` as long as the panel is. */
   answered?(comparison: Comparison, open: boolean): void;
@@ -21,7 +21,7 @@ export interface Panel {
 
 /** The page as its panels know it. */
 export interface Host {
-  /** What is asked on the page; with names, the part about these schedules. */
+  /** The request of the page; with names, only for these schedules. */
   question(names?: readonly string[]): Question;
   /** The last answer; null before the first one. */
   readonly comparison: Comparison | null;
@@ -29,10 +29,10 @@ export interface Host {
   readonly drawn: readonly string[];
   /** The timelines. */
   readonly picture: Picture;
-  /** What is typed into a field of the form, and typing something else there. */
+  /** Read and change the text of a field of the form. */
   typed(field: string): string;
   type(field: string, text: string): void;
-  /** What a field is called on the page. */
+  /** Title of a field on the page. */
   labelOf(field: string): string;
   /** Let a schedule of one's own join the comparison, in place of one of the same name, and show its timeline. */
   add(file: OwnFile): void;

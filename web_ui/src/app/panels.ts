@@ -38,7 +38,7 @@ export class Panels {
     this.show(this.panels.find((panel) => panel.name === name) ?? null);
   }
 
-  /** What the open one adds to the address. */
+  /** Part of the address of the open panel. */
   query(): Readonly<Record<string, string>> {
     return this.current?.query?.() ?? {};
   }

@@ -31,7 +31,7 @@ export class Picture {
     this.colour();
   }
 
-  /** What is seen of it, as the fragment of an address. */
+  /** Its visible part, as the fragment of an address. */
   get fragment(): string {
     return this.timeline?.fragment ?? this.start;
   }

@@ -190,7 +190,7 @@ function gapText(gap: number | null | undefined): string {
   return gap == null ? "\u2013" : percent(Math.max(gap, 0));
 }
 
-/** Which rank is over its limit, and by how much; a limit in activations stands beside memory in bytes in its own unit. */
+/** Rank that exceeds its limit, and by how much; a limit in activations keeps its unit next to memory in bytes. */
 function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scale: Scale): (Node | string)[] {
   const same = (unit === "bytes") === (scale.unit !== "activations");
   const form = same ? scale : memoryScale(unit, peak);
@@ -229,7 +229,7 @@ function notes(comparison: Comparison): Node[] {
   return [bounded(comparison), ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
 }
 
-/** What no schedule of any placement here can beat, and how near the first one comes. */
+/** Best lower bound of any placement here, and the gap of the first schedule. */
 function bounded({ least_bound: least, results }: Comparison): string {
   const [first] = results;
   const times = Times.of([...results.map((result) => result.makespan), ...results.map(boundOf)], first.time_unit);

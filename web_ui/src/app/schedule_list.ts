@@ -1,4 +1,4 @@
-/** Which schedules to compare: those that pipeplan knows, and the user's own files. */
+/** List of schedules to compare: built-in schedules and the user's files. */
 
 import { button, make } from "../dom.js";
 import type { OwnFile, Schedule } from "./api.js";

@@ -1,4 +1,4 @@
-/** What the panels that search ask the server, and the lines that it answers with. */
+/** Requests of the search panels, and the lines of their answers. */
 
 import type { FrontLine, FrontPointReply, FrontReply, SearchLine, SearchReply, SearchStatus } from "../records.js";
 import { type OwnFile, posted, Refusal, type Settings } from "./api.js";
@@ -12,7 +12,7 @@ export interface Asked {
 }
 
 export interface SearchAsked extends Asked {
-  /** What is decided beside what every search decides. */
+  /** Further choices that the search optimizes. */
   readonly decide: readonly string[];
   readonly start: readonly string[];
   readonly files: readonly OwnFile[];
@@ -28,7 +28,7 @@ export type {
   SearchStatus as SearchProgress,
 } from "../records.js";
 
-/** What a search adds to a result is always there. */
+/** Result of a search, with all of its optional fields. */
 export type Found = Required<SearchReply>;
 
 export interface SearchEvents {

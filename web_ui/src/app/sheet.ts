@@ -27,7 +27,7 @@ export class Sheet {
     sheet.append(make("div", { class: "sheet-end" }, this.closer));
   }
 
-  /** What the button says that opens the sheet: what is set. */
+  /** Label of the button that opens the sheet: the current settings. */
   say(text: string): void {
     this.opener.textContent = text;
   }

@@ -4,7 +4,7 @@ import type { Settings, Value } from "./api.js";
 import type { Field } from "./fields.js";
 import { bytesOf, sizeText } from "./sizes.js";
 
-/** What is typed, by the names of the settings; fields that are empty are not in it. */
+/** Typed values by the names of the settings, without empty fields. */
 export type Typed = Readonly<Record<string, string>>;
 
 /** The settings of a request. What is no number is sent as it stands, and the server says what is wrong with it. */
@@ -48,7 +48,7 @@ export function impliedNumber(field: Field, typed: Typed, fields: readonly Field
   return followed === undefined ? Number(field.default) : factor * Number(followed.default);
 }
 
-/** What would have been typed for these settings. */
+/** Texts of the fields for these settings. */
 export function typedOf(settings: Settings, fields: readonly Field[]): Typed {
   const known = new Map(fields.map((field) => [field.name, field]));
   const said = Object.entries(withRanks(settings)).filter(([name, value]) => known.has(name) && value !== false);

@@ -1,4 +1,4 @@
-/** What is wrong, in the words that the form has for its fields. */
+/** Error messages with the titles of the form's fields. */
 
 import type { Fault } from "./api.js";
 import type { Field } from "./fields.js";

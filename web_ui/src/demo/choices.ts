@@ -1,9 +1,9 @@
-/** What can be chosen on the page to play with, what was chosen, and the command that computes the same. */
+/** Choices of the interactive demo, the current one, and the equivalent command. */
 
 import type { ComparisonFacts } from "../records.js";
 import { memoryForm } from "../report/memory_form.js";
 
-/** What `docs/build/demo.py` puts into the page. */
+/** Data that `docs/build/demo.py` writes into the page. */
 export interface Choices {
   /** Ranks and microbatches that were computed. */
   readonly shapes: readonly (readonly [number, number])[];
@@ -30,7 +30,7 @@ export interface Choice {
 const FIRST_SHAPE = [8, 32] as const;
 const TRANSFER = "--p2p-time";
 
-/** What the page begins with. */
+/** Initial choice. */
 export function first({ shapes, presets, transfers }: Choices): Choice {
   const [ranks, microbatches] = shapes.find(([p, m]) => p === FIRST_SHAPE[0] && m === FIRST_SHAPE[1]) ?? shapes[0];
   return { ranks, microbatches, costs: presets[0].key, transfer: transfers[0].key };

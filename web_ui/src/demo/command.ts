@@ -1,4 +1,4 @@
-/** How to compute the same at home: the command for what shows now, and a button that copies it. */
+/** The command that computes the current view, and a button that copies it. */
 
 import { make } from "../dom.js";
 

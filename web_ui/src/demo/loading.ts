@@ -1,4 +1,4 @@
-/** What was computed, loaded when it is asked for: scripts that call `pipeplanDemo`, so that it works from files too. */
+/** Precomputed data, loaded on demand as scripts that call `pipeplanDemo`, which also works from local files. */
 
 import type { TimelineData } from "../data.js";
 import { make } from "../dom.js";

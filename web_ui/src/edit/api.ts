@@ -1,4 +1,4 @@
-/** What the editor asks the server, and what it gets. */
+/** Requests of the editor and their answers. */
 
 import type { Question } from "../app/api.js";
 import { posted } from "../app/api.js";

@@ -15,7 +15,7 @@ export interface AreaHandlers {
   pressed(event: KeyboardEvent): boolean;
 }
 
-/** What words are, beside their kind. */
+/** Marks of words, beside their kind. */
 export interface Marks {
   readonly wrong: readonly Place[];
   readonly over: readonly Place[];
@@ -205,7 +205,7 @@ export class Area {
   }
 }
 
-/** How many lines show at a time: all where the text is short. */
+/** Number of lines shown at a time; all of a short text. */
 function windowOf(lines: readonly string[]): number {
   const signs = lines.reduce((sum, line) => sum + line.length + 1, 0);
   return signs <= MOST_SIGNS ? lines.length : Math.max(1, Math.floor((MOST_SIGNS * lines.length) / signs));

@@ -1,4 +1,4 @@
-/** Which bar of a timeline is which word of the text: both have the ops of a rank in the order in which it runs them. */
+/** Mapping between bars of a timeline and words of the text: both have the ops of a rank in the same order. */
 
 import { integers, type ViewJson } from "../data.js";
 import { opsOf, type Place, wordsOf } from "./words.js";

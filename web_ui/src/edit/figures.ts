@@ -1,4 +1,4 @@
-/** What an edited schedule costs, beside what it was before. */
+/** Figures of an edited schedule, now and before. */
 
 import type { Result } from "../app/api.js";
 import { make } from "../dom.js";
@@ -10,7 +10,7 @@ interface Row {
   readonly now: string;
   readonly before: string;
   readonly change: string;
-  /** Whether the change is one for the better, for the worse, or none. */
+  /** Whether the change is an improvement; null for no change. */
   readonly better: boolean | null;
 }
 

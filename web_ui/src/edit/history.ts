@@ -1,10 +1,10 @@
-/** What can be undone: texts, one after the other; a run of typing is one step. */
+/** Undo history: a sequence of texts; consecutive typing is one step. */
 
 import type { Place } from "./words.js";
 
 export interface Step {
   readonly text: string;
-  /** Where the change was, to look at after undoing it. */
+  /** Place of the change, which undoing it shows. */
   readonly place: Place | null;
 }
 

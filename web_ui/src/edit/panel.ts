@@ -70,7 +70,7 @@ export class EditPanel implements Panel {
   private chosen: Place | null = null;
   private pointing = false;
   private beginning = 0;
-  /** What was edited before another schedule was chosen. */
+  /** Sessions of schedules that were edited before. */
   private readonly kept = new Map<string, Session>();
   private waiting: ReturnType<typeof setTimeout> | undefined;
   /** A text that the page's address brought along. */
@@ -113,7 +113,7 @@ export class EditPanel implements Panel {
     else void this.begin(this.session?.name ?? this.host.drawn[0] ?? "");
   }
 
-  /** What was edited, so that loading the page again shows it. */
+  /** The edited text, which a reload of the page restores. */
   query(): Readonly<Record<string, string>> {
     const { session } = this;
     if (session === null || !session.edited || session.text.length > MOST_REMEMBERED) return {};

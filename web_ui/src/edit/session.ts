@@ -36,7 +36,7 @@ export class Session {
     return this.text !== this.original;
   }
 
-  /** How many rows are expected; null where nothing is known. */
+  /** Expected number of rows; null if unknown. */
   get ranks(): number | null {
     return this.shape === null ? null : 1 + Math.max(...this.shape.placement.flat());
   }
@@ -46,7 +46,7 @@ export class Session {
     return rowLines(linesOf(this.text), this.ranks);
   }
 
-  /** What its file is called. */
+  /** Name of its file. */
   get fileName(): string {
     const stem = this.name.replace(/\.(csv|json|txt)$/i, "").slice(0, 60);
     return `${stem.endsWith("-edited") || this.original === "" ? stem : `${stem}-edited`}.txt`;

@@ -10,7 +10,7 @@ export interface Place {
   readonly word: number;
 }
 
-/** Where a word stands in its line. */
+/** Position of a word in its line. */
 export interface Span {
   readonly from: number;
   readonly to: number;

@@ -1,4 +1,4 @@
-/** What the page of plans asks the server, and what it gets. */
+/** Requests of the page of plans and their answers. */
 
 import { answered, type OwnFile, posted, Refusal, type Settings } from "../app/api.js";
 import { lines } from "../app/lines.js";

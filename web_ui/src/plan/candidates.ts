@@ -1,10 +1,10 @@
-/** What a plan's answer has to choose from: the best, the runners-up, and the rest of the front, each once. */
+/** Candidates of a plan: the best, the runners-up and the rest of the front, each once. */
 
 import type { Candidate, Plan } from "./api.js";
 
 export interface Row {
   readonly candidate: Candidate;
-  /** What it is: `best`, `runner-up`, `front`, `closest`. */
+  /** Its role: `best`, `runner-up`, `front`, `closest`. */
   readonly role: string;
   readonly onFront: boolean;
 }

@@ -1,4 +1,4 @@
-/** What pictures of time against memory are drawn with: elements, points that choose, and the grid. */
+/** SVG elements of time-memory charts: selectable points, axes and grid. */
 
 import type { Axis } from "./front_axes.js";
 
@@ -6,7 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 type Attributes = Readonly<Record<string, string | number>>;
 
-/** Where the axes end in a picture. */
+/** Ends of the axes in a picture. */
 export interface Frame {
   readonly left: number;
   readonly right: number;

@@ -21,7 +21,7 @@ export function sensitivity(plan: Plan): HTMLElement[] {
   return [make("h3", {}, "What would change the plan"), scroller("what would change the plan", table, "sensitivity")];
 }
 
-/** What a search for a better order of ops found; empty where it found none. */
+/** Result of a search for a better order of ops; empty without one. */
 export function searched({ searched: found, best }: Plan): string {
   if (found === null) return "";
   const [step, before] = [found.step_time_s, found.instead_of_s].map(figure);
@@ -64,7 +64,7 @@ export function trust(candidate: Candidate): HTMLElement[] {
   );
 }
 
-/** How it was found. */
+/** Counts of the search for the plan. */
 export function counted({ counts, seconds, complete }: Plan): string {
   const number = (value: number) => value.toLocaleString("en");
   const reached = complete ? "" : " or not reached within the budget";

@@ -20,7 +20,7 @@ import { counted, facts, searched, sensitivity, trust } from "./notes.js";
 import { ProgressLine } from "./progress.js";
 import { CandidateTable } from "./table.js";
 
-/** What a page without a question begins with. */
+/** Initial values of a page without a query. */
 const EXAMPLE: Typed = { model: "llama3-70b", cluster: "h100-sxm:8x8", global_batch: "128", sequence: "8192" };
 
 export class PlanPage {

@@ -1,4 +1,4 @@
-/** How far a plan is, and a button that ends it. */
+/** Progress of a plan, and a button that stops it. */
 
 import { button, make } from "../dom.js";
 import type { PlanProgress } from "./api.js";

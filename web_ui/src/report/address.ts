@@ -1,4 +1,4 @@
-/** What a page of a comparison shows, in its address, beside the state of its timeline. */
+/** State of the page of a comparison in its address, beside the state of its timeline. */
 
 import type { Sort, SortKey } from "./ranking.js";
 import { SHORTEST_FIRST } from "./ranking.js";
@@ -15,7 +15,7 @@ export const AS_MADE: Shown = { drawn: null, limit: undefined, sort: SHORTEST_FI
 
 const KEYS: readonly SortKey[] = ["schedule", "chunks", "makespan", "bubble", "peak", "bound", "gap", "best"];
 
-/** What differs from how the page begins, as parts of a fragment. */
+/** Differences from the initial state, as parts of a fragment. */
 export function toParts({ drawn, limit, sort }: Shown): URLSearchParams {
   const parts = new URLSearchParams();
   if (drawn !== null) parts.set("draw", drawn.join(","));
@@ -24,7 +24,7 @@ export function toParts({ drawn, limit, sort }: Shown): URLSearchParams {
   return parts;
 }
 
-/** What a fragment says; what is missing or makes no sense is as the page begins. */
+/** State of a fragment; missing and invalid parts have their initial values. */
 export function fromFragment(fragment: string): Shown {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));
   const show = parts.get("draw");

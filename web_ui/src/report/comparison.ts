@@ -138,7 +138,7 @@ export class ComparisonView {
   }
 }
 
-/** Which schedules follow the limit, and so would be others where it is moved. */
+/** Schedules that depend on the limit: another limit may give other schedules. */
 function madeForLimit(comparison: ComparisonFacts): string[] {
   const own = comparison.rows.filter(({ from_costs }) => from_costs).map(({ schedule }) => schedule);
   if (own.length === 0) return [];
@@ -149,7 +149,7 @@ function madeForLimit(comparison: ComparisonFacts): string[] {
   ];
 }
 
-/** What all the schedules have in common, in a sentence. */
+/** Costs that all schedules share, in a sentence. */
 export function costsOf({ costs, unit }: ComparisonFacts): string {
   const { forward, backward, backward_input, backward_weight, transfer, activation, even } = costs;
   const times = Times.of([forward, backward, backward_input, backward_weight, transfer], unit);

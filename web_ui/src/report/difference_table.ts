@@ -1,4 +1,4 @@
-/** What each kind of op on each stage took beside its plan; a row finds its ops in the timeline. */
+/** Measured and planned times of each kind of op on each stage; a click on a row finds its ops in the timeline. */
 
 import type { ThemeName } from "../data.js";
 import { make } from "../dom.js";

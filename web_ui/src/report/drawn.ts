@@ -56,7 +56,7 @@ export class Drawn {
     }
   }
 
-  /** What is seen of them, as the fragment of an address. */
+  /** Their visible part, as the fragment of an address. */
   get fragment(): string {
     return this.timeline?.fragment ?? this.begin;
   }

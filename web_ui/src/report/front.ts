@@ -1,4 +1,4 @@
-/** Which schedules none beats in both memory and makespan, and where their names have room. */
+/** Pareto front of memory and makespan, and room for the names of its schedules. */
 
 import type { ComparisonRow } from "../records.js";
 
@@ -23,7 +23,7 @@ export interface Label {
 
 const LINE = 13;
 
-/** How far below its place a label may stand. */
+/** Maximum distance of a label below its place. */
 const NUDGES = [0, 7, 14, 21];
 
 /**

@@ -1,4 +1,4 @@
-/** How the memory of one comparison is written: all of it in one unit. */
+/** Format of all memory values of a comparison, in one unit. */
 
 import { fixed, memoryScale } from "../format.js";
 import type { ComparisonFacts } from "../records.js";
@@ -8,7 +8,7 @@ export interface MemoryForm {
   readonly unit: string;
   /** The unit in a heading. */
   readonly short: string;
-  /** What makes one of the unit. */
+  /** Bytes or activations per unit. */
   readonly divisor: number;
   number(value: number): string;
   text(value: number): string;

@@ -73,7 +73,7 @@ export function firstDrawn(comparison: ComparisonFacts, limit: number | null): s
 
 const KNOWN = "1f1b";
 
-/** Which one to take within the limit, and what it gains or costs against others. */
+/** The fastest schedule within the limit, compared with others. */
 export function answer(comparison: ComparisonFacts, limit: number | null): string {
   const rows = ranked(comparison, limit, SHORTEST_FIRST);
   const memory = memoryForm(comparison);

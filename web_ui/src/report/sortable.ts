@@ -4,7 +4,7 @@ import { make } from "../dom.js";
 
 export interface Column<Key extends string> {
   readonly key: Key;
-  /** What stands in its heading; a row's own name where it is a row's heading. */
+  /** Text of its heading. */
   readonly name: string;
   readonly help: string;
   /** A class of its cells. */
