@@ -3,7 +3,7 @@
 For each published configuration the planner gets its model, cluster, batch, precision and trainer, and nothing else. Its
 choice is compared with the published configuration by the same estimates, so that the ratio says what the search is
 worth, not what the model is; beside it stands why the published one was not chosen. The second part is 10,000 estimates
-of legal configurations on one worker and on two.
+of valid configurations on one worker and on two.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def compare(published: Published, seconds: float, workers: int) -> None:
     counts = found.counts
     memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(
-        f"  {took:.1f} s, {memory / 1024:.0f} MiB at most a process; {counts.legal:,} legal, {counts.over_memory:,} over "
-        f"memory and {counts.too_slow:,} too slow by bounds, {counts.estimated:,} estimated; complete: {found.complete}"
+        f"  {took:.1f} s, {memory / 1024:.0f} MiB at most a process; {counts.valid:,} legal, {counts.over_memory:,} exceed "
+        f"memory and {counts.too_slow:,} ruled out by bounds, {counts.estimated:,} estimated; complete: {found.complete}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The enumeration of legal configurations."""
+"""The enumeration of valid configurations."""
 
 from itertools import islice, product
 
