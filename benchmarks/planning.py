@@ -132,7 +132,7 @@ def compare(published: Published, seconds: float, workers: int) -> None:
     counts = found.counts
     memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(
-        f"  {took:.1f} s, {memory / 1024:.0f} MiB at most a process; {counts.valid:,} legal, {counts.over_memory:,} exceed "
+        f"  {took:.1f} s, {memory / 1024:.0f} MiB at most a process; {counts.legal:,} valid, {counts.over_memory:,} exceed "
         f"memory and {counts.too_slow:,} ruled out by bounds, {counts.estimated:,} estimated; complete: {found.complete}"
     )
 
