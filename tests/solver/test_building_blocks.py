@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pipeplan.checking import check
-from pipeplan.kernels import compile_loop
+from pipeplan.costs import Settings
+from pipeplan.kernels import Kernel, compile_loop
 from pipeplan.model import Placement
-from pipeplan.solver import Choices, Run, search
+from pipeplan.solver import Choices, Problem, Run, search
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
@@ -131,3 +132,17 @@ def test_every_placement_has_blocks(placement, split):
     assert run.best is not None
     assert run.best.found_by == "building blocks"
     check(run.schedule(run.best), memory=case.memory_limit).require_valid()
+
+
+def test_the_first_blocks_need_no_kernels_of_a_search_with_seconds(monkeypatch):
+    """A cold search would wait for kernels; small problems are often solved by the first blocks."""
+
+    def refused(*_: object) -> None:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(Kernel, "compile", refused)
+    settings = Settings(ranks=4, microbatches=8, chunks=4)
+    placement = Placement.called("wave", 4, 4)
+    found = search(Problem(placement, 8, settings.costs(placement)), seconds=60.0)
+    assert found.found_by == "building blocks"
+    assert found.optimal

@@ -13,7 +13,7 @@ from pipeplan.model import Schedule
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, keep_what_can_be
-from pipeplan.solver.engines.building_blocks import BuildingBlocks
+from pipeplan.solver.engines.building_blocks import BuildingBlocks, FirstBlocks
 from pipeplan.solver.engines.judged_search import JudgedSearch, RobustSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
@@ -31,6 +31,7 @@ ENGINES: tuple[Engine, ...] = (
     FixedOrders(),
     ListScheduling(),
     DrivenByCosts(),
+    FirstBlocks(),
     EarlyProof(),
     BuildingBlocks(),
     ShorterRuns(),
@@ -43,7 +44,7 @@ ENGINES: tuple[Engine, ...] = (
 )
 """Engines of a search, which run one after the other until its budget is spent."""
 
-STARTING = (FixedOrders, ListScheduling, DrivenByCosts)
+STARTING = (FixedOrders, ListScheduling, DrivenByCosts, FirstBlocks)
 """Engines that only give starts: a search that continues has a better one."""
 
 JUDGING = (RobustSearch, JudgedSearch)

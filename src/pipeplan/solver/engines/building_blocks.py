@@ -62,6 +62,10 @@ class Island:
     seed: int
 
 
+FIRST_WORK = 100_000
+"""Op evaluations of each annealing before kernels are compiled: in plain Python about 30 ms."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildingBlocks:
     """Anneals random blocks, in rounds until one improves nothing, and offers the schedule of each block as a lineage.
@@ -112,9 +116,7 @@ class BuildingBlocks:
         """Search."""
         if run.is_over:
             return
-        # Anneal on few microbatches: what more of them add is always the same. Offer at full length.
-        few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
-        small, true = BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
+        small, true = self._repeaters(run)
         if self.first_round // small.encoder.positions < self.least_steps:
             return
         self._compile(run, small)
@@ -125,12 +127,29 @@ class BuildingBlocks:
             # Every annealing is an island of its own; a round that improves nothing is the last.
             before = run.best
             islands = [self._island(run, small, self.islands * turn + number, steps) for number in range(self.islands)]
-            annealed = run.map(lambda island: self._anneal(run, small, island), islands)
-            for island, (block, spent) in zip(islands, annealed, strict=True):
-                run.budget.evaluations += spent
-                run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
+            self._anneal_all(run, small, true, islands)
             if run.best is before:
                 return
+
+    def offer_first(self, run: Run, steps: int) -> None:
+        """Offer the first blocks after so many steps, fewer of a large problem."""
+        small, true = self._repeaters(run)
+        steps = min(steps, max(FIRST_WORK // (REPEATED * small.encoder.positions), 1))
+        self._anneal_all(run, small, true, [self._island(run, small, number, steps) for number in range(self.islands)])
+
+    def _repeaters(self, run: Run) -> tuple[BlockRepeater, BlockRepeater]:
+        """Return what repeats blocks on few microbatches, to anneal them, and at full length, to offer them.
+
+        What more microbatches add is always the same.
+        """
+        few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
+        return BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
+
+    def _anneal_all(self, run: Run, small: BlockRepeater, true: BlockRepeater, islands: list[Island]) -> None:
+        annealed = run.map(lambda island: self._anneal(run, small, island), islands)
+        for island, (block, spent) in zip(islands, annealed, strict=True):
+            run.budget.evaluations += spent
+            run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
 
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
         """Return the annealing of this number; every other one goes at the pace of units."""
@@ -228,6 +247,26 @@ class BuildingBlocks:
             encoder.room_for_timing(),
         )
         return inputs, outputs, best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstBlocks:
+    """Offers a few blocks before kernels are compiled, for which a search with a budget in seconds waits when it is cold.
+
+    Small problems are often solved by them.
+
+    Attributes
+    ----------
+    steps
+        Steps of each annealing.
+    """
+
+    steps: int = 25
+
+    def __call__(self, run: Run) -> None:
+        """Offer the blocks."""
+        if run.budget.limit_seconds is not None and run.encoder.positions <= FIRST_WORK and not run.is_over:
+            BuildingBlocks().offer_first(run, self.steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
