@@ -66,6 +66,7 @@ def deliver(
     json: bool,
     look: Look | None = None,
     messages: Iterable[str] = (),
+    above: Callable[[], None] | None = None,
 ) -> None:
     """Write an answer to files, and print it as JSON with messages on stderr, or as text.
 
@@ -77,11 +78,15 @@ def deliver(
         Theme and size of pictures.
     messages
         Messages beside the JSON; the text holds them already.
+    above
+        Prints what stands above the text, such as a diagram.
     """
     save = partial(answer.save, **(look or {}))
     writers = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, save)
     with written(writers) as changes:
         if not json:
+            if above is not None:
+                above()
             answer.print()
             return
         document = answer.to_dict()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipeplan import api
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
@@ -30,10 +32,11 @@ def simulate(
     """
     query = request(() if name is None else (name,), settings, output, draws=not json)
     result = api.simulated(query.name, query.settings)
+    diagram = None
     if query.pictures and not json:
         from pipeplan.cli.terminal_picture import show_above
 
-        show_above(result.view(), query.look)
+        diagram = partial(show_above, result.view(), query.look)
     warnings = [f"warning: {warning}" for warning in result.warnings]
-    deliver(result, query.outputs, json=json, look=query.look, messages=warnings)
+    deliver(result, query.outputs, json=json, look=query.look, messages=warnings, above=diagram)
     return 0 if result.fits else 1
