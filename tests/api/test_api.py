@@ -135,7 +135,7 @@ def test_lists_are_padded_where_asked_with_a_warning():
         ({"p2p_time": float("nan")}, CostError, "at least 0 and finite"),
         ({"p2p_time": -1}, CostError, "at least 0 and finite"),
         ({"p2p_bandwidth": 0}, CostError, "bandwidth must be more than 0"),
-        ({"memory_limit": "many"}, CostError, "invalid memory limit"),
+        ({"memory_limit": "many"}, CostError, "memory limit: invalid size"),
         ({"memory_limit": "2GiB"}, CostError, "is in bytes, but"),
         ({"communication": "fast"}, UnknownNameError, "'fast'"),
     ],

@@ -237,7 +237,7 @@ BAD_INPUT = [
     ("simulate 1f1b zbv", "unexpected argument 'zbv': 'pipeplan help simulate' lists what the command takes"),
     ("search zbv 1f1b", "unexpected argument 'zbv 1f1b': 'pipeplan help search'"),
     ("simulate --memory-limit 2GiB", "is in bytes, but"),
-    ("simulate --memory-limit lots", "invalid memory limit 'lots'"),
+    ("simulate --memory-limit lots", "invalid size 'lots'"),
     ("simulate absent.csv", "cannot read the schedule file absent.csv"),
     ("simulate -c absent.yaml", "cannot read the config file absent.yaml"),
     ("simulate -o missing/a.png", "there is no folder missing"),

@@ -145,7 +145,7 @@ def test_models_and_gpus_are_listed(run):
         (f"{ASKED} --fix tp=2 tp=4", "tp is fixed twice"),
         (f"{ASKED} --fix tpp=2", "did you mean 'tp'"),
         (f"{ASKED} --memory-limit 8act", "in bytes, such as 72GiB"),
-        (f"{ASKED} --memory-limit much", "invalid memory limit"),
+        (f"{ASKED} --memory-limit much", "invalid size"),
         (f"{ASKED} --objective speed", "step-time"),
         (f"{ASKED} --objective gpus", "needs a deadline"),
         (f"{ASKED} --seconds 0", "seconds must be more than 0"),

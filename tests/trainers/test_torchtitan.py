@@ -172,7 +172,7 @@ def test_microbatches_are_numbered_as_pytorch_counts_losses():
     schedule = parse_schedule("0F1 0F0 0F2 0B2 0B1 0B0\n1F2 1F1 1B2 1B1 1F0 1B0")
     settings = torchtitan_flags(schedule, Training(csv="a.csv"))
     assert settings.files["a.csv"] == "0F1,0F2,0F0,0B0,0B1,0B2\n1F0,1F1,1B0,1B1,1F2,1B2\n"
-    assert "Warning: microbatches are numbered in the order" in settings.text
+    assert "Warning: microbatches are renumbered in the order" in settings.text
     assert "are numbered in the order" not in torchtitan_flags(named("zbv", 2, 6), Training()).text
 
 

@@ -150,7 +150,7 @@ def test_a_config_json_is_dropped_in_place_of_a_name(watched):
         ("global_batch", "0", "must be at least 1, not 0"),
         ("global_batch", "", "is missing"),
         ("sequence", "many", "must be a whole number"),
-        ("memory_limit", "much", "nvalid memory limit"),
+        ("memory_limit", "much", "invalid size"),
         ("fix", "tp", "NAME=VALUE"),
     ],
 )

@@ -24,7 +24,7 @@ describe("errors in the form's words", () => {
     ["forward_times", "forward_times has 4 values for 5 stages", "Forward, F has 4 values for 5 stages"],
     ["forward_times", "forward times: 1e300 is too large", "Forward, F: 1e300 is too large"],
     ["forward_times", "forward time must be more than 0", "Forward, F must be more than 0"],
-    ["memory_limit", "memory limit 'x' is no size", "Limit of every rank 'x' is no size"],
+    ["memory_limit", "memory limit: invalid size 'x'", "Limit of every rank: invalid size 'x'"],
     ["", "leave out forward_times here", "Leave out Forward, F here"],
     ["schedules", "v-half needs 2 chunks", "v-half needs 2 chunks"],
     ["ranks", "3 ranks are odd", "3 ranks are odd"],

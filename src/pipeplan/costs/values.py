@@ -54,8 +54,8 @@ def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
         number, unit = float(match.group(1)), match.group(2)  # type: ignore[union-attr]
     except (AttributeError, ValueError):
         raise CostError(
-            f"invalid memory limit '{shortened(str(value), 60)}': expected bytes, a size such as 12GiB, or activations "
-            "such as 8act",
+            f"memory limit: invalid size '{shortened(str(value), 60)}': expected bytes, a unit such as 12GiB, or "
+            "activations such as 8act",
             field="memory_limit",
         ) from None
     if not 0 < number < math.inf:
