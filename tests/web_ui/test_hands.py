@@ -76,14 +76,14 @@ def test_the_wheel_scrolls_or_zooms_as_the_switch_says(opened):
     page.page.keyboard.down("Shift")
     page.page.mouse.wheel(0, 60)
     page.page.keyboard.up("Shift")
-    page.page.get_by_role("button", name="what the wheel does").click()
+    page.page.get_by_role("button", name="wheel scrolls or zooms").click()
     page.page.mouse.move(*page.middle("3F0"))
     page.page.mouse.wheel(0, -200)
     page.painted()
     assert page.span() is not None
     page.page.reload()
     page.painted()
-    assert page.page.get_by_role("button", name="what the wheel does").inner_text() == "Wheel: zoom"
+    assert page.page.get_by_role("button", name="wheel scrolls or zooms").inner_text() == "Wheel: zoom"
 
 
 def test_shift_and_drag_measures_what_adds_up(opened):

@@ -307,7 +307,7 @@ def test_thousands_of_bars_in_a_pixel_are_stacked_by_their_shares(opened):
         assert column[0] == FORWARD
         assert column[2] == BACKWARD
         assert set(column) <= {FORWARD, BACKWARD, LIGHT.lane}
-    assert "their share of the time" in page.page.locator(".pp-legend").inner_text()
+    assert "shares of the time" in page.page.locator(".pp-legend").inner_text()
     page.find("1F77")
     page.page.keyboard.press("Enter")
     page.painted()
