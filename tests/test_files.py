@@ -181,7 +181,7 @@ def test_what_is_neither_a_file_nor_a_pipe(tmp_path, monkeypatch):
 
 
 def test_a_name_with_a_zero_byte():
-    with pytest.raises(InputError, match="zero byte"):
+    with pytest.raises(InputError, match="null byte"):
         require_writable(Path("a\0.txt"))
     with pytest.raises(InputError, match="cannot read"):
         read_text(Path("a\0.txt"), limit=10, what="note")
@@ -213,7 +213,7 @@ def test_no_file_is_two_outputs(tmp_path, source):
     (tmp_path / "link.csv").symlink_to(source)
     (tmp_path / "dangling.csv").symlink_to("new.csv")
     for one, other in (("folder/a.csv", "link.csv"), ("new.csv", "./new.csv"), ("new.csv", "dangling.csv")):
-        with pytest.raises(InputError, match=f"{one} and .* are one file"):
+        with pytest.raises(InputError, match=f"{one} and .* are the same file"):
             require_apart([Path(one), tmp_path / other], [])
     with pytest.raises(InputError, match=r"new\.csv is given twice"):
         require_apart([Path("new.csv"), Path("new.csv")], [])

@@ -1,6 +1,6 @@
-"""Files of keys and values: JSON, YAML and TOML, with what could be a slip or a bomb an error.
+"""Files of keys and values: JSON, YAML and TOML, with errors for likely mistakes and for content that expands without limit.
 
-JSON is as its standard has it: a number is finite, and a key stands once. What pipeplan writes as JSON is written here.
+JSON is as its standard has it: a number is finite, and a key occurs once. What pipeplan writes as JSON is written here.
 
 PyYAML reads YAML 1.1, in which ``1:30`` is 90, ``010`` is 8, ``no`` is false and ``2024-01-01`` is a date. Here YAML is the
 core schema of YAML 1.2 (section 10.3.2): a plain value is a number (``010`` is 10, ``0o10`` is 8, ``1e9`` is a number),
@@ -25,7 +25,7 @@ SIZE_LIMIT = MEBIBYTE
 """Maximum size in bytes of a file that people write by hand."""
 
 MOST_DEPTH = 20
-"""Maximum nesting of groups in YAML; PyYAML's C loader has no guard of its own."""
+"""Maximum nesting of groups in YAML; PyYAML's C loader has no such limit."""
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -39,7 +39,7 @@ _PLAIN = {
     ),
     "merge": (r"<<", ["<"]),
 }
-"""Patterns of plain YAML values by their kind, with the letters that they start with; the first that fits counts."""
+"""Patterns of plain YAML values by their kind, with the characters that they start with; the first match applies."""
 
 
 def json_text(document: Any, *, indent: int | None = None, compact: bool = False) -> str:
@@ -55,7 +55,7 @@ def json_text(document: Any, *, indent: int | None = None, compact: bool = False
     Raises
     ------
     CostError
-        For a number that is not finite; the message says where it stands.
+        For a number that is not finite; the message says where it is.
     """
     separators = (",", ":") if compact else None
     try:
@@ -77,12 +77,12 @@ def _not_finite(value: Any, place: str) -> Iterator[tuple[str, float]]:
 
 
 def require_unique_keys(text: str) -> None:
-    """Check that no object of a JSON text has a key twice: readers would take one of the values, and say nothing.
+    """Check that no object of a JSON text has a duplicate key: readers would silently take one of its values.
 
     Raises
     ------
     FormatError
-        With the key that stands twice.
+        With the duplicate key.
     """
     try:
         json.loads(text, object_pairs_hook=_unique_keys)
@@ -105,18 +105,18 @@ def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT) -> Any:
     InputError
         If it cannot be read.
     FormatError
-        If it is empty, over ``limit``, not in the language of its ending, or has a key twice.
+        If it is empty, over ``limit``, not in the language of its suffix, or has a duplicate key.
     UnknownNameError
-        For an unknown ending.
+        For an unknown suffix.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise UnknownNameError(f"ending of a {what}", path.suffix or path.name, _READERS)
+        raise UnknownNameError(f"suffix of a {what}", path.suffix or path.name, _READERS)
     text = read_text(path, limit=limit, what=what)
     try:
         return reader(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"the {what} {path} is not right: {_one_line(error)}") from None
+        raise FormatError(f"invalid {what} {path}: {_one_line(error)}") from None
 
 
 def _one_line(error: Exception) -> str:
@@ -128,7 +128,7 @@ def _one_line(error: Exception) -> str:
 def _require_once(names: list[Any]) -> None:
     if len(set(map(str, names))) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key '{repeated}' stands twice")
+        raise ValueError(f"duplicate key '{repeated}'")
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,8 +139,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    """Refuse NaN and Infinity, which Python's reader takes for numbers and are no JSON."""
-    raise ValueError(f"{name} is no number")
+    """Refuse NaN and Infinity, which Python's reader takes for numbers but JSON does not have."""
+    raise ValueError(f"{name} is not a valid JSON number")
 
 
 def _read_json(text: str) -> Any:
@@ -159,7 +159,7 @@ def read_yaml(text: str) -> Any:
     Raises
     ------
     ValueError
-        For text that is no YAML; a key given twice; a merge of groups (``<<``), of which a few lines make more keys than any
+        For text that is not YAML; a duplicate key; a merge of groups (``<<``), of which a few lines make more keys than any
         memory holds, and aliases (``*name``) that do; groups that are nested too deeply.
     """
     import yaml
@@ -171,7 +171,7 @@ def read_yaml(text: str) -> Any:
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
             if any(key.tag == f"{_TAG}merge" for key, _ in node.value):
-                raise ValueError("'<<' merges groups of keys, and a config file is one group: write the keys out")
+                raise ValueError("YAML merge keys ('<<') are not supported: write the keys out")
             _require_once([key.value for key, _ in node.value])
             mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
             return mapping
@@ -196,7 +196,7 @@ def _number(text: str) -> float:
 
 
 def _require_small(events: Iterable[Any], most: int) -> None:
-    """Refuse deep nesting, and aliases that stand for more values than the text has letters."""
+    """Refuse deep nesting, and aliases that expand to more values than the text has characters."""
     import yaml
 
     sizes: dict[str, int] = {}
@@ -210,7 +210,7 @@ def _require_small(events: Iterable[Any], most: int) -> None:
             continue
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise ValueError(f"the alias '*{event.anchor}' stands for nothing, or for what it is in")
+                raise ValueError(f"the alias '*{event.anchor}' is undefined or refers to itself")
             total += sizes[event.anchor]
         elif isinstance(event, yaml.NodeEvent):
             total += 1
@@ -221,7 +221,9 @@ def _require_small(events: Iterable[Any], most: int) -> None:
         if len(opened) > MOST_DEPTH:
             raise ValueError("it is nested too deeply")
         if total > most:
-            raise ValueError("its aliases (*name) stand for more than the file has letters: write out what is meant")
+            raise ValueError(
+                "its YAML aliases expand to more values than the file has characters: write the values out"
+            )
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -232,4 +234,4 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }
 
 ENDINGS = frozenset(_READERS)
-"""The endings of files that :func:`read_document` reads."""
+"""The suffixes of files that :func:`read_document` reads."""

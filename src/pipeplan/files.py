@@ -26,7 +26,7 @@ _LONGEST_NAME = 200
 """Maximum length of a text in a file's name; file systems take at most 255 bytes."""
 
 _LONGEST_ENDING = 32
-"""Maximum length of a temporary file's extension; a name may consist of its extension alone."""
+"""Maximum length of a temporary file's suffix; a name may consist of its suffix alone."""
 
 _GZIP = b"\x1f\x8b"
 """First bytes of a gzip file."""
@@ -69,7 +69,7 @@ def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str 
     Raises
     ------
     InputError
-        For values that are no path, empty paths, paths that are too long or hold a zero byte, and paths that end with a
+        For values that are not paths, empty paths, paths that are too long or contain a null byte, and paths that end with a
         separator but lead to no folder (``Path`` would drop the separator).
     """
     value: object = path
@@ -79,15 +79,17 @@ def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str 
     try:
         os.lstat(text)
     except ValueError:
-        held = "a zero byte" if "\0" in text else "half a letter"
-        raise InputError(f"{what} {_short(text)} is no path: it cannot hold {held}", field=field) from None
+        fault = "a null byte" if "\0" in text else "an unpaired surrogate"
+        raise InputError(
+            f"{what} {_short(text)} is an invalid path: a path cannot contain {fault}", field=field
+        ) from None
     except OSError as error:
         if not text:
             raise InputError(f"{what} is an empty path", field=field) from None
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-            raise InputError(f"{what} {_short(text)} is no path: {_reason(error)}", field=field) from None
+            raise InputError(f"{what} {_short(text)} is an invalid path: {_reason(error)}", field=field) from None
     if text.endswith(_SEPARATORS) and not os.path.isdir(text):
-        raise InputError(f"{what} {_short(text)} is named like a folder, and there is none", field=field)
+        raise InputError(f"{what} {_short(text)} ends in a path separator, but there is no such folder", field=field)
     return Path(path)
 
 
@@ -169,7 +171,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file with the extension of ``path``, and move it there after the block.
+    """Yield a temporary file with the suffix of ``path``, and move it there after the block.
 
     An existing file is replaced atomically and keeps its mode and, if permitted, its owner; a link stays, and its target is
     replaced. A pipe or a device such as ``/dev/null`` receives the content. After a failure the previous content stays, and
@@ -213,9 +215,9 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
+def _temporary(suffix: str, folder: Path | None) -> Iterator[Path]:
     """Create a temporary file that only this user can read, and remove it after the block unless it was moved."""
-    descriptor, name = tempfile.mkstemp(prefix=".pipeplan-", suffix=ending[:_LONGEST_ENDING], dir=folder)
+    descriptor, name = tempfile.mkstemp(prefix=".pipeplan-", suffix=suffix[:_LONGEST_ENDING], dir=folder)
     temporary = Path(name)
     try:
         os.close(descriptor)
@@ -259,7 +261,7 @@ def _pour(content: Path, stream: Path) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether an output is a pipe, a device such as a terminal, or an open descriptor, which can be written once."""
+    """Return whether an output can be written only once: a pipe, a device such as a terminal, or an open descriptor."""
     return _descriptor(path) is not None or (path.exists() and not path.is_file())
 
 
@@ -306,7 +308,7 @@ def _obstacle(path: Path) -> str | None:
         return None
     target = _followed(path)
     if "\0" in path.name:
-        return "a name cannot hold a zero byte"
+        return "a name cannot contain a null byte"
     if target.is_symlink():
         return "its links go round in a circle"
     if target.exists() and not target.is_file():
@@ -333,7 +335,7 @@ def _obstacle_to_file(target: Path) -> str | None:
 def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Check that no output is an input or another output.
 
-    Files are compared by identity: links, relative paths and descriptors are followed. An input folder stands for its files.
+    Files are compared by identity: links, relative paths and descriptors are followed. An input folder means all its files.
 
     Raises
     ------
@@ -345,10 +347,10 @@ def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     for output in outputs:
         identity = _identity(output)
         if identity in read:
-            raise InputError(f"{output} is an input; an input is never overwritten: choose another output")
+            raise InputError(f"{output} is also an input, and inputs are never overwritten: choose another output")
         if identity in written:
             other = written[identity]
-            names = f"{output} is given twice" if other == output else f"{other} and {output} are one file"
+            names = f"{output} is given twice" if other == output else f"{other} and {output} are the same file"
             raise InputError(f"{names}; choose another file for one of the outputs")
         written[identity] = output
 

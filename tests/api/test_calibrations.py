@@ -37,6 +37,6 @@ def test_it_is_saved_for_estimates(found, tmp_path):
 
 
 def test_the_gpu_is_asked_for():
-    with pytest.raises(InputError, match="which GPU is calibrated") as caught:
+    with pytest.raises(InputError, match="gpu is required") as caught:
         pipeplan.profile(calibrate=TINY, sequence=32)
     assert caught.value.field == "gpu"

@@ -61,8 +61,8 @@ def test_rows_that_cannot_be_say_why_beside_those_that_can():
 @pytest.mark.parametrize(
     ("source", "kind", "words"),
     [
-        ({"rows": []}, FormatError, "with one at least"),
-        ({"rows": 3}, FormatError, "a list"),
+        ({"rows": []}, FormatError, "must be a non-empty list"),
+        ({"rows": 3}, FormatError, "must be a non-empty list"),
         ({"model": "llama3-8b"}, InputError, "a configuration needs cluster, global_batch, sequence"),
         ({**ONE, "model": "llama3-8x"}, UnknownNameError, "did you mean"),
         ({**ONE, "dp": 3}, InputError, "16"),

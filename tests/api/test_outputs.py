@@ -83,8 +83,8 @@ def test_a_comparison_is_no_single_schedule(tmp_path):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("a.jpeg", UnknownNameError, "ending of an output '.jpeg'"),
-        ("a", UnknownNameError, "ending of an output 'a'"),
+        ("a.jpeg", UnknownNameError, "suffix of an output '.jpeg'"),
+        ("a", UnknownNameError, "suffix of an output 'a'"),
         ("missing/a.png", InputError, "there is no folder"),
     ],
 )

@@ -143,12 +143,12 @@ def test_what_can_stand_for_a_run(tmp_path):
     pipeplan.save(run, tmp_path / "run.json")
     assert read_run_costs(tmp_path / "run.json").settings().forward_times == pytest.approx((1e-3, 1e-3))
     pipeplan.save(pipeplan.simulate("1f1b"), tmp_path / "plan.json")
-    with pytest.raises(InputError, match=r"plan\.json holds a simulated timeline; costs are taken from the traces"):
+    with pytest.raises(InputError, match=r"plan\.json is a simulated timeline; costs need a run's traces"):
         pipeplan.profile(source=tmp_path / "plan.json")
     other = measured("gpipe", ranks=2, microbatches=4, time_unit="us")
     pipeplan.save(other, tmp_path / "other.json")
     (tmp_path / "plan.json").unlink()
-    with pytest.raises(InputError, match="holds steps of different schedules; give the traces of one run"):
+    with pytest.raises(InputError, match="holds steps of different schedules; pass the traces of one run"):
         pipeplan.profile(source=tmp_path)
     (tmp_path / "export.json").write_text(chrome_trace(run))
     with pytest.raises(pipeplan.PipeplanError, match=r"export\.json: it has no annotated pipeline ops"):
@@ -165,10 +165,12 @@ def test_what_can_stand_for_a_run(tmp_path):
     ],
 )
 def test_nothing_stands_beside_a_run(beside, field):
-    with pytest.raises(InputError, match=f"traces say what was run and how long it took: leave out {field}") as error:
+    with pytest.raises(
+        InputError, match=f"the traces already determine the model and its times: drop {field}"
+    ) as error:
         pipeplan.profile(source="anything", **beside)
     assert error.value.field == field
-    with pytest.raises(InputError, match="traces say which schedule they are of: leave out zbv"):
+    with pytest.raises(InputError, match="the traces already determine the schedule: drop zbv"):
         pipeplan.profile("zbv", source="anything")
 
 

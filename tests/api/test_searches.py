@@ -316,7 +316,7 @@ def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monk
         ("--pareto --dask nonsense", "cannot reach a scheduler at 'nonsense': missing port number"),
         ("--store none/s.db", "cannot write none/s.db: there is no folder none"),
         ("--store s.csv -o s.csv", "s.csv is given twice"),
-        ("--store s.csv --start s.csv", "s.csv is an input; an input is never overwritten"),
+        ("--store s.csv --start s.csv", "s.csv is also an input, and inputs are never overwritten"),
         ("--store 1f1b.csv", "1f1b.csv is no store of a sweep"),
     ],
 )

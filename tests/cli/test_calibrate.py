@@ -104,7 +104,7 @@ def test_a_run_updates_it(run, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("profile --calibrate tiny.yaml", "which GPU is calibrated: give gpu"),
+        ("profile --calibrate tiny.yaml", "gpu is required: a name"),
         ("profile --calibrate tiny.yaml --gpu h100-sx", "unknown GPU 'h100-sx'; did you mean 'h100-sxm'?"),
         ("profile --calibrate tiny.yaml --gpu h100-sxm --device cpu", "PyTorch finds no GPU here"),
         ("profile --calibrate tinny.yaml --gpu cpu.yaml", "tinny.yaml"),
@@ -115,7 +115,7 @@ def test_a_run_updates_it(run, tmp_path):
         ),
         (f"{MEASURE} --microbatch-size 0", "microbatch"),
         (f"{MEASURE} -o calibration.txt", "invalid calibration file calibration.txt"),
-        (f"{MEASURE} -o tiny.yaml", "an input is never overwritten"),
+        (f"{MEASURE} -o tiny.yaml", "inputs are never overwritten"),
         (f"{MEASURE} -p 4", "Unknown option: -p"),
         ("profile 1f1b --calibrate tiny.yaml --gpu cpu.yaml", "unexpected argument 'tiny.yaml'"),
         (f"profile --calibrate tiny.yaml --from {TORCHTITAN}", "a configuration needs model"),

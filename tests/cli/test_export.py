@@ -123,7 +123,7 @@ def test_settings_in_a_pipe_come_alone(run):
             "export --to json --mtp 1",
             "--mtp-layers is for the settings of a trainer (megatron, torchtitan, torchtitan-python), ",
         ),
-        ("export --to megatron --csv a.csv", "the settings of megatron name no CSV"),
+        ("export --to megatron --csv a.csv", "csv does not apply to megatron"),
         ("export --to torchtitan --microbatch-size 0", "microbatch size must be at least 1, not 0"),
         ("export --to torchtitan --trainer-version 0.1", "unsupported torchtitan 0.1"),
         ("export --to torchtitan --trainer-version main", "give the tokens per sequence with --sequence-length"),

@@ -93,4 +93,4 @@ def test_a_run_keeps_its_outputs_apart(run, monkeypatch, twice):
     monkeypatch.setattr("pipeplan.api.run", None)
     code, out, err = run(f"run -o o.json --trace {twice.format(here=Path.cwd().name)}")
     assert (code, out) == (2, "")
-    assert "one file" in err or "given twice" in err
+    assert "the same file" in err or "given twice" in err

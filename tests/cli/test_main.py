@@ -241,7 +241,7 @@ BAD_INPUT = [
     ("simulate absent.csv", "cannot read the schedule file absent.csv"),
     ("simulate -c absent.yaml", "cannot read the config file absent.yaml"),
     ("simulate -o missing/a.png", "there is no folder missing"),
-    ("simulate -o a.gif", "ending of an output '.gif'"),
+    ("simulate -o a.gif", "suffix of an output '.gif'"),
     ("simulate -o a.htm", "did you mean '.html'"),
     ("simulat", "unknown command 'simulat'; did you mean 'simulate'?"),
     ("frobnicate -p 4", "unknown command 'frobnicate'; known: calibrate, catalogue, check, compare"),
@@ -271,7 +271,7 @@ def test_bad_input_is_one_paragraph(run, line, message):
     [
         (b"", "is empty"),
         (b"\x89PNG\r\n\x1a\n", "not text"),
-        (b"ranks: [1, 2\n", "|is not right"),
+        (b"ranks: [1, 2\n", "|invalid config file"),
         (None, "100,000,000 bytes"),
     ],
 )

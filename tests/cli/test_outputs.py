@@ -75,7 +75,7 @@ def files(run):
 def test_inputs_are_kept_and_outputs_are_apart(run, files, line):
     code, out, err = run(line.format(here=Path.cwd().name))
     assert (code, out) == (2, "")
-    assert re.search(r"never overwritten|one file|is given twice", err)
+    assert re.search(r"never overwritten|the same file|is given twice", err)
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == files
 
 
@@ -83,7 +83,7 @@ def test_the_picture_that_nobody_asked_for_is_an_output_too(run, files):
     Path("pipeline_m.png").symlink_to("m.csv")
     code, _, err = run("simulate m.csv")
     assert code == 2
-    assert "pipeline_m.png is an input" in err
+    assert "pipeline_m.png is also an input" in err
     assert Path("m.csv").read_text() == PLAN
 
 
@@ -114,7 +114,7 @@ def test_what_a_trainers_settings_name_is_written_and_said(run):
     assert err.startswith(f"{said}warning: with torchtitan's default loss")
     code, _, err = run("simulate again.torchtitan.csv -o again.torchtitan.sh")
     assert code == 2
-    assert "again.torchtitan.csv is an input; an input is never overwritten" in err
+    assert "again.torchtitan.csv is also an input, and inputs are never overwritten" in err
 
 
 def test_renumbered_microbatches_are_said_of_every_csv_whatever_writes_it(run):

@@ -159,7 +159,7 @@ def test_layers_beside_times_are_refused():
     ("layers", "message"),
     [
         ([{"forward": 1.0, "backward_input": 1.0}], r"layers\[0\]: .* missing required field backward_weight"),
-        ([{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "byte": 1}], "key of a layer: 'byte'"),
+        ([{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "byte": 1}], "layer key 'byte'"),
         ([{"forward": 1e308, "backward_input": 1.0, "backward_weight": 1.0}], "forward of a layer is too large"),
         ([{"forward": -1.0, "backward_input": 1.0, "backward_weight": 1.0}], "forward of a layer must be at least 0"),
         (

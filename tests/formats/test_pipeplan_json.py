@@ -137,5 +137,5 @@ def test_the_ending_says_the_format(tmp_path):
 def test_a_key_that_stands_twice_is_named(key):
     text = schedule_json(parse_schedule("0F0 0B0"))
     again = text.rstrip()[:-1] + f", {json.dumps(key)}: {json.dumps(json.loads(text)[key])}}}"
-    with pytest.raises(FormatError, match=f"a.json: the key '{key}' stands twice"):
+    with pytest.raises(FormatError, match=f"a.json: duplicate key '{key}'"):
         parse_json(again, name="a.json")

@@ -191,7 +191,7 @@ def test_a_factor_alone_is_enough(tmp_path):
         ("gpu: h100-sxm\nfactors: 2", "has no 'factors'"),
         ("gpu: h100-sxm\nfactors: {gem: 2}", "did you mean 'gemm'"),
         ("gpu: h100-sxm\nfactors: {gemm: {factr: 2}}", "did you mean 'factor'"),
-        ("gpu: h100-sxm\nfactors: {gemm: {source: here}}", "gemm has no factor"),
+        ("gpu: h100-sxm\nfactors: {gemm: {source: here}}", "gemm needs 'factor', or both 'measured' and 'analytic'"),
         ("gpu: h100-sxm\nfactors: {gemm: 0}", "above 0"),
         ("gpu: h100-sxm\nfactors: {gemm: -1}", "above 0"),
         ("gpu: h100-sxm\nfactors: {gemm: .inf}", "finite"),
@@ -200,7 +200,7 @@ def test_a_factor_alone_is_enough(tmp_path):
         ("gpu: h100-sxm\nfactors: {gemm: {measured: 1, analytic: 0}}", "invalid analytic seconds 0.0 of gemm"),
         ("gpu: h100-sxm\nsequence: long\nfactors: {}", "invalid sequence 'long'"),
         ("gpu: h100-sxm\nseqence: 5\nfactors: {}", "did you mean 'sequence'"),
-        ("gpu: h100-sxm\ngpu: a100\nfactors: {}", "stands twice"),
+        ("gpu: h100-sxm\ngpu: a100\nfactors: {}", "duplicate key 'gpu'"),
     ],
 )
 def test_a_file_that_is_no_calibration(tmp_path, text, message):

@@ -346,7 +346,7 @@ def test_the_same_question_has_the_same_answer():
     [
         ([HEAD], "no transformer layers"),
         ([layer(count=600)], "600 layers are too many: expected at most 512"),
-        ([layer(), HEAD, layer(count=4)], "the head stands between"),
+        ([layer(), HEAD, layer(count=4)], "a head layer is between"),
     ],
 )
 def test_models_that_cannot_be_laid_out(layers, message):
@@ -366,7 +366,7 @@ def test_limits_that_cannot_be(limits):
 
 
 def test_layers_that_cannot_be():
-    with pytest.raises(CostError, match="invalid forward -1"):
+    with pytest.raises(CostError, match="invalid layer: forward is -1"):
         layer(-1.0)
     with pytest.raises(CostError, match="duplicate option names"):
         layer(more=(LayerOption(name="none", forward=1, backward_input=1, backward_weight=1),))

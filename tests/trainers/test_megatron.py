@@ -198,10 +198,10 @@ OVERLAPPED = named("interleaved-1f1b-overlap", 2, 4, 2)
         (insert_offload(named("1f1b", 2, 8), [(0, 1)]), "not single microbatches of a schedule"),
         (insert_recompute(OVERLAPPED), "does not combine full recomputation with overlapped"),
         (named("1f1b-overlap", 2, 4), "only with at least two chunks per rank"),
-        (named("gpipe", 2, 4), "gpipe is not Megatron-LM's order of 1F1B"),
+        (named("gpipe", 2, 4), "gpipe differs from the order that Megatron-LM generates for 1F1B"),
         (
             named("looped-bfs", 2, 4),
-            "looped-bfs is not Megatron-LM's order of interleaved 1F1B in groups of 4",
+            "looped-bfs differs from the order that Megatron-LM generates for interleaved 1F1B in groups of 4",
         ),
         (parse_schedule("0F0 1F0 1B0 0B0"), "interleaves only on at least two ranks"),
         (

@@ -221,8 +221,8 @@ def test_a_file_can_be_dropped(watched):
     [
         ("big.yaml", b" " * 50_000_000, "the limit is 8 MiB"),
         ("a.yaml", b"rank: 3", "did you mean 'ranks'"),
-        ("a.json", b'{"ranks": ', "is not right"),
-        ("a.png", b"\x89PNG", "unknown ending"),
+        ("a.json", b'{"ranks": ', "invalid config file"),
+        ("a.png", b"\x89PNG", "unknown suffix"),
     ],
 )
 def test_a_file_that_cannot_be_taken_is_told_there(watched, name, content, says, tmp_path):

@@ -783,7 +783,7 @@ export type PlanStatus = {
   readonly best_s: number | null;
 };
 
-/** A configuration of a plan: what is predicted of it, and how people and files say it. */
+/** A configuration in a plan: its predictions, its description, and its representation in files. */
 export type PlannedConfiguration = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
@@ -1082,7 +1082,7 @@ export type StepRecord = {
   readonly without_barrier: number;
 };
 
-/** As far as a schedule runs, and behind it what never does: how many ops run until when, and where ranks stop. */
+/** The part of a schedule that runs, and the ops after it that never do. */
 export type StoppedRun = {
   readonly until: number;
   readonly ran: number;

@@ -1,4 +1,4 @@
-"""The public API: one function a command, the types that they give, and what the shell and the web share with them."""
+"""The public API: one function per command, the types they return, and code shared by the command line and the web app."""
 
 from __future__ import annotations
 

@@ -58,11 +58,11 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         return contents
 
     def write_whole(self, path: Path) -> bool:
-        """Write the only file that the answer can be, whatever its ending; False where the ending chooses the format."""
+        """Write the answer if it has only one file format; return False if the suffix selects the format."""
         return False
 
     def own_file(self, name: str) -> TrainerSettings | None:
-        """Return the content of a file whose ending is specific to this answer; None for the ending of a format."""
+        """Return the content of a file whose suffix is specific to this answer; None for the suffix of a format."""
         return None
 
     def save(

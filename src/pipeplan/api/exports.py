@@ -136,7 +136,7 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     schedule = _order(source, settings, wanted)
     made = _settings(to, schedule, training)
     if training.csv is not None and not made.files:
-        raise InputError(f"the settings of {to} name no CSV: it generates the order of ops itself", field="csv")
+        raise InputError(f"csv does not apply to {to}, which generates the order of ops itself", field="csv")
     export = Export(text=made.text, files=dict(made.files), warnings=made.warnings)
     return export.holding(origin=(to, schedule, training))
 

@@ -40,7 +40,7 @@ _BARE = Training()
 
 @cache
 def all_formats() -> Mapping[str, Format]:
-    """Return every format by name: pictures, then those of :mod:`pipeplan.formats` and :mod:`pipeplan.trainers`."""
+    """Return all formats by name: pictures first, then those of :mod:`pipeplan.formats` and :mod:`pipeplan.trainers`."""
     from pipeplan.api.pictures import PICTURES
     from pipeplan.trainers import trainer_formats
 
@@ -164,7 +164,7 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
         entry for entry in all_formats().values() if entry.writers and name.endswith(entry.ending)
     ]
     if not candidates:
-        raise UnknownNameError("ending of an output", path.suffix or path.name, output_endings())
+        raise UnknownNameError("suffix of an output", path.suffix or path.name, output_endings())
     chosen = max(candidates, key=lambda entry: len(entry.ending))
     if chosen.writers.keys().isdisjoint(contents):
         fitting = (entry.ending for entry in all_formats().values() if not entry.writers.keys().isdisjoint(contents))
@@ -211,7 +211,7 @@ def holds_schedule(path: Path) -> bool:
 def require_outputs(
     paths: Iterable[Path], contents: Sequence[Content] = _WHOLE, *, what: str = "another answer"
 ) -> None:
-    """Check, before any work is done, that outputs can be written and their formats hold some of the contents.
+    """Check, before any work is done, that each output is writable and its format can hold at least one of the contents.
 
     Raises what :func:`pipeplan.save` does.
     """

@@ -1,4 +1,4 @@
-"""The parts of tables: plain where the output is no terminal, within 80 columns.
+"""The parts of tables: plain text within 80 columns if the output is not a terminal.
 
 A part is turned into what rich prints when it is printed, so that an answer describes its table without loading rich.
 """
@@ -25,7 +25,7 @@ MOST_RANKS = 32
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text in one line, folded where the terminal is narrower; names in it are no markup."""
+    """A text in one line, wrapped on a narrow terminal; markup in it is printed literally."""
 
     text: str
     style: str = ""
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with what they are, with blank lines above and below."""
+    """Labels and their values, with blank lines above and below."""
 
     rows: Sequence[tuple[str, str]]
     above: int = 0
@@ -62,7 +62,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Sentences, each a paragraph behind a dash, between two blank lines."""
+    """Sentences, each a paragraph after a dash, between two blank lines."""
 
     sentences: Sequence[str]
 
@@ -119,12 +119,12 @@ Part = Line | Facts | Points | TableColumns | str
 
 
 def line(text: str = "", style: str = "", *, indent: int = 0) -> Line:
-    """Return a text in one line; without a text a blank line."""
+    """Return a table part with one line of text; a blank line if the text is empty."""
     return Line(text, style, indent)
 
 
 def facts(rows: Iterable[tuple[str, str]], *, above: int = 0, below: int = 0, indent: int = 0) -> Facts:
-    """Return names with what they are."""
+    """Return labels and their values as a part of a table."""
     return Facts(list(rows), above, below, indent)
 
 
@@ -150,10 +150,10 @@ def _text(text: str) -> Text:
 
 
 def show(*parts: RenderableType) -> None:
-    """Print to stdout; where that is no terminal, without the blanks that fill lines. Plain texts keep their lines whole."""
+    """Print to stdout; if that is not a terminal, without trailing blanks. Lines of plain texts are not wrapped."""
     from rich.console import Console
 
-    # In a notebook, rich would show an empty box of HTML behind each table that is captured.
+    # In a notebook, rich would show an empty box of HTML after each table that is captured.
     console = Console(highlight=False, markup=False, emoji=False, force_jupyter=False)
     for part in parts:
         if isinstance(part, str):
@@ -234,6 +234,6 @@ def html(*parts: RenderableType) -> str:
         force_terminal=False,
         force_jupyter=False,  # in a notebook, rich would display what it prints to the file
     )
-    # Plain texts hold names, which are no markup.
+    # Plain texts contain names, in which brackets are not markup.
     console.print(Group(*(Text(part) if isinstance(part, str) else part for part in parts)))
     return f"<pre>{escape(console.export_text())}</pre>"

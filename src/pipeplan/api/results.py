@@ -155,9 +155,9 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         times = times_of(self)
         yield line(_heading(self), "bold")
         if self.search is not None:
-            from pipeplan.api.searching.search_words import search_parts  # few results were searched for
+            from pipeplan.api.searching.search_words import search_table_parts  # few results were searched for
 
-            yield from search_parts(self.search, self.costs, self.schedule.placement, self.limits)
+            yield from search_table_parts(self.search, self.costs, self.schedule.placement, self.limits)
         yield facts(_figures(self, times), above=1, below=1)
         yield _ranks(self, times)
         yield from left_out(self.ranks)
@@ -228,7 +228,7 @@ def result_of(
         gap=bound.gap_of(timeline.makespan) if over is None else None,
         warnings=(*warnings, *([] if over is None else [_over_in_words(over)])),
         notes=tuple(notes),
-        step=_step(timeline, costs),
+        step=_step_record(timeline, costs),
         **({} if search is None else _figures_of(search)),
     ).holding(timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search)
 
@@ -237,7 +237,7 @@ def _figures_of(search: SearchRecord) -> dict[str, Any]:
     return {field.encode_name: getattr(search, field.name) for field in structs.fields(SearchFigures)}
 
 
-def _step(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:
+def _step_record(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:
     if not costs.overhead.step_time:
         return UNSET
     return StepRecord(

@@ -243,7 +243,7 @@ def same_ranks(settings: Settings) -> Settings:
 
 
 def as_taken_by(named: Strategy, settings: Settings) -> Settings:
-    """Return the settings without options that a strategy does not have, for comparing it with those that have them."""
+    """Return the settings without the options that this strategy lacks, to compare it with strategies that have them."""
     lacks = {
         "chunks": named.fixed_chunks,
         "slices": named.slices <= 1,

@@ -114,7 +114,7 @@ def tell(message: str) -> None:
 
 
 def sentence(error: Exception, options: Collection[str] | None = None) -> str:
-    """Return the message of an error, with a long one cut in the middle.
+    """Return an error's message, shortened in the middle if it is too long.
 
     Parameters
     ----------

@@ -61,9 +61,9 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     """
     flags, trainer_version, output = beside.flags, beside.trainer_version, beside.output
     if flags is not None and json:
-        raise InputError("--flags prints the flags and nothing else: leave out --json, which holds them, too")
+        raise InputError("--flags and --json exclude each other; --json already contains the flags")
     if trainer_version is not None and flags is None:
-        raise InputError("--trainer-version is of the flags of one trainer: add --flags", field="trainer_version")
+        raise InputError("--trainer-version needs --flags TRAINER", field="trainer_version")
     if flags is not None:
         options = replace(options, fix=_for_trainer(flags, options.fix))
         if trainer_version is not None:

@@ -239,7 +239,7 @@ def _plain_layer(layer: Any) -> Any:
     names = [field.name for field in fields(Layer)]
     for key in layer if isinstance(layer, Mapping) else ():
         if key not in names:
-            raise UnknownNameError("key of a layer:", str(key), names, field="layers")
+            raise UnknownNameError("layer key", str(key), names, field="layers")
     return layer
 
 

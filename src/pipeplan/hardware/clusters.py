@@ -263,7 +263,7 @@ def _known(where: str, content: Mapping[Any, Any], names: Any, prefix: str = "")
     for key in content:
         if key not in names:
             raise UnknownNameError(
-                f"key in {where}:", f"{prefix}{key}", [f"{prefix}{name}" for name in names], field=_FIELD
+                f"key in {where}", f"{prefix}{key}", [f"{prefix}{name}" for name in names], field=_FIELD
             )
 
 

@@ -260,7 +260,7 @@ def _correction(where: str, kind: Any, factor: Any) -> Correction:
     elif "factor" in numbers:
         measured, analytic = numbers["factor"], 1.0
     else:
-        raise FormatError(f"{where}: {kind} has no factor", field=_FIELD)
+        raise FormatError(f"{where}: {kind} needs 'factor', or both 'measured' and 'analytic'", field=_FIELD)
     return Correction(kind=str(kind), measured=measured, analytic=analytic, source=str(values.get("source", "")))
 
 
@@ -273,7 +273,7 @@ def _number(name: str, value: Any) -> float:
 def _require_keys(where: str, content: Mapping[Any, Any], names: tuple[str, ...]) -> None:
     for key in content:
         if key not in names:
-            raise UnknownNameError(f"key in {where}:", str(key), names, field=_FIELD)
+            raise UnknownNameError(f"key in {where}", str(key), names, field=_FIELD)
 
 
 def _rounded(value: float) -> float:

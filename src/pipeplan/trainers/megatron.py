@@ -90,7 +90,7 @@ def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings
     full, order = _order_by_rows(compute)
     settings = megatron_flags(compute, order, training)
     if not order.makes(full):
-        raise ShapeError(f"{_name(schedule)} is not Megatron-LM's order of {order}")
+        raise ShapeError(f"{_name(schedule)} differs from the order that Megatron-LM generates for {order}")
     return settings
 
 

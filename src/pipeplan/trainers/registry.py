@@ -62,7 +62,7 @@ class TrainerVerdict:
 
 
 def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:
-    """Return for each of :data:`RUNNERS` whether it can run a schedule, with the reason if not."""
+    """Return, for each of :data:`RUNNERS`, whether it can run the schedule and, if not, why."""
     return tuple(_verdict(name, schedule) for name in RUNNERS)
 
 

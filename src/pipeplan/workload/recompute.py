@@ -33,11 +33,11 @@ the last is torchtitan's selective activation checkpointing."""
 
 
 def recomputed(layer: LayerWork, modules: Iterable[str]) -> LayerWork:
-    """Return the layer with these modules recomputed before I: their work moves into I, and what they drop is not kept.
+    """Return the layer with these modules recomputed before I.
 
-    A module that the layer does not have changes nothing, and neither does one whose tensors another module already drops. A
-    dropped tensor that W needs is held again from I to W. Everything that a layer recomputes is held at the same time:
-    ``transient_bytes`` includes it.
+    Their forward work is added to I, and the tensors they drop are not kept. A module that the layer does not
+    have changes nothing, and neither does one whose tensors another module already drops. A dropped tensor that W needs is
+    held again from I to W. Everything that a layer recomputes is held at the same time: ``transient_bytes`` includes it.
 
     Raises
     ------

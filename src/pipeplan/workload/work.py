@@ -325,8 +325,8 @@ class LayerWork:
 
 
 Masters = Literal["beside", "only"]
-"""32-bit parameters, which the optimizer updates: ``beside`` the 16-bit ones that products read (Megatron), or ``only``
-32-bit ones, with a temporary 16-bit copy for products (PyTorch's FSDP2 with mixed precision)."""
+"""Where the optimizer's 32-bit parameters are kept: ``beside`` the 16-bit ones used in matrix products (Megatron), or
+``only`` in 32 bits, with temporary 16-bit copies (PyTorch's FSDP2 with mixed precision)."""
 
 MOMENTS = 8
 """Bytes per parameter of Adam's two 32-bit moments."""

@@ -53,8 +53,8 @@ class CompareOptions(Options):
 
     leads: bool = option(
         False, kind="flag", title="Leads", group="output",
-        help="Find also up to which transfer time the fastest schedule leads, and which one leads under smaller memory "
-        "limits; simulates every schedule many times.",
+        help="Also find the transfer time up to which the fastest schedule stays fastest, and the fastest schedules under "
+        "smaller memory limits; simulates every schedule many times.",
     )  # fmt: skip
 
 

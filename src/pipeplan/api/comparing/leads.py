@@ -292,7 +292,7 @@ def peak_of(result: Result) -> float:
 
 
 def changes_in_words(leads: Sequence[Lead], results: Sequence[Result]) -> tuple[str, ...]:
-    """Return what would change which schedule is the first, a sentence each: the same in the terminal and on the page."""
+    """Return one sentence per change that would make another schedule the fastest."""
     slower = [_slower(results[0], lead) for lead in leads if lead.change == "transfer"]
     steps = [lead for lead in leads if lead.change == "memory"]
     return (*slower, *([_smaller(results, steps)] if steps else []))

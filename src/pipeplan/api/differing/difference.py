@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.differing.departure import Departure
-from pipeplan.api.differing.op_differences import OpDifference, RankDifference, WholeKind, ratios_of, scale_of
+from pipeplan.api.differing.op_differences import (
+    OpDifference,
+    RankDifference,
+    WholeKind,
+    measured_over_planned,
+    scale_of,
+)
 from pipeplan.api.differing.resimulation import KindDifference
 from pipeplan.api.parts import Points, columns, line, notes
 from pipeplan.drawing import Ratios, View, view_of
@@ -174,7 +180,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def ratios(self) -> Floats:
         """Measured over planned time of each op, shape (ops,), in the planned timeline's order; 10 if none was planned."""
         measured = self.measured.end - self.measured.start
-        return ratios_of(self.planned.end - self.planned.start, measured[self.match])
+        return measured_over_planned(self.planned.end - self.planned.start, measured[self.match])
 
     @property
     def ratios_in_run(self) -> Floats:

@@ -130,7 +130,7 @@ def _of_kind(planned: Timeline, name: str) -> NDArray[np.bool_]:
     return alone
 
 
-def ratios_of(before: Floats, after: Floats) -> Floats:
+def measured_over_planned(before: Floats, after: Floats) -> Floats:
     """Return the measured over the planned time of each op, shape (ops,).
 
     Where no time was planned it is the end of the longest scale.

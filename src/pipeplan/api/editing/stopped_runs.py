@@ -38,7 +38,10 @@ class Waiting(Record, frozen=True, kw_only=True):
 
 
 class StoppedRun(Record, frozen=True, kw_only=True, eq=False):
-    """As far as a schedule runs, and behind it what never does: how many ops run until when, and where ranks stop."""
+    """The part of a schedule that runs, and the ops after it that never do.
+
+    It tells how many ops run, until when, and where the ranks stop.
+    """
 
     until: float
     ops_ran: int = msgspec.field(name="ran")
@@ -46,8 +49,8 @@ class StoppedRun(Record, frozen=True, kw_only=True, eq=False):
     waiting: tuple[Waiting, ...]
 
     timeline = Evidence[Timeline]()
-    """All ops. Those that run have their times; the others stand behind ``until``, each behind the one before it on its
-    rank, so that they can be seen and moved."""
+    """All ops. Those that run have their times; the others are placed after ``until``, in the order of their rank, so that
+    they can be seen and moved."""
 
     ran = Evidence[Bools]()
     """Which ops run, shape (ops,)."""

@@ -14,7 +14,7 @@ from pipeplan.readable import Times, change, percent, size_text
 from pipeplan.simulation import LocatedWindow, Reason
 
 MOST_RANKS = 4
-"""Up to so many ranks have a sentence each; of more, the first, the last and the one that idles most."""
+"""Maximum number of ranks that all have a sentence; of more ranks, only the first, the last and the one that idles most."""
 
 _WORDS = {
     Reason.START_UP: "before the first microbatch can reach it",
@@ -47,7 +47,7 @@ def sentences_of(
     windows: Sequence[LocatedWindow],
     times: Times,
 ) -> tuple[str, ...]:
-    """Return a heading, a sentence for each selected rank, and one on the bound where windows of time explain it.
+    """Return a heading, one sentence per selected rank, and one on the lower bound if idle windows explain it.
 
     Parameters
     ----------

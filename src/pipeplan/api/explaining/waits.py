@@ -22,7 +22,7 @@ class Wait(Record, frozen=True, kw_only=True):
     rank, start, end
         Rank and interval of the gap.
     notation
-        The op that starts at its end, as ``op`` in JSON.
+        The op whose start ends the wait, as ``op`` in JSON.
     source
         The rank on which, in this gap, the chain behind that op was farthest from its stage, as ``from_rank`` in JSON; None
         where it was on the rank itself.
@@ -36,7 +36,7 @@ class Wait(Record, frozen=True, kw_only=True):
 
     @property
     def op(self) -> Op:
-        """The op that starts at its end."""
+        """The op whose start ends the wait."""
         return parse_cell(self.notation)[0]
 
     @property

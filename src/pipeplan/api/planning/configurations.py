@@ -133,7 +133,7 @@ def _chosen(values: Mapping[str, Any]) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     for name, value in values.items():
         if name not in names:
-            raise UnknownNameError("key of a configuration:", str(name), [*_QUESTION, *names], field=str(name))
+            raise UnknownNameError("configuration key", str(name), [*_QUESTION, *names], field=str(name))
         field = next(choice.field for choice in _CHOSEN if name in (choice.field, *choice.names))
         if field in chosen:
             raise InputError(f"{short_name(field)} is given twice", field=str(name))

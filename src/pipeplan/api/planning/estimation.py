@@ -103,7 +103,7 @@ def estimated(
         return Estimates(rows=(_configured(document, name, folder, factors).row,))
     rows = document.get("rows", [document])
     if not isinstance(rows, list) or not rows:
-        raise FormatError(f"{name}: 'rows' is a list of configurations, with one at least")
+        raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
     count = 1 if len(rows) < FEW else usable_cores() if options.workers is None else options.workers
     predictions: dict[str, _Prediction] = {}
     for finished in sweep(

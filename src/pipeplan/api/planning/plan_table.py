@@ -29,7 +29,7 @@ MOST_OF_FRONT = 10
 
 
 def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> str:
-    """Return what is trained, on what, by what."""
+    """Return the heading: model, cluster and global batch."""
     batch = ""
     if shown is not None:
         chosen = shown.configuration

@@ -46,7 +46,7 @@ assumed one)."""
 
 
 class PlannedConfiguration(EstimateRecord, frozen=True, kw_only=True):
-    """A configuration of a plan: what is predicted of it, and how people and files say it.
+    """A configuration in a plan: its predictions, its description, and its representation in files.
 
     ``document`` is what :func:`pipeplan.estimate` takes.
     """
@@ -223,7 +223,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         searched = self.planned.searched
         if searched is None:
             raise InfeasibleError(
-                "no order of ops was found that is better than the published ones: there is none to write"
+                "the search found no order better than the published schedules, so there is nothing to write"
             )
         text, warnings = torch_csv_compute(searched.schedule), torch_csv_warnings(searched.schedule)
         return TrainerSettings(text=text, warnings=warnings)

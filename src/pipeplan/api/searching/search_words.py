@@ -247,7 +247,7 @@ _TRANSFERS = {
 }
 
 
-def search_parts(
+def search_table_parts(
     search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
 ) -> list[RenderableType]:
     """Return the search part of a result's table: its gain, its effort, what it has proven, its costs and limit."""

@@ -238,7 +238,7 @@ def calibrated(
         of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
         return calibrate_on_run(of, source, calibration=calibration)
     if gpu is None:
-        raise InputError("which GPU is calibrated: give gpu, such as h100-sxm, or a file", field="gpu")
+        raise InputError("gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
     return calibrate_gpu(
         calibrate,
         gpu,
@@ -256,12 +256,12 @@ def costs_of_run(
 ) -> CostProfile:
     """Return the costs of a run's traces. Raises InputError for a schedule, model or times beside them."""
     if schedule is not None:
-        raise InputError(f"traces say which schedule they are of: leave out {label(schedule)}")
+        raise InputError(f"the traces already determine the schedule: drop {label(schedule)}")
     for beside in (settings, options):
         for field in fields(beside):
             if field.name != "repeats" and getattr(beside, field.name) != field.default:
                 raise InputError(
-                    f"traces say what was run and how long it took: leave out {field.name}", field=field.name
+                    f"the traces already determine the model and its times: drop {field.name}", field=field.name
                 )
     return CostProfile.of(read_run_costs(source))
 

@@ -41,7 +41,7 @@ def part(
 
 
 def stages_measured(schedule: Schedule, options: ProfileOptions, progress: RuntimeReport | None) -> Profile:
-    """Return the costs of a model's stages on a schedule's placement."""
+    """Measure the costs of a model's stages on a schedule's placement."""
     from pipeplan.runtime import profile_with
 
     return profile_with(schedule.placement, options, progress=progress)

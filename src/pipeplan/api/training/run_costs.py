@@ -220,14 +220,12 @@ def read_run_costs(source: str | os.PathLike[str]) -> RunCosts:
 def run_costs(run: MeasuredRun, source: str) -> RunCosts:
     """Return the costs of a run, whose name is ``source``."""
     if run.timelines[0].source != "measured":
-        raise InputError(
-            f"{source} holds a simulated timeline; costs are taken from the traces or the timeline of a run"
-        )
+        raise InputError(f"{source} is a simulated timeline; costs need a run's traces or its measured timeline")
     timed = timed_only if run.copies_timed else compute_only
     timelines = [timed(in_unit(timeline, UNIT)) for timeline in run.timelines]
     schedule = timelines[0].schedule
     if any(timeline.schedule != schedule for timeline in timelines):
-        raise InputError(f"{source} holds steps of different schedules; give the traces of one run")
+        raise InputError(f"{source} holds steps of different schedules; pass the traces of one run")
     return RunCosts(
         source=source,
         run=run,

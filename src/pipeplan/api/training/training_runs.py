@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pipeplan.runtime import RunResult
 
 QUICK_ROUNDS = 7
-"""Rounds of the profile that a run without costs takes first."""
+"""Profiling rounds before a run that was given no costs."""
 
 BEFORE_THE_RUN = "costs measured right before the run"
 
@@ -218,7 +218,7 @@ def trained(
     require_torch()
     if settings.forward_times is not None and settings.time_unit not in TIME_UNITS:
         raise CostError(
-            f"times are compared with a run in their unit: give time_unit, one of {', '.join(TIME_UNITS)}",
+            f"comparing the times with a run needs their unit: set time_unit to one of {', '.join(TIME_UNITS)}",
             field="time_unit",
         )
     schedule = resolve(source, settings, of_measured=True)

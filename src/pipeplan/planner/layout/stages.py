@@ -63,7 +63,7 @@ class LayerOption:
             value = getattr(self, field.name)
             if isinstance(value, int | float) and not 0 <= value < inf:
                 words = field.name.replace("_", " ")
-                raise CostError(f"invalid {words} {value} of a layer: expected a finite number >= 0", field="layers")
+                raise CostError(f"invalid layer: {words} is {value}, expected a finite number >= 0", field="layers")
 
     @property
     def time(self) -> float:
@@ -212,7 +212,7 @@ def parts_of(layers: Sequence[LaidLayer]) -> LayerParts:
         raise InputError("the model has no transformer layers to lay out", field="layers")
     if stray := next(dropwhile(lambda layer: layer.kind not in (*AT_THE_START, *AT_THE_END), middle), None):
         raise InputError(
-            f"the {stray.kind} stands between transformer layers: expected the embedding first, and multi-token "
+            f"a {stray.kind} layer is between transformer layers: expected the embedding first, and multi-token "
             "prediction, head and loss last",
             field="layers",
         )

@@ -263,7 +263,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         recompute=recompute_of(document.get("recompute")) or (),
         software=trainer,
     )
-    configuration, other_assumptions = _settled(document, model, cluster, configuration)
+    configuration, other_assumptions = _with_assumptions(document, model, cluster, configuration)
     assumptions = (
         *data_assumptions,
         *cluster_assumptions,
@@ -293,7 +293,7 @@ def _trainer(row: Mapping[str, Any], schedule: NamedSchedule) -> tuple[str, str]
     return trainer, assumed
 
 
-def _settled(
+def _with_assumptions(
     row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration
 ) -> tuple[Configuration, list[str]]:
     """Fill in layout and recomputation if the row has none; return the configuration and the assumptions."""

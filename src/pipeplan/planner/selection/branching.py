@@ -93,7 +93,7 @@ class Space:
         return islice((frame for frame in likely if self.bounds(frame).state <= limit), STARTS)
 
     def orders(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the valid combinations of chunks, schedule, group and layout with a frame."""
+        """Return the combinations of chunks, schedule, group size and layout that are valid for a frame."""
         key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software"))
         if key not in self._orders:
             orders = [{name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.request, frame)]

@@ -411,7 +411,7 @@ def plan(
         If the budget, the objective or a fixed value is invalid.
     """
     if not seconds > 0:
-        raise InputError(f"invalid time budget {seconds:g}: expected seconds above 0", field="seconds")
+        raise InputError(f"invalid time budget {seconds:g}: expected more than 0 seconds", field="seconds")
     value = value_of(objective, deadline)
     limit = default_limit(cluster) if memory_limit is None else memory_limit
     request = PlanRequest(

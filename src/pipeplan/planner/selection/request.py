@@ -352,7 +352,7 @@ def value_of(objective: Objective, deadline: float | None) -> Value:
     if objective == "gpus":
         assert deadline is not None
         if not deadline > 0:
-            raise InputError(f"invalid deadline {deadline:g}: expected seconds above 0", field="deadline")
+            raise InputError(f"invalid deadline {deadline:g}: expected more than 0 seconds", field="deadline")
         return lambda request, seconds: (
             request.gpus * (1 + TIE * seconds / deadline) if seconds <= deadline else LATE * seconds / deadline
         )

@@ -71,7 +71,7 @@ class ChangedInput:
     op_gap: float | None = None
 
     def on_cluster(self, cluster: Cluster) -> Cluster:
-        """Return the cluster with the change."""
+        """Return the cluster with this change applied."""
         inside, between = cluster.inside, cluster.between
         if self.bandwidth_inside:
             inside = replace(
