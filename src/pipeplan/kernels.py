@@ -1,8 +1,8 @@
 """Run hot loops as plain Python on lists while a process has little to do, and as machine code once it has much.
 
 A kernel is a plain function over flat arrays, in a file named ``*_kernel.py`` that does not import Numba. Wrapped in
-:class:`Kernel`, it runs undecorated on lists (190-290 ns an op) until the process has given it about three million op
-evaluations. From then on it is compiled by Numba (4-11 ns an op), with the machine code cached on disk. So a small job
+:class:`Kernel`, it runs undecorated on lists (190-290 ns per op) until the process has passed it about three million op
+evaluations. From then on it is compiled by Numba (4-11 ns per op), with the machine code cached on disk. So a small job
 pays neither for Numba's import (0.3 s) nor for compilation, and both ways have one source.
 """
 

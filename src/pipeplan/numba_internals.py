@@ -90,7 +90,7 @@ def compiled_on_disk(function: FunctionType, *, inline: bool, entry: bool) -> Ca
 
 
 class _DiskCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, which finds the folder and serializes results, with files of its own layout."""
+    """Numba's cache, which finds the folder and serializes results; the layout of the files is pipeplan's."""
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)

@@ -79,7 +79,7 @@ def test_the_shell(capsys, tmp_path, monkeypatch):
     gpipe = ["simulate", "gpipe", "-p", "2", "-m", "4", "--offload", "all"]
     assert main([*gpipe, "--offload-times", "0.5"]) == 0
     assert main(gpipe) == 2
-    assert "give an offload bandwidth" in capsys.readouterr().err
+    assert "set an offload bandwidth" in capsys.readouterr().err
     assert main([*gpipe, "--offload-bandwidth", "0"]) == 2
 
 

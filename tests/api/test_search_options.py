@@ -40,7 +40,13 @@ def test_the_options_are_the_problems():
 @pytest.mark.parametrize(
     ("settings", "options", "error", "field", "says"),
     [
-        ({}, {"decide": "recompute", "leave": "recompute"}, InputError, "leave", "recompute cannot be both decided"),
+        (
+            {},
+            {"decide": "recompute", "leave": "recompute"},
+            InputError,
+            "leave",
+            "recompute is in both decide and leave",
+        ),
         ({}, {"decide": "recomputed"}, UnknownNameError, None, "did you mean 'recompute'"),
         ({}, {"leave": ["nothing"]}, UnknownNameError, None, "'nothing'"),
         ({"recompute": "all"}, {"decide": "recompute"}, InputError, "recompute", "drop recompute or decide=recompute"),

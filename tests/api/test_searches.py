@@ -317,7 +317,7 @@ def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monk
         ("--store none/s.db", "cannot write none/s.db: there is no folder none"),
         ("--store s.csv -o s.csv", "s.csv is given twice"),
         ("--store s.csv --start s.csv", "s.csv is also an input, and inputs are never overwritten"),
-        ("--store 1f1b.csv", "1f1b.csv is no store of a sweep"),
+        ("--store 1f1b.csv", "1f1b.csv is damaged or not a sweep store"),
     ],
 )
 def test_where_searches_cannot_run_or_be_kept(tmp_path, monkeypatch, capsys, options, says):

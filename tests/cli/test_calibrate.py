@@ -106,7 +106,7 @@ def test_a_run_updates_it(run, tmp_path):
     [
         ("profile --calibrate tiny.yaml", "gpu is required: a name"),
         ("profile --calibrate tiny.yaml --gpu h100-sx", "unknown GPU 'h100-sx'; did you mean 'h100-sxm'?"),
-        ("profile --calibrate tiny.yaml --gpu h100-sxm --device cpu", "PyTorch finds no GPU here"),
+        ("profile --calibrate tiny.yaml --gpu h100-sxm --device cpu", "PyTorch finds none"),
         ("profile --calibrate tinny.yaml --gpu cpu.yaml", "tinny.yaml"),
         ("profile --calibrate tiny.yaml --gpu none.yaml", "no such file"),
         (

@@ -132,7 +132,7 @@ def test_settings_in_a_pipe_come_alone(run):
             "give the layers of each of its 12 stages with --layers-per-stage",
         ),
         ("export --to torchtitan --layers-per-stage 1 2", "layers per stage: 2 values for 4 stages"),
-        ("export --to torch-csv --layers-per-stage 1 2 3 4", "layers per stage are given, but no layers"),
+        ("export --to torch-csv --layers-per-stage 1 2 3 4", "layers per stage are set, but no layers"),
     ],
 )
 def test_what_a_trainer_cannot_be_told(run, line, message):

@@ -66,7 +66,7 @@ def test_keys_that_are_no_settings(tmp_path):
         ("communication: fast", "yaml", UnknownNameError, "known: blocking, contended, edge"),
         ("no_visualization: 3", "yaml", CostError, "no_visualization: expected true or false"),
         ("ranks: 4\nranks: 5", "yaml", FormatError, "duplicate key 'ranks'"),
-        ("ranks: 4\nnum_devices: 5", "yaml", CostError, "ranks is given twice, the second time as 'num_devices'"),
+        ("ranks: 4\nnum_devices: 5", "yaml", CostError, "ranks is set twice, the second time as 'num_devices'"),
         ('{"ranks": 4, "ranks": 5}', "json", FormatError, "duplicate key 'ranks'"),
         ("ranks = 4\nranks = 5", "toml", FormatError, "overwrite"),
         ('{"p2p_time": NaN}', "json", FormatError, "NaN is not a valid JSON number"),
@@ -147,7 +147,7 @@ def test_a_count_of_a_file_is_whole_however_it_is_written(tmp_path, text, ending
 
 
 def test_a_set_is_no_list():
-    with pytest.raises(CostError, match=r"forward_times: a set has no order; give a list, not \{1, 2\}") as caught:
+    with pytest.raises(CostError, match=r"forward_times: a set has no order; pass a list, not \{1, 2\}") as caught:
         settings_given({"forward_times": {1, 2}})
     assert caught.value.field == "forward_times"
 

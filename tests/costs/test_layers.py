@@ -115,7 +115,7 @@ def test_layouts_that_do_not_fit(layout):
 def test_layers_that_cannot_be():
     with pytest.raises(CostError, match="forward of a layer must be at least 0 and finite, not -1"):
         Layer(forward=-1, backward_input=1, backward_weight=1)
-    with pytest.raises(CostError, match="some time"):
+    with pytest.raises(CostError, match="must add up to more than 0"):
         Layer(forward=0, backward_input=0, backward_weight=0)
     with pytest.raises(CostError, match="backward input of stage 0 takes no time"):
         stage_settings([Layer(forward=1, backward_input=0, backward_weight=1)], (1,))

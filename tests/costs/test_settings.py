@@ -186,7 +186,7 @@ def copies(costs: Costs) -> list[float]:
         (
             {"offload_times": 1.0, "offload_bandwidth": 1.0, "activation_bytes": 1.0},
             "offload_times",
-            "give only one of them",
+            "set only one of them",
         ),
         ({"offload_bytes": 1.0}, "offload_bytes", "part of the activation bytes, which are not set"),
         ({"recompute_bytes": 1.0}, "recompute_bytes", "part of the activation bytes, which are not set"),

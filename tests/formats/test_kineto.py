@@ -142,7 +142,7 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
                 "a": rank_trace(RUN, 0, traceEvents=annotations(RUN, 0) + later(annotations(RUN, 0))),
                 "b": rank_trace(RUN, 1),
             },
-            "different runs or steps, with different numbers of steps: a 2, b 1; give those of the same steps",
+            "different runs or steps, with different numbers of steps: a 2, b 1; pass those of the same steps",
         ),
         (
             {"a": json.dumps({"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "PP:0Q0"}]})},

@@ -80,7 +80,7 @@ def test_timelines_are_read_as_they_were_written(schedule, forward, unit):
         (json.dumps(PLAN)[:-9], "mine.json: Input data was truncated"),
         ("[" * 100_000, "mine.json: "),
         ("0F0,0B0", "mine.json: Expected `object`"),
-        ("{}", "mine.json is not a schedule: the key 'format' is missing; pass a file of settings with --config"),
+        ("{}", "mine.json is not a schedule: the key 'format' is missing; pass settings files with --config"),
         (changed(format="plan"), "Invalid value 'plan'"),
         (changed(version=2), "unsupported version 2: this pipeplan reads version 1"),
         (changed(colour="red"), "unknown field `colour`"),
@@ -127,9 +127,9 @@ def test_the_schedule_of_a_timeline_file(tmp_path):
 
 
 def test_the_ending_says_the_format(tmp_path):
-    with pytest.raises(InputError, match=r"mine\.yaml is not a schedule: pass a file of settings with --config"):
+    with pytest.raises(InputError, match=r"mine\.yaml is not a schedule: pass settings files with --config"):
         read_schedule_or_timeline("mine.yaml")
-    with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.doc'"):
+    with pytest.raises(UnknownNameError, match=r"suffix of a schedule file '\.doc'"):
         read_schedule_or_timeline(tmp_path / "plan.doc")
 
 

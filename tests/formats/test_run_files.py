@@ -196,7 +196,7 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
     [
         (
             {"0": gpipe(0, groups=[[0, 1]], stage=0, processes=2)},
-            "0: its stage is unknown, .* give the trace of every",
+            "0: its stage is unknown, .* pass the trace of every",
         ),
         (
             {str(rank): gpipe(rank, groups=None, stage=rank // 2, processes=4) for rank in range(4)},
@@ -208,7 +208,7 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
         ),
         (
             {str(rank): replica(RUN, stage, rank) for stage, rank in ((0, 0), (0, 1), (1, 2))},
-            "2 traces have the ops of 0, but 1 those of 2: give the trace of every rank, or those of one replica",
+            "2 traces have the ops of 0, but 1 those of 2: pass the trace of every rank, or those of one replica",
         ),
         (
             {str(rank): replica(RUN, 0, rank) for rank in (0, 1)},
@@ -228,11 +228,11 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
         ),
         (
             {"0": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1, **at(2))},
-            "different runs or steps; give those of the same steps of every rank",
+            "different runs or steps; pass those of the same steps of every rank",
         ),
         (
             {"0": rank_trace(RUN, 0), "0 later": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1)},
-            "different numbers of steps: 0 2, 1 1; give those of the same steps of every rank",
+            "different numbers of steps: 0 2, 1 1; pass those of the same steps of every rank",
         ),
         (
             {"0": json.dumps({"traceEvents": [event("user_annotation", "PP:0F0", 0, 9)] * 2})},
@@ -321,7 +321,7 @@ def test_a_rank_of_many_is_no_run_unless_a_group_says_so():
     assert len(parse_kineto({"a": trace([[0]])})) == 1
     for groups in ([], [[0, 1]]):
         with pytest.raises(
-            FormatError, match=r"a: this is rank 0 of 1,000,000,000 processes, .* give the trace of every"
+            FormatError, match=r"a: this is rank 0 of 1,000,000,000 processes, .* pass the trace of every"
         ):
             parse_kineto({"a": trace(groups)})
 

@@ -24,5 +24,5 @@ def test_what_undoes_itself_is_refused():
 
 
 def test_nothing_to_retime_is_said():
-    with pytest.raises(ShapeError, match=r"no weight backwards \(W\) to retime: split its backwards too"):
+    with pytest.raises(ShapeError, match=r"no weight backwards \(W\) to retime: add split_backward"):
         Rearrangement(retime=True)(PLAN)

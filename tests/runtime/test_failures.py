@@ -170,5 +170,5 @@ def test_options_that_cannot_be(options: dict[str, object], message: str) -> Non
 
 def test_a_model_that_cannot_be_handed_over() -> None:
     model = load_model(f"{MODELS}:dies")
-    with pytest.raises(InputError, match="name it as module:function"):
+    with pytest.raises(InputError, match="pass it as module:function"):
         run(parse_schedule(PLAN), model)

@@ -57,7 +57,7 @@ def test_what_needs_others_is_not_timed(timer):
 
 
 def test_too_little_memory_is_a_sentence(timer):
-    with pytest.raises(InputError, match="not enough memory to measure the product: take a shorter sequence"):
+    with pytest.raises(InputError, match="not enough device memory to measure the product: use a shorter sequence"):
         timer(Gemm(name="product", rows=1 << 40, columns=8, inner=1 << 10))
 
 
@@ -77,7 +77,7 @@ def test_what_is_measured_is_said(timer):
 
 
 def test_a_gpu_that_is_not_there():
-    with pytest.raises(InputError, match="calibrating h100-sxm needs one, and PyTorch finds no GPU here"):
+    with pytest.raises(InputError, match="calibrating h100-sxm needs a GPU, but PyTorch finds none"):
         kernel_timer("cpu", name="h100-sxm")
 
 
@@ -99,5 +99,5 @@ def test_the_gpu_is_told_by_its_name(monkeypatch, found, asked, same):
     if same:
         kernel_timing._require(device, asked)
     else:
-        with pytest.raises(InputError, match=f"the GPU here is {found}, not {asked}"):
+        with pytest.raises(InputError, match=f"this machine's GPU is {found}, not {asked}"):
             kernel_timing._require(device, asked)

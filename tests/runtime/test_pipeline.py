@@ -86,7 +86,7 @@ def test_what_a_training_does_beside_steps(tmp_path: Path) -> None:
         starts, seconds, (early, twice, unknown) = answer["recorded"]
         assert min(starts) == 0
         assert len(seconds) == 2
-        assert "nothing is recorded" in early
+        assert "no step was recorded" in early
         assert "recording already" in twice
         assert "'.docx'" in unknown
         assert answer["scaled"] == ((0.0, 0.0), [False, True, False], 4.0)
@@ -107,18 +107,18 @@ def test_data_parallel_pipelines(tmp_path: Path) -> None:
 
 
 CONSTRUCTION = {
-    "on no rank": "stage 1 is given on no rank, but the schedule has it on rank 1",
-    "on two ranks": "stage 0 is given on rank 0 and rank 1, but the schedule has it on rank 0",
-    "on the wrong rank": "stage 0 is given on rank 1, but the schedule has it on rank 0",
-    "no such stage": "rank 0 gives a module for stage 7, but the schedule has the stages 0 to 1",
+    "on no rank": "stage 1 is passed on no rank, but the schedule has it on rank 1",
+    "on two ranks": "stage 0 is passed on rank 0 and rank 1, but the schedule has it on rank 0",
+    "on the wrong rank": "stage 0 is passed on rank 1, but the schedule has it on rank 0",
+    "no such stage": "rank 0 passes a module for stage 7, but the schedule has the stages 0 to 1",
     "too many": "holds 1 stage(s) of 1f1b",
-    "too few": "rank 0 holds 1 stage(s) of 1f1b (0), but 0 module(s) are given",
-    "twice": "gives the same module for two stages",
+    "too few": "rank 0 holds 1 stage(s) of 1f1b (0), but 0 module(s) are passed",
+    "twice": "passes the same module for two stages",
     "no module": "a stage is a torch.nn.Module, not a int",
     "ranks": "1f1b is made for 4 ranks but the group has 2 process(es)",
-    "unlike": "ranks 0 and 1 were given different schedules",
+    "unlike": "ranks 0 and 1 have different schedules",
     "microbatches missing": "1f1b needs its microbatches",
-    "microbatches unlike": "1f1b has 4 microbatches, not 8",
+    "microbatches unlike": "1f1b has 4 microbatches, but microbatches=8",
     "bidirectional": "cannot run dualpipe: it supports one rank per stage",
     "slices": "cannot run seq1f1b",
     "no offload": "offload: rank 0: 0OFFLOAD0 is missing",
@@ -127,22 +127,22 @@ CONSTRUCTION = {
     "no schedule": "a schedule is a strategy's name, a file, or a schedule; this is a int",
     "incomplete": "incomplete: rank 0: 0F2 is missing",
     "chunks": "holds 2 stage(s) of zbv",
-    "loss": "rank 1 holds the last stage and needs the loss",
+    "loss": "rank 1 holds the last stage and needs a loss function",
     "reduction": "reduction is mean or sum, not average",
-    "compiled": "leave stages uncompiled, or take a schedule of full backwards",
+    "compiled": "leave stages uncompiled, or use a schedule of full backwards",
     "compiled, full": "nothing was refused",
     "part in DDP": "wrap the whole stage instead",
     "layers under FSDP": "call fully_shard on it, too",
-    "mesh": "give the pipeline's own, such as mesh['pp']",
+    "mesh": "pass the pipeline's submesh, such as mesh['pp']",
     "mesh, pp": "nothing was refused",
-    "group": "is not in the group that is given as the pipeline's",
+    "group": "is not in the pipeline's process group",
 }
 
 STEPS = {
-    "vector": "the loss returned a tensor of shape (2, 4): it must return one number as a tensor",
+    "vector": "the loss returned a tensor of shape (2, 4): it must return a scalar tensor",
     "number": "the loss returned a float",
     "detached": "the loss does not depend on any parameter",
-    "division": "the inputs hold 7 samples, which do not divide into 4 microbatches of one size: give a multiple of 4",
+    "division": "the inputs hold 7 samples, which do not divide into 4 microbatches of one size: pass a multiple of 4",
     "targets' division": "the targets hold 7 samples",
     "list": "the inputs are a list of 1, but the schedule has 4 microbatches",
     "unlike": "microbatch 1 of the inputs has other shapes or types than microbatch 0",

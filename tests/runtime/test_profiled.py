@@ -76,6 +76,6 @@ def test_costs_of_it_are_a_config_file(traces, tmp_path):
 
 def test_schedule_1f1b_marks_nothing(traces):
     with pytest.raises(
-        FormatError, match=r"no annotated pipeline ops .*; mark every op with: .* or give PyTorch the sched"
+        FormatError, match=r"no annotated pipeline ops .*; mark every op with: .* or pass the schedule to"
     ):
         read_run(traces / "1f1b")

@@ -37,19 +37,19 @@ def test_ops_and_pairs() -> None:
     recorder.recording = True
     recorder.begin_step()
     recorder.turn(0)
-    recorder.start()
-    recorder.end()
+    recorder.op_started()
+    recorder.op_ended()
     recorder.turn(1)
     recorder.turn(2)
-    recorder.start()
-    recorder.end()
-    recorder.start()
-    recorder.end()
+    recorder.op_started()
+    recorder.op_ended()
+    recorder.op_started()
+    recorder.op_ended()
     assert places.of(0).phase == Phase.COMPUTING
     assert places.of(0).position == 2
     recorder.turn(3)
-    recorder.start()
-    recorder.end()
+    recorder.op_started()
+    recorder.op_ended()
     recorder.turn(4)
     recorder.turn(5)
     times = recorder.times(100)
@@ -64,12 +64,12 @@ def test_a_loss_counts_into_its_forward() -> None:
     recorder.recording = True
     recorder.begin_step()
     recorder.turn(0)
-    recorder.start()
-    recorder.end()
-    recorder.end()
+    recorder.op_started()
+    recorder.op_ended()
+    recorder.op_ended()
     recorder.turn(1)
-    recorder.start()
-    recorder.end()
+    recorder.op_started()
+    recorder.op_ended()
     recorder.turn(2)
     times = recorder.times(0)
     assert times.end.tolist() == [8, 20]
@@ -107,8 +107,8 @@ def test_a_recomputation_is_compute_and_a_copy_has_times_of_its_own() -> None:
         if kind in HOST_KINDS:
             recorder.copied(kind, 0, 0, Done((5, 8) if kind == Kind.OFFLOAD else (21, 24)))
         else:
-            recorder.start()
-            recorder.end()
+            recorder.op_started()
+            recorder.op_ended()
     recorder.turn(len(plan))
     times = recorder.times(100)
     assert times.start.tolist() == [101, 105, 110, 121, 125, 132, 142]

@@ -97,7 +97,7 @@ def test_the_copies_of_slices_take_their_share():
 
 def test_nobody_said_how_long_a_copy_takes():
     schedule = parse_schedule("0F0 0OFFLOAD0 0RELOAD0 0B0")
-    with pytest.raises(CostError, match="give an offload bandwidth and activation bytes, or offload times") as caught:
+    with pytest.raises(CostError, match="set an offload bandwidth and activation bytes, or offload times") as caught:
         simulate(schedule, Settings().costs(schedule.placement))
     assert caught.value.field == "offload_bandwidth"
 

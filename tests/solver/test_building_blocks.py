@@ -90,11 +90,11 @@ def annealed(run, steps=150, *, backward=7.0):
     encoder, block = repeater.encoder, made(straight(repeater, 3.5), group=2, inner=1.0)
     trial, best = (made(block.due, group=2, inner=1.0) for _ in range(2))
     value = repeater.repeat(block, by_unit=False).value
-    state = AnnealingState(np.full(2, value), np.array([5.0, 0.99]), np.array([1]), encoder.room_for_chain())
+    state = AnnealingState(np.full(2, value), np.array([5.0, 0.99]), np.array([1]), encoder.empty_chain())
     flat = encoder.flat
     rules = 3 + encoder.may_run_full
     inputs = (flat, flat, repeater.route, repeater.pace(False).beat, rules, encoder.target(), WAITS, steps)
-    run(*inputs, block, trial, best, repeater.decisions(), state, repeater.room_for_clocks(), encoder.room_for_timing())
+    run(*inputs, block, trial, best, repeater.decisions(), state, repeater.empty_clocks(), encoder.empty_timing())
     return repeater, best, state
 
 

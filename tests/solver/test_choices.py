@@ -22,7 +22,7 @@ def test_only_what_the_backward_needs_again_frees_memory():
 
 
 def test_a_name_cannot_be_decided_and_left():
-    with pytest.raises(InputError, match="recompute cannot be both decided and left out") as raised:
+    with pytest.raises(InputError, match="recompute is in both decide and leave: keep only one") as raised:
         Choices.of(["recompute"], ["split", "recompute"])
     assert raised.value.field == "leave"
 

@@ -36,13 +36,13 @@ def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOV
     start = list_schedule(encoder, earliest(encoder), 10.0)
     moves = moves_for(encoder, moves)
     decisions, best = start.copy().decisions, start.copy().decisions
-    state = AnnealingState(np.full(2, start.value), np.array([hot, 0.999]), np.array([seed]), encoder.room_for_chain())
+    state = AnnealingState(np.full(2, start.value), np.array([hot, 0.999]), np.array([seed]), encoder.empty_chain())
     weights = np.array([move.weight * move.can_gain(encoder) for move in moves])
     reach = Reach(places=3, stages=3, microbatches=3)
     inputs = (encoder.flat, weights, reach, 8, encoder.target(), WAITS, evaluations)
     loop = anneal_by(moves, wide=encoder.is_wide).function
     run = compile_loop(loop) if compiled else loop
-    run(*inputs, decisions, best, state, encoder.room_for_change(), encoder.room_for_timing())
+    run(*inputs, decisions, best, state, encoder.empty_change(), encoder.empty_timing())
     return decisions, best, state
 
 
@@ -140,11 +140,11 @@ def test_a_limit_below_the_value_cuts_the_evaluation_short():
     encoder = Encoder(problem(Placement.linear(3), 4, limit=3))
     candidate = list_schedule(encoder, earliest(encoder), 14.0)
     assert (
-        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value, encoder.room_for_timing())
+        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value, encoder.empty_timing())
         == candidate.value
     )
     assert (
-        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value - 0.5, encoder.room_for_timing())
+        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value - 0.5, encoder.empty_timing())
         == INFEASIBLE
     )
 
@@ -171,7 +171,7 @@ def test_forced_weight_backwards_come_before_their_op(forced, weights):
     encoder = Encoder(problem(Placement.linear(1), 2))
     order = np.array([0, 1, 0, 1])
     decisions = encoder.decisions(order)._replace(forced=np.array([0, 0, forced, 0]))
-    timing = encoder.room_for_timing()
+    timing = encoder.empty_timing()
     evaluate(encoder.flat, decisions, Target(0, 0.0), 1e9, timing)
     assert timing.weights.tolist() == weights
 
@@ -187,7 +187,7 @@ def test_owed_weight_backwards_fill_waits_that_are_long_enough():
 def test_the_longest_chain_leads_from_a_start_to_the_end_without_a_break(placement):
     encoder = Encoder(problem(placement, 4, limit=3))
     decisions, _, _ = annealed(encoder, 200)
-    timing, critical = encoder.room_for_timing(), encoder.room_for_chain()
+    timing, critical = encoder.empty_timing(), encoder.empty_chain()
     evaluate(encoder.flat, decisions, Target(0, 0.0), INFEASIBLE / 2, timing)
     trace(encoder.flat, decisions, timing, critical)
     chain = critical[1 : 1 + critical[0]]

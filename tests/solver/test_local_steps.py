@@ -30,7 +30,7 @@ def annealed(encoder, moves, steps, heat, *, locally):
     start = list_schedule(encoder, earliest(encoder), 10.0)
     decisions, best = start.copy().decisions, start.copy().decisions
     value = encoder.score(decisions, 0.25)
-    state = AnnealingState(np.full(2, value), np.array([heat, 0.999]), np.array([7]), encoder.room_for_chain())
+    state = AnnealingState(np.full(2, value), np.array([heat, 0.999]), np.array([7]), encoder.empty_chain())
     if locally:
         how = Steps(moves=moves, reach=REACH, critical=10, target=encoder.target(0.25))
         local, done = LocalSteps(encoder, how, decisions, best, state), 0
@@ -39,7 +39,7 @@ def annealed(encoder, moves, steps, heat, *, locally):
     else:
         weights = np.array([move.weight for move in moves], np.int64)
         inputs = (encoder.flat, weights, REACH, 10, encoder.target(0.25), WAITS, steps)
-        outputs = (decisions, best, state, encoder.room_for_change(), encoder.room_for_timing())
+        outputs = (decisions, best, state, encoder.empty_change(), encoder.empty_timing())
         anneal_by(moves)(inputs, outputs, work=0)
     return decisions, best, state
 
@@ -66,7 +66,7 @@ def test_they_time_a_part():
     encoder = Encoder(problem(Placement.v(4), 60, limit=4))
     moves = local_moves(encoder, MOVES)
     start = list_schedule(encoder, earliest(encoder), 10.0)
-    state = AnnealingState(np.full(2, start.value), np.array([1.0, 0.999]), np.array([7]), encoder.room_for_chain())
+    state = AnnealingState(np.full(2, start.value), np.array([1.0, 0.999]), np.array([7]), encoder.empty_chain())
     how = Steps(moves=moves, reach=REACH, critical=10, target=encoder.target())
     local = LocalSteps(encoder, how, start.copy().decisions, start.copy().decisions, state)
     local.make(40)

@@ -40,7 +40,7 @@ def test_a_move_is_taken_back_whole(move, placement, seed, data):
     assert move.can_gain(encoder)
     decisions = encoder.from_order(encoder.one_by_one()).copy().decisions
     decisions.mode[:] = np.arange(seed, seed + encoder.positions) % 3
-    change, random = encoder.room_for_change(), np.array([seed])
+    change, random = encoder.empty_change(), np.array([seed])
     place = data.draw(st.integers(0, encoder.positions - 1))
     before = [array.copy() for array in decisions]
     move.propose(encoder.flat, REACH, decisions, place, change, random)

@@ -147,5 +147,5 @@ def test_a_slow_rank_that_cannot_be_is_refused(share):
 
 
 def test_no_samples_are_refused():
-    with pytest.raises(InputError, match="samples of jitter must be at least 1, not 0 and 32"):
+    with pytest.raises(InputError, match="samples and trained_on of Jitter must be at least 1, not 0 and 32"):
         Jitter(0.1, samples=0)

@@ -57,7 +57,7 @@ def test_no_op_passes_a_barrier():
     encoder = Encoder(LONG)
     start = encoder.encode(dict(fixed_orders(LONG))["zbv"])
     barrier = encoder.offsets[:-1] + np.array([40, 41, 42, 43])
-    state = AnnealingState(np.full(2, start.value), np.array([30.0, 1.0]), np.array([5]), encoder.room_for_chain())
+    state = AnnealingState(np.full(2, start.value), np.array([30.0, 1.0]), np.array([5]), encoder.empty_chain())
     how = Steps(
         moves=local_moves(encoder, MOVES), reach=Reach(4, 4, 8), critical=0, target=encoder.target(), barrier=barrier
     )
@@ -87,7 +87,7 @@ def test_whoever_listens_is_told_while_kernels_of_a_shorter_run_are_compiled(mon
     said.clear()
 
     def stopped_meanwhile(run, *_):
-        run.report()
+        run.report_progress()
         run.budget.stopped.set()
 
     monkeypatch.setattr(Run, "compile", stopped_meanwhile)

@@ -199,7 +199,7 @@ def test_a_full_disk_ends_the_sweep_with_what_is_stored(tmp_path: Path, monkeypa
     seen: list[Finished[str]] = []
     with monkeypatch.context() as patch:
         patch.setattr("pipeplan.sweeps.store.sqlite3.connect", small)
-        with pytest.raises(InputError, match=r"no space is left for the store .*; what it holds stays") as error:
+        with pytest.raises(InputError, match=r"no space left for the store .*; its contents are kept") as error:
             seen.extend(sweep(str, large, answer=str, asked={}, store=path))
     assert error.value.field == "store"
     assert [each.answer for each in seen] == ["x" * 1000] * len(seen)

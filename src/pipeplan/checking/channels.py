@@ -57,7 +57,7 @@ def check_messages(schedule: Schedule) -> Iterator[Finding]:
             yield Finding("message", "", f"{len(missing) - SHOWN} more {kind.name} are missing")
         where = schedule.where(kind)
         extra = where[~expected[kind][schedule.key[where]]]
-        yield from (_extra(schedule, position) for position in extra[:SHOWN].tolist())
+        yield from (_superfluous_message(schedule, position) for position in extra[:SHOWN].tolist())
 
 
 def _onward(schedule: Schedule) -> Bools:
@@ -91,7 +91,7 @@ def _missing(schedule: Schedule, kind: Kind, key: int) -> Finding:
     return Finding("message", f"rank {_rank_of(schedule, op)}", f"{op} is missing: {then}")
 
 
-def _extra(schedule: Schedule, position: int) -> Finding:
+def _superfluous_message(schedule: Schedule, position: int) -> Finding:
     op = schedule.op(position)
     other = _partner(op)
     if not 0 <= other.stage < schedule.stages:

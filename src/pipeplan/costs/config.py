@@ -1,7 +1,7 @@
 """Config files: the settings of a command as YAML, TOML or JSON; names of the first simulator are aliases.
 
 A list of times is per stage, as on the command line. Likely slips are errors: an unknown key (the message suggests the
-most similar one), a key given twice, a text in place of a number.
+most similar one), a duplicate key, a text in place of a number.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) 
             raise UnknownNameError(noun, str(key), (*names, *ALIASES), field=str(key))
         if name in named:
             prefix = f"{where}: " if where else ""
-            raise CostError(f"{prefix}{name} is given twice, the second time as '{key}'", field=name)
+            raise CostError(f"{prefix}{name} is set twice, the second time as '{key}'", field=name)
         named[name] = value
     return named
 
@@ -207,7 +207,7 @@ def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) 
 def _plain(name: str, value: Any) -> Any:
     """Convert arrays and numpy's numbers to lists and numbers; raise CostError for a set, which has no order."""
     if isinstance(value, set | frozenset):
-        raise CostError(f"{name}: a set has no order; give a list, not {shortened(repr(value), 60)}", field=name)
+        raise CostError(f"{name}: a set has no order; pass a list, not {shortened(repr(value), 60)}", field=name)
     return value.tolist() if hasattr(value, "tolist") else value
 
 

@@ -127,12 +127,12 @@ def _offload(settings: SettingsTable, placement: Placement, memory: Memory) -> F
         return times
     if times is not None:
         raise CostError(
-            "offload times and an offload bandwidth both set the time of a copy to the host: give only one of them",
+            "offload times and an offload bandwidth both set the time of a copy to the host: set only one of them",
             field="offload_times",
         )
     if not memory.in_bytes:
         raise CostError(
-            "an offload bandwidth needs activation_bytes; alternatively give offload_times",
+            "an offload bandwidth needs activation_bytes; alternatively set offload_times",
             field="offload_bandwidth",
         )
     return memory.offloaded / bandwidth
@@ -158,7 +158,7 @@ def _overhead(settings: SettingsTable) -> Overhead:
 def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
     if settings.layers is None:
         if settings.layers_per_stage is not None:
-            raise CostError("layers per stage are given, but no layers", field="layers_per_stage")
+            raise CostError("layers per stage are set, but no layers", field="layers_per_stage")
         return settings
     stages = placement.stages
     layout = (
@@ -169,7 +169,7 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
     of_stages = stage_settings(settings.layers, layout)
     twice = next((name for name in (*of_stages, "backward_times") if getattr(settings, name) is not None), None)
     if twice is not None:
-        raise CostError(f"{twice.replace('_', ' ')} follow from the layers: give only one of the two", field=twice)
+        raise CostError(f"{twice.replace('_', ' ')} follow from the layers: set only one of the two", field=twice)
     return replace(settings, layers=None, layers_per_stage=None, **of_stages)
 
 
@@ -309,12 +309,12 @@ def limits_of(settings: SettingsTable, placement: Placement) -> Limits | None:
     units = {unit for _, unit in parsed}
     if len(units) > 1:
         raise CostError(
-            "memory limit: give every rank's limit in bytes, or every rank's in activations", field="memory_limit"
+            "memory limit: set every rank's limit in bytes, or every rank's in activations", field="memory_limit"
         )
     if units == {"byte"} and settings.activation_bytes is None and not _bytes_of_layers(settings):
         raise CostError(
             f"memory limit {per_rank[0]} is in bytes, but activation_bytes is not set; "
-            "set it, or give a limit in activations, such as 8act",
+            "set it, or use a limit in activations, such as 8act",
             field="memory_limit",
         )
     return Limits(np.array([value for value, _ in parsed]), units == {"act"})

@@ -22,7 +22,7 @@ Layout = tuple[int, ...]
 """Number of layers of each stage, in the order of the model; at least one each."""
 
 MOST_LAYERS = 4096
-"""Maximum number of layers of a model. Balancing so many over stages takes a moment."""
+"""Maximum number of layers of a model. Balancing this many over stages takes a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Layer:
             if field.name != "count" and value is not None and value > LARGEST:
                 raise CostError(f"{words} is too large to compute with; choose a larger unit", field="layers")
         if not self.time > 0:
-            raise CostError("a layer must take some time", field="layers")
+            raise CostError("the times of a layer must add up to more than 0", field="layers")
         if not 1 <= self.count <= MOST_LAYERS:
             raise CostError(f"count of a layer must be 1 to {MOST_LAYERS:,}, not {self.count}", field="layers")
 

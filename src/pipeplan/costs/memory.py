@@ -106,7 +106,7 @@ class Memory:
             return MemoryRule(held, freed, limit, recompute_keeps=kept, offloaded=moved)
         if not self.in_bytes:
             raise CostError(
-                "a memory limit in bytes needs activation bytes; set them, or give a limit in activations",
+                "a memory limit in bytes needs activation bytes; set them, or use a limit in activations",
                 field="memory_limit",
             )
         limit = limits.values - held_throughout(placement, self.static)

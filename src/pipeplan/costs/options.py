@@ -108,7 +108,7 @@ class Setting:
     range
         Range of its numbers; None if there is none, or another rule.
     aliases
-        Other names: as they stand in config files, as ``--alias`` in the shell.
+        Other names: unchanged in config files, as ``--alias`` in the shell.
     flags
         Short options of the shell.
     choices
@@ -363,7 +363,7 @@ def _check_object(setting: Setting, value: Any) -> None:
 def _check_path(setting: Setting, value: Any) -> None:
     if not isinstance(value, str | os.PathLike):
         raise InputError(
-            f"{setting.noun} must be the path of a file, not {shortened(repr(value), _SHOWN)}", field=setting.name
+            f"{setting.noun} must be a file path, not {shortened(repr(value), _SHOWN)}", field=setting.name
         )
     path_of(value, setting.noun, field=setting.name)
 

@@ -1,4 +1,4 @@
-"""The single table of settings: shape and costs as a user gives them.
+"""The single table of settings: shape and costs as a user sets them.
 
 A new setting is a field of :class:`SettingsTable`; ``python -m docs.build.options --write`` updates what derives from
 it.

@@ -265,7 +265,7 @@ class Costs:
         """
         if self.offload is None:
             raise CostError(
-                f"{name or 'the schedule'} offloads activations, but the time of a copy is unknown: give an offload "
+                f"{name or 'the schedule'} offloads activations, but the time of a copy is unknown: set an offload "
                 "bandwidth and activation bytes, or offload times",
                 field="offload_bandwidth",
             )
@@ -345,7 +345,7 @@ def per_stage(
         if len(value) != stages and not (pad and value):
             words = name.replace("_", " ")
             raise CostError(
-                f"{words}: {len(value)} values for {stages} stages; give one number, {stages} values, or pad_times",
+                f"{words}: {len(value)} values for {stages} stages; set one number, {stages} values, or pad_times",
                 field=name,
             )
         padded = (*value, *(value[-1:] * (stages - len(value))))[:stages]

@@ -51,7 +51,7 @@ def time_label(views: Sequence[View], times: Times) -> str:
 
 
 def draw_time_axis(ax: Axes, views: Sequence[View], size: Size, theme: Theme) -> None:
-    """Give the lower axis round times in the common unit of some views, and its label.
+    """Set round ticks on the lower axis in the common unit of some views, and its label.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def draw_time_axis(ax: Axes, views: Sequence[View], size: Size, theme: Theme) ->
 
 
 def write_times(axis: Axis, times: Times, ticks: int = 8) -> None:
-    """Give an axis of times round ticks, about this many."""
+    """Set round ticks on an axis of times, about this many."""
     axis.set_major_locator(MaxNLocator(ticks, steps=(1, 2, 2.5, 5, 10)))
     axis.set_major_formatter(TimeTicks(times))
 
@@ -194,5 +194,5 @@ def legend_height(view: View, size: Size) -> float:
 
 
 def _columns(size: Size) -> int:
-    """Return the number of legend entries, of about 18 letters and a line each, side by side."""
+    """Return the number of legend entries, of about 18 characters and a line each, side by side."""
     return max(1, int(size.width / (12 * size.font)))

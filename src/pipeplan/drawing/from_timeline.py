@@ -191,7 +191,7 @@ def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | A
     if levels is None or peak is None:
         raise ValueError("a memory limit in bytes needs memory in bytes")
     if len(levels) != len(timeline.schedule):
-        raise ValueError(f"memory of {len(levels)} ops does not match a timeline of {len(timeline.schedule)} ops")
+        raise ValueError(f"memory covers {len(levels)} ops, but the timeline has {len(timeline.schedule)}")
     offsets, time, level = _steps(timeline, levels, base)
     return Curves(
         unit="bytes" if in_bytes else "activations",

@@ -40,12 +40,12 @@ _SMALL = 0.85
 """Font size of names and ticks, relative to that of the page."""
 
 _NARROW = 60
-"""Width in letters below which a page has its key below the chart."""
+"""Width in characters below which a page has its key below the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontView:
-    """Content of a front's picture: (peak memory, time) pairs, and other schedules by name.
+    """Data for the chart of a Pareto front: (peak memory, time) pairs, and other schedules by name.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class FrontView:
 def draw_front(view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
     """Draw a front into axes, by default those of a new figure, and return the axes; nothing is shown.
 
-    Every point has its name beside it. If there is no room, points have numbers, and the names are in a key: beside the
+    Every point has its name next to it. If there is no room, points have numbers, and the names are in a key: next to the
     axes of a new figure, otherwise inside the given ones.
 
     Raises
@@ -112,7 +112,7 @@ def draw_front(view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "l
 
 
 def _figure(page: Size, colors: Theme, *, keyed: bool) -> tuple[Axes, Axes | None]:
-    """Return the axes of a new figure, and axes for a key beside them, or below them on a narrow page."""
+    """Return the axes of a new figure, and axes for a key next to them, or below them on a narrow page."""
     narrow = page.width < _NARROW * page.font
     height = page.height or page.whole((1.3 if narrow and keyed else 0.75 if narrow else 0.58) * page.width)
     figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
@@ -222,7 +222,7 @@ def named_points(view: FrontView) -> list[tuple[str, float, float]]:
 def name_points(
     view: FrontView, ax: Axes, colors: Theme, page: Size, key: Key | None = None, *, whole: bool = True
 ) -> bool:
-    """Write a name beside every point and mark, in axes of final size; with a key, its numbers.
+    """Write a name next to every point and mark, in axes of final size; with a key, its numbers.
 
     Return True if there was room for all. If not, write those that fit if there is a key or ``whole`` is False, else
     nothing.

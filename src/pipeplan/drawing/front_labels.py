@@ -1,4 +1,4 @@
-"""Labels of a front: places beside its points, a key if there are too many points to name, and truncated axes.
+"""Labels of a front: places next to its points, a key if there are too many points to name, and truncated axes.
 
 A label covers no line, no point and no other label. If a few values lie far beyond the others, the axis ends before
 them.
@@ -202,7 +202,7 @@ def key_height(entries: Sequence[tuple[str, str]], width: float, size: float) ->
 
 
 def write_key(ax: Axes, entries: Sequence[tuple[str, str]], theme: Theme, size: float, columns: int = 1) -> None:
-    """Write a key into its own axes, from their top; in smaller letters if it would not fit."""
+    """Write a key into its own axes, from their top; in a smaller font if it would not fit."""
     box = ax.get_window_extent()
     wide, high = box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
     lines = _lines(entries, wide / columns, size)

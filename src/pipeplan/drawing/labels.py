@@ -59,7 +59,7 @@ def _source(view: View) -> str:
 Namer = Callable[[Bars, NDArray[np.intp]], list[str]]
 
 _ADVANCE = {"F": 0.575, "B": 0.686, "I": 0.295, "W": 0.989, "R": 0.695, ".": 0.318}
-"""Widths of DejaVu Sans' letters relative to the font size; all digits have one width."""
+"""Widths of DejaVu Sans' characters relative to the font size; all digits have one width."""
 
 _DIGIT = 0.636
 _SPACE: dict[Namer, float] = {bar_names: 0.35, bar_numbers: 0.12}

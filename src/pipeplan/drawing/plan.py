@@ -30,7 +30,7 @@ _MOST_LABELS = 16
 
 
 _NARROW = 60
-"""Width in letters below which a page has its parts below each other."""
+"""Width in characters below which a page has its parts below each other."""
 
 _KEY = 0.78
 """Font size of the key, relative to that of the page."""

@@ -85,7 +85,7 @@ class Size:
         return math.ceil(height * self.dpi / 72 - 1e-6) * 72 / self.dpi
 
     def lane_height(self, lanes: int) -> float:
-        """Return the height of each of so many lanes of one view."""
+        """Return the height of each lane of a view with this many lanes."""
         return min(max(self.lowest_lane, min(self.lane, self.lanes / lanes)), TALLEST / lanes)
 
 

@@ -170,7 +170,7 @@ _AROUND = re.compile(r"\s*([MLQCz])\s*")
 
 
 def compact(svg: str) -> str:
-    """Return the same SVG with coordinates in hundredths of a point and no blanks around the letters of paths."""
+    """Return the same SVG with coordinates in hundredths of a point and no blanks around the command letters of paths."""
     return _INDENT.sub("\n", _DRAWN.sub(_shorter, svg))
 
 

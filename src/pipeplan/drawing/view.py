@@ -37,9 +37,9 @@ class LanePart(IntEnum):
     LOWER = 2
     """the backward of an overlapped pair"""
     STRIP = 3
-    """a strip along the bottom: messages and stage-wide ops, which run beside compute"""
+    """a strip along the bottom: messages and stage-wide ops, which overlap compute"""
     TO_HOST = 4
-    """the upper half of a band along the bottom: copies to the host, beside compute"""
+    """the upper half of a band along the bottom: copies to the host, which overlap compute"""
     FROM_HOST = 5
     """the lower half of the band: copies back from the host"""
 
@@ -103,7 +103,7 @@ class Bars(_Table):
 
     @property
     def compute(self) -> Bools:
-        """Mask of compute ops, which the other ops run beside. Shape (bars,)."""
+        """Mask of compute ops, which the other ops may overlap. Shape (bars,)."""
         chosen: Bools = self.part < LanePart.STRIP
         return chosen
 
@@ -288,13 +288,13 @@ class View:
             title, unit, source          strings; source: "simulated", "measured" or "order"
             makespan, idle_over_total    numbers
             chunks, copies               integers; a bar's shade is copy * chunks + chunk
-            kinds, parts, waits          the names behind the codes of bars.kind, bars.part and links.why
+            kinds, parts, waits          the names of the codes of bars.kind, bars.part and links.why
             lanes    columns: label ("rank 0"), first_start, last_end, work
             bars     columns: lane, start, end, part, kind, chunk, copy, stage, microbatch, slice, group
             links    columns: source, target (indices of bars), why
             memory   null, or unit ("activations", "bytes"), peak and limit per lane (limit may be null), and the step
                      curves: lane r's are time[offsets[r]:offsets[r + 1]] and level[...]
-            gaps     null, or columns lane, start, end, reason, cause (a bar or -1), and reasons: the keys behind reason
+            gaps     null, or columns lane, start, end, reason, cause (a bar or -1), and reasons: the keys of its codes
             bound    lower bound for all schedules within the limits, with its reason; may be empty
             windows  null, or columns lane, start, end, idle, least and kind ("first", "trip", "last", "owed"): where a
                      limit makes a rank idle

@@ -25,8 +25,8 @@ _UNNUMBERED = re.compile(r"(Forward|Backward) (0|[1-9][0-9]{0,8})")
 _KINDS = {"Forward": Kind.F, "Backward": Kind.B}
 
 REMEDY = (
-    "mark every op with: with torch.profiler.record_function(f'PP:{stage}F{microbatch}'), or give PyTorch the schedule as a "
-    "CSV (pipeplan export --to torch-csv), whose runtime does it"
+    "mark every op with: with torch.profiler.record_function(f'PP:{stage}F{microbatch}'), or pass the schedule to PyTorch's "
+    "runtime, which does it, as a CSV (pipeplan export --to torch-csv)"
 )
 """Advice for a run without annotated ops."""
 

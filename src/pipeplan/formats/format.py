@@ -1,4 +1,4 @@
-"""Definition of a format, the settings that trainer formats take and give, and the table of all formats."""
+"""Definition of a format, the settings that trainer formats accept and return, and the table of all formats."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Training(Options):
                 field="layers_per_stage",
             )
         if self.csv == "":
-            raise InputError("csv must be the path of a file, not empty", field="csv")
+            raise InputError("csv must be a file path, not empty", field="csv")
 
     def layers_of(self, stages: int) -> tuple[int, ...] | None:
         """Return the layers of this many stages. Raises ShapeError if there is not one number per stage."""
@@ -160,7 +160,7 @@ class Format:
     help
         Purpose, in one sentence.
     ending
-        File name ending. If several formats support the same content, the longest matching ending decides.
+        Suffix of file names. If several formats support the same content, the longest matching suffix decides.
     media
         Media type.
     write_schedule, write_timeline, write_costs, write_record
@@ -184,7 +184,7 @@ class Format:
         duplicate ops for the checker. Raises FormatError for invalid text, InvalidScheduleError for an invalid
         schedule.
     recognises
-        Function that returns True if a text is of this format and not of another one with the same ending; None for the
+        Function that returns True if a text is of this format and not of another one with the same suffix; None for the
         format to use if no other one recognises the text.
     """
 
@@ -227,7 +227,7 @@ class Format:
 
     @property
     def suffix(self) -> str:
-        """Last part of its ending: ``.json`` for ``.trace.json``."""
+        """Last part of ``ending``: ``.json`` for ``.trace.json``."""
         return "." + self.ending.rpartition(".")[2]
 
 

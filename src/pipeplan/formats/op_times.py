@@ -1,4 +1,4 @@
-"""Start and end of an annotated op: of its GPU work after its receive, or of its host work inside the annotation.
+"""Find the start and end of an annotated op: from its GPU work after the receive, or from its host work inside it.
 
 An annotation has the times at which the host was at an op, but the host may wait there for messages, or run ahead of the
 GPU. So the times of an op are those of its work:
@@ -155,7 +155,7 @@ def _compute_time(recorded: Recorded, number: int, arrival: float, free: float) 
     Parameters
     ----------
     arrival
-        End of its receive, if a mark of its own recorded it.
+        End of its receive, if its own mark recorded it.
     free
         End of the previous op.
     """

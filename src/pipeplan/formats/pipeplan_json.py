@@ -349,7 +349,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
     except msgspec.DecodeError as error:
         if "missing required field `format`" in str(error):
             raise FormatError(
-                f"{name} is not a schedule: the key 'format' is missing; pass a file of settings with --config"
+                f"{name} is not a schedule: the key 'format' is missing; pass settings files with --config"
             ) from None
         raise FormatError(f"{name}: {other_version(text, VERSION) or error}") from None
     except (NotationError, ShapeError, CostError, FormatError, RecursionError) as error:

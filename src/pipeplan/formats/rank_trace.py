@@ -195,7 +195,7 @@ def joined(recordings: Sequence[RankTrace]) -> RankTrace:
     for before, after in pairwise(recordings):
         if after.base - before.base < 1000 * float(before.end.max()):
             raise FormatError(
-                f"{before.name} and {after.name} are both of rank {before.rank} and overlap in time; give one trace of "
+                f"{before.name} and {after.name} are both of rank {before.rank} and overlap in time; pass one trace of "
                 "every rank"
             )
         if (before.numbered, set(before.cells)) != (after.numbered, set(after.cells)):

@@ -1,4 +1,4 @@
-"""Reading of schedules, timelines and costs from files and standard input; ending and content determine the format."""
+"""Reading of schedules, timelines and costs from files and standard input; suffix and content determine the format."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FilePath = str | os.PathLike[str]
 
 
 def endings() -> tuple[str, ...]:
-    """Return the endings of files that can be read."""
+    """Return the suffixes of files that can be read."""
     return tuple(sorted({fmt.suffix for fmt in formats().values() if fmt.read is not None}))
 
 
 def unpacked_name(name: str) -> str:
-    """Return the name of a file without the ending of gzip."""
+    """Return the name of a file without the suffix of gzip."""
     return name[: -len(".gz")] if name.lower().endswith(".gz") else name
 
 
@@ -39,18 +39,18 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
     InputError
         If the file cannot be read.
     UnknownNameError
-        If the ending is not one of :func:`endings`.
+        If the suffix is not one of :func:`endings`.
     FormatError
-        If it is empty, larger than ``SIZE_LIMIT``, binary, truncated, or not in the format of its ending.
+        If it is empty, larger than ``SIZE_LIMIT``, binary, truncated, or not in the format of its suffix.
     InvalidScheduleError
         If a rank or stage holds nothing, or an op is out of range.
     """
     path = path_of(path, "the schedule file")
     unpacked = Path(unpacked_name(path.name))
     if unpacked.suffix.lower() in {".yaml", ".yml", ".toml"}:
-        raise InputError(f"{path} is not a schedule: pass a file of settings with --config")
+        raise InputError(f"{path} is not a schedule: pass settings files with --config")
     if unpacked.suffix.lower() not in endings():
-        raise UnknownNameError("ending of a schedule file", path.suffix or path.name, endings())
+        raise UnknownNameError("suffix of a schedule file", path.suffix or path.name, endings())
     text = read_text(path, limit=SIZE_LIMIT, what="schedule file")
     name = os.fsencode(unpacked.name).decode("utf-8", "replace")
     content = parse(text, name, keep_duplicates=keep_duplicates)
@@ -64,7 +64,7 @@ def parse(text: str, name: str, *, keep_duplicates: bool = False) -> Readable:
     chosen = [fmt for fmt in readers if fmt.recognises is not None and fmt.recognises(text)]
     chosen += [fmt for fmt in readers if fmt.recognises is None]
     if not chosen:
-        raise UnknownNameError("ending of a schedule file", suffix or name, endings())
+        raise UnknownNameError("suffix of a schedule file", suffix or name, endings())
     assert chosen[0].read is not None
     return chosen[0].read(text, name, keep_duplicates)
 
@@ -83,18 +83,18 @@ def read_schedule(path: FilePath, *, keep_duplicates: bool = False) -> Schedule:
     Parameters
     ----------
     path
-        Path of the file; its ending determines the format.
+        Path of the file; its suffix determines the format.
     keep_duplicates
         True to leave duplicate ops for the checker to report.
 
     Raises
     ------
     UnknownNameError
-        If no format has the file's ending.
+        If no format has the file's suffix.
     InputError
         If the file cannot be read or contains costs.
     FormatError
-        If its content is not in the format of its ending.
+        If its content is not in the format of its suffix.
     """
     content = read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
     return content.schedule if isinstance(content, Timeline) else content

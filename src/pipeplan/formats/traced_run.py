@@ -138,7 +138,7 @@ def _require_one_run(ranks: Sequence[RankTrace]) -> None:
     if len({len(trace.steps) for trace in ranks}) > 1:
         counts = ", ".join(f"{trace.name} {len(trace.steps)}" for trace in ranks)
         raise FormatError(
-            f"these are traces of different runs or steps, with different numbers of steps: {counts}; give those of the "
+            f"these are traces of different runs or steps, with different numbers of steps: {counts}; pass those of the "
             "same steps of every rank"
         )
 
@@ -158,7 +158,7 @@ def _numbered(ranks: Sequence[RankTrace]) -> list[RankTrace]:
         if len(pipelines) != 1:
             raise FormatError(
                 f"{trace.name}: its stage is unknown, because traces of its pipeline's other ranks or its process groups "
-                "are missing; give the trace of every rank, or annotate ops with their stages "
+                "are missing; pass the trace of every rank, or annotate ops with their stages "
                 f"('{PREFIX}2F0')"
             )
         numbered.append(trace.of_stage(pipelines[0].index(trace.rank)))
@@ -180,12 +180,12 @@ def _replicas(ranks: Sequence[RankTrace]) -> list[list[RankTrace]]:
     if len({len(group) for group in groups}) > 1:
         most, least = max(groups, key=len), min(groups, key=len)
         raise FormatError(
-            f"{len(most)} traces have the ops of {most[0].name}, but {len(least)} those of {least[0].name}: give the trace "
+            f"{len(most)} traces have the ops of {most[0].name}, but {len(least)} those of {least[0].name}: pass the trace "
             "of every rank, or those of one replica of the pipeline"
         )
     if len(groups) == 1 and ranks[0].talks:
         raise FormatError(
-            f"{ranks[0].name} sends or receives, but the traces of its pipeline's other ranks are missing; give the trace "
+            f"{ranks[0].name} sends or receives, but the traces of its pipeline's other ranks are missing; pass the trace "
             "of every rank"
         )
     return [sorted(pipeline, key=lambda trace: trace.rank) for pipeline in map(list, zip(*groups, strict=True))]
@@ -205,7 +205,7 @@ def _require_whole_pipelines(pipelines: Sequence[Sequence[RankTrace]], world_siz
         ):
             names = ", ".join(trace.name for trace in pipeline)
             raise FormatError(
-                f"{names}: no process group has exactly these ranks, so they are not a whole pipeline; give the trace of "
+                f"{names}: no process group has exactly these ranks, so they are not a whole pipeline; pass the trace of "
                 f"each of the {world_size} processes, or those of one replica of the pipeline"
             )
 
@@ -218,7 +218,7 @@ def _require_not_alone(pipelines: Sequence[Sequence[RankTrace]], world_size: int
         if not others and (first.rank,) not in first.groups:
             raise FormatError(
                 f"{first.name}: this is rank {first.rank} of {world_size:,} processes, and its process groups do not show "
-                "that it is a pipeline of its own: give the trace of every rank"
+                "that it is a whole pipeline: pass the trace of every rank"
             )
 
 
@@ -292,6 +292,6 @@ def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats,
         raise FormatError(
             f"{schedule.place(op)} ({here.name}) ends {(start[source] - end[op]) / 1e3:.6g} ms before "
             f"{schedule.op(source)} ({there.name}), whose result it needs, starts: "
-            f"{'' if there.host == here.host else clocks}these are traces of different runs or steps; give "
+            f"{'' if there.host == here.host else clocks}these are traces of different runs or steps; pass "
             "those of the same steps of every rank"
         )

@@ -36,10 +36,10 @@ from pipeplan.model.quantities import Bools, Floats, Ints
 from pipeplan.model.schedule import Schedule
 
 NONE = -1
-"""The op has nothing to wait for."""
+"""Sentinel: the op waits for nothing."""
 
 MISSING = -2
-"""The op waits for one that the schedule does not contain."""
+"""Sentinel: the op needs one that is not in the schedule."""
 
 Source = tuple[tuple[Kind, ...], int]
 """Kinds that can provide the result, and the offset of their stage."""
@@ -84,7 +84,7 @@ class Dependencies:
     arrival
         The op of another stage whose result it needs, or the receive of that result.
     own_stage
-        The op of its own stage that must be done.
+        The op of the same stage that must be done.
     previous_slice
         The neighboring slice that must be done; None for schedules without slices.
     crossing

@@ -158,7 +158,7 @@ def memory_moments(timeline: Timeline) -> Floats:
     passed = np.where(among(kind, passing), timeline.end, 0.0)
     for first, stop in pairwise(schedule.offsets.tolist()):
         passed[first:stop] = np.maximum.accumulate(passed[first:stop])
-    # A copy runs beside the computation, so its own start says nothing about when the rank reached it in its row.
+    # A copy overlaps the computation, so its own start says nothing about when the rank reached it in its row.
     # The latest end of the ops before it does: passed[op] is the time at which the rank has passed the op.
     copies = np.flatnonzero(among(kind, HOST_KINDS))
     moments[copies] = passed[copies]

@@ -97,7 +97,7 @@ def require_short(text: str, what: str, *, longest: int = LONGEST_NAME, field: s
 
 
 def shortened(text: str, cells: int) -> str:
-    """Return a line in at most so many terminal cells, with ``…`` in place of the middle if it is too long."""
+    """Return a line in at most this many terminal cells, with ``…`` in place of the middle if it is too long."""
     if cell_width(text) <= cells:
         return text
     if cells < 1:

@@ -190,7 +190,7 @@ def _reject_duplicates(rows: Sequence[Sequence[Op]]) -> None:
 
 
 def infer_placement(rows: Sequence[Sequence[Op]], microbatches: int) -> Placement:
-    """Return the placement in which every op of these rows is on the rank of its stage.
+    """Return the placement that these rows imply: each stage is on the rank whose row has its ops.
 
     A stage on two ranks implies two copies of the model, each for half of the microbatches.
 

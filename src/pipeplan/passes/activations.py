@@ -4,7 +4,7 @@ Recomputation (activation checkpointing) drops saved a forward computed, and an 
 
 An OFFLOAD copies saved a forward keeps to the host, and a RELOAD copies it back. Their places in the row decide saved is
 held. The copy of an OFFLOAD starts right after the forward, and the rank waits for its end at the OFFLOAD, which then
-frees the memory. A RELOAD allocates the memory at its place, and its copy starts there. To hide the copies behind
+frees the memory. A RELOAD allocates the memory at its place, and its copy starts there. To overlap the copies with
 computation, place an OFFLOAD some ops after its forward and a RELOAD some ops before its backward. Wan, Qi, Huang, Lin,
 Li, PipeOffload: Improving Scalability of Pipeline Parallelism with Memory Optimization, ICML 2025.
 """

@@ -52,7 +52,7 @@ def split_backward(schedule: Schedule) -> Schedule:
 
 
 def merge_backward(schedule: Schedule) -> Schedule:
-    """Return the schedule with one B in place of every I that is directly followed by its own W, also within pairs."""
+    """Return the schedule with every I and the W directly after it merged into one B, also within overlapped pairs."""
     columns, key = schedule.columns, schedule.key
     follows = np.zeros(len(schedule), np.bool_)
     follows[1:] = (columns.kind[:-1] == Kind.I) & (columns.kind[1:] == Kind.W) & (key[:-1] == key[1:])
@@ -184,7 +184,7 @@ class Rearrangement:
         if self.retime:
             if not schedule.has(Kind.W):
                 raise ShapeError(
-                    f"{schedule.name or 'this schedule'} has no weight backwards (W) to retime: split its backwards too"
+                    f"{schedule.name or 'this schedule'} has no weight backwards (W) to retime: add split_backward"
                 )
             schedule = retime(schedule)
         return merge_backward(schedule) if self.merge_backward else schedule

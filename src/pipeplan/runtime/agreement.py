@@ -104,7 +104,7 @@ def _require_same(name: str, by_rank: list[str]) -> None:
     if name == "schedule":
         other = next(rank for rank, value in enumerate(by_rank) if value != by_rank[0])
         raise InputError(
-            f"ranks 0 and {other} were given different schedules: search on one rank, and give its file to all",
+            f"ranks 0 and {other} have different schedules: run the search on one rank and load its file on all",
             field=name,
         )
     what = "version of PyTorch" if name == "torch" else "kind of device"
@@ -119,12 +119,14 @@ def _require_modules(stages: Mapping[int, nn.Module] | tuple[nn.Module, ...], sc
         if not isinstance(module, nn.Module):
             raise InputError(f"a stage is a torch.nn.Module, not a {type(module).__name__}", field="modules")
     if len({id(module) for module in modules}) < len(modules):
-        raise InputError(f"rank {rank} gives the same module for two stages: each stage needs its own", field="modules")
+        raise InputError(
+            f"rank {rank} passes the same module for two stages: each stage needs its own", field="modules"
+        )
     mine = schedule.placement.stages_on(rank)
     if not isinstance(stages, Mapping) and len(modules) != len(mine):
         raise InputError(
             f"rank {rank} holds {len(mine)} stage(s) of {schedule.name or 'this schedule'} "
-            f"({', '.join(map(str, mine))}), but {len(modules)} module(s) are given: give one for each, in this order",
+            f"({', '.join(map(str, mine))}), but {len(modules)} module(s) are passed: pass one for each, in this order",
             field="modules",
         )
 
@@ -136,7 +138,7 @@ def _require_places(schedule: Schedule, by_rank: list[tuple[int, ...] | None]) -
     for stage, holders in ranks.items():
         if stage not in range(schedule.stages):
             raise InputError(
-                f"rank {holders[0]} gives a module for stage {stage}, but the schedule has the stages 0 to "
+                f"rank {holders[0]} passes a module for stage {stage}, but the schedule has the stages 0 to "
                 f"{schedule.stages - 1}",
                 field="modules",
             )
@@ -146,7 +148,7 @@ def _require_places(schedule: Schedule, by_rank: list[tuple[int, ...] | None]) -
             continue
         where = f"on rank {' and rank '.join(map(str, ranks_given))}" if ranks_given else "on no rank"
         raise InputError(
-            f"stage {stage} is given {where}, but the schedule has it on rank {wanted}: give its module there, and only "
+            f"stage {stage} is passed {where}, but the schedule has it on rank {wanted}: pass its module there, and only "
             "there",
             field="modules",
         )

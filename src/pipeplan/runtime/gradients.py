@@ -68,7 +68,7 @@ class MicrobatchLoss:
             return loss
         what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
         raise InputError(
-            f"the loss returned {what}: it must return one number as a tensor, for instance by .mean()", field="loss"
+            f"the loss returned {what}: it must return a scalar tensor, for example with .mean()", field="loss"
         )
 
     def share(self, loss: Tensor) -> Tensor:

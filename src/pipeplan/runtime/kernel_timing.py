@@ -59,13 +59,13 @@ def _require(device: torch.device, name: str) -> None:
     """Require that a device is the GPU of this name: its first word (h100, mi300x, gb200) is in the driver's name for it."""
     if device.type != "cuda":
         raise InputError(
-            f"calibrating {name} needs one, and PyTorch finds no GPU here; a CPU is calibrated with the device cpu and a "
-            "file that describes it",
+            f"calibrating {name} needs a GPU, but PyTorch finds none; to calibrate a CPU, pass device cpu and a file that "
+            "describes it",
             field="gpu",
         )
     gpu, word = torch.cuda.get_device_name(device), name.split("-", maxsplit=1)[0]
     if word.lower() not in re.split(r"[\W_]+", gpu.lower()):
-        raise InputError(f"the GPU here is {gpu}, not {name}: name the one that is measured", field="gpu")
+        raise InputError(f"this machine's GPU is {gpu}, not {name}: pass the GPU that is to be measured", field="gpu")
 
 
 class KernelTimer:
@@ -221,7 +221,7 @@ def _fitting(what: str) -> Iterator[None]:
         if not isinstance(error, (torch.OutOfMemoryError, MemoryError)) and "allocate memory" not in str(error):
             raise
         raise InputError(
-            f"the device has not enough memory to measure the {what}: take a shorter sequence", field="sequence"
+            f"not enough device memory to measure the {what}: use a shorter sequence", field="sequence"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Launch one process per rank on this host, watch them, and leave none behind.
+"""Launch one process per rank on this host, watch them, and leave none running.
 
 A process that fails writes its error to a file for the launcher to read. Ranks of a job that another launcher started exit
 by themselves when they hang.
@@ -153,9 +153,7 @@ def launch(task: RankTask, watcher: Callable[[Sequence[RankPlace]], None] | None
         with _processes(task, files) as processes:
             _watch(task, processes, places, files, watcher)
         if not files.result.exists():
-            raise RunError(
-                f"{task.describe(0, places.of(0))}: the process ended without an answer, and without an error"
-            )
+            raise RunError(f"{task.describe(0, places.of(0))}: the process exited without a result or an error message")
         return pickle.loads(files.result.read_bytes())
 
 
@@ -164,7 +162,7 @@ def _write_task(task: RankTask, path: Path) -> None:
         path.write_bytes(pickle.dumps(task))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(
-            f"the model cannot be handed to another process ({error}); name it as module:function instead"
+            f"the model cannot be sent to another process ({error}); pass it as module:function instead"
         ) from None
 
 
@@ -186,7 +184,7 @@ def _processes(task: RankTask, files: Files) -> Iterator[list[subprocess.Popen[b
 
 
 def _start(task: RankTask, rank: int, folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    # The other process must import what this one can: the model's module may be beside the caller's script.
+    # The other process must import what this one can: the model's module may be next to the caller's script.
     paths = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = os.environ | {
         "RANK": str(rank),

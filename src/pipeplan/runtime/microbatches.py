@@ -37,7 +37,7 @@ def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> 
     if isinstance(batch, list):
         if len(batch) != microbatches:
             raise InputError(
-                f"{what} are a list of {len(batch)}, but the schedule has {microbatches} microbatches: give as many, or the "
+                f"{what} are a list of {len(batch)}, but the schedule has {microbatches} microbatches: pass as many, or the "
                 "whole batch as a tensor",
                 field="microbatches",
             )
@@ -104,7 +104,7 @@ def _cut(value: Any, microbatches: int, what: str) -> list[Any]:
         size = len(value)
         if size == 0 or size % microbatches:
             raise InputError(
-                f"{what} hold {size} samples, which do not divide into {microbatches} microbatches of one size: give a "
+                f"{what} hold {size} samples, which do not divide into {microbatches} microbatches of one size: pass a "
                 f"multiple of {microbatches}",
                 field="microbatches",
             )

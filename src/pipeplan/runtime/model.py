@@ -63,7 +63,7 @@ class Model:
             if isinstance(builder, nn.Module) or not callable(builder):
                 raise InputError(
                     f"layer {number} of model {self.name} is a {type(builder).__name__}; "
-                    "give a function without arguments that builds the layer"
+                    "pass a function without arguments that builds the layer"
                 )
         if self.weights is not None and len(self.weights) != len(self.layers):
             raise InputError(f"model {self.name} has {len(self.layers)} layers and {len(self.weights)} weights")

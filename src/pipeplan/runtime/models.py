@@ -82,7 +82,7 @@ class Embedding(nn.Module):
 
 
 class GPTBlock(nn.Module):
-    """Causal attention and a perceptron, each behind a layer norm and beside a residual path."""
+    """Causal attention and an MLP, each with a layer norm before it and a residual connection."""
 
     def __init__(self, size: GPT) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class GPTBlock(nn.Module):
 
 
 @dataclass(frozen=True)
-class Llama:
+class LlamaSizes:
     """Sizes of a Llama model: sequences of ``length`` tokens, ``microbatch`` of them at once."""
 
     layers: int
@@ -148,13 +148,15 @@ class Llama:
         return tokens, targets
 
 
-LLAMA_3_8B = Llama(layers=32, width=4096, heads=32, key_value_heads=8, hidden=14336, vocabulary=128_256, length=8192)
+LLAMA_3_8B = LlamaSizes(
+    layers=32, width=4096, heads=32, key_value_heads=8, hidden=14336, vocabulary=128_256, length=8192
+)
 
 
 class LlamaLayer(nn.Module):
-    """Attention and a gated perceptron, each behind an RMS norm and beside a residual path."""
+    """Attention and a gated MLP, each with an RMS norm before it and a residual connection."""
 
-    def __init__(self, size: Llama) -> None:
+    def __init__(self, size: LlamaSizes) -> None:
         super().__init__()
         width, head = size.width, size.width // size.heads
         self.size = size
@@ -195,7 +197,7 @@ class LlamaLayer(nn.Module):
         return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
 
-def _turns(size: Llama, head: int) -> Tensor:
+def _turns(size: LlamaSizes, head: int) -> Tensor:
     """Return the angle of each position and pair of components, shape (length, head / 2)."""
     frequency = size.rope_theta ** (-torch.arange(0, head, 2, dtype=torch.float32) / head)
     return torch.outer(torch.arange(size.length, dtype=torch.float32), frequency)
@@ -258,7 +260,7 @@ def _built_in(name: str) -> Model:
 def _called(name: str) -> Model:
     module_name, _, function_name = name.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), function_name)):
-        raise InputError(f"a model of your own is module:function, not '{shortened(name, 60)}'", field="model")
+        raise InputError(f"invalid model '{shortened(name, 60)}': expected module:function", field="model")
     module = _imported(module_name)
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -300,7 +302,7 @@ def in_time(load: Callable[[], Model], timeout: float, name: str) -> Model:
             answer = answers.get(timeout=timeout)
         except Empty:
             raise InputError(
-                f"model function {name} did not return within {timeout:g} s; give it more time with timeout",
+                f"model function {name} did not return within {timeout:g} s; allow more time with timeout",
                 field="timeout",
             ) from None
     if isinstance(answer, BaseException):

@@ -1,6 +1,6 @@
 """Offloading: copies of activations to the host's memory between a forward and its backward, and the link for them.
 
-Copies run beside compute, one after the other in each direction.
+Copies overlap compute, one after the other in each direction.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class StreamLink:
         self._out, self._back = torch.cuda.Stream(device), torch.cuda.Stream(device)
 
     def host_bytes(self, size: int) -> Tensor:
-        """Return pinned memory, so that copies run beside compute."""
+        """Return pinned memory, so that copies overlap compute."""
         return torch.empty(size, dtype=torch.uint8, pin_memory=True)
 
     def leave(self, moves: Moves, mark: Mark) -> Copy:

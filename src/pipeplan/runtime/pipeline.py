@@ -138,7 +138,9 @@ class Pipeline:
             )
             require_runnable(modules, chosen)
             if chosen.placement.table[0][-1] == self.rank and not callable(loss):
-                raise InputError(f"rank {self.rank} holds the last stage and needs the loss, a function", field="loss")
+                raise InputError(
+                    f"rank {self.rank} holds the last stage and needs a loss function: pass loss", field="loss"
+                )
             return chosen
 
         # All ranks raise if one of them finds an error: otherwise the others would wait for it forever.
@@ -370,7 +372,7 @@ class Pipeline:
         if _names(now) != _names(before):
             raise InputError(
                 f"this batch comes with the keywords {_names(now) or 'none'} and the ones before it with "
-                f"{_names(before) or 'none'}: give every batch the same, or call forget_shapes() on all ranks first",
+                f"{_names(before) or 'none'}: pass the same with every batch, or call forget_shapes() on all ranks first",
                 field="keywords",
             )
         if now != before:
@@ -393,12 +395,12 @@ def _pipeline_group(group: dist.ProcessGroup | DeviceMesh | None) -> Any:
         raise InputError("call torch.distributed.init_process_group() before making a Pipeline", field="group")
     if isinstance(group, DeviceMesh):
         if group.ndim != 1:
-            raise InputError("a mesh of several dimensions: give the pipeline's own, such as mesh['pp']", field="group")
+            raise InputError(
+                "group is a multi-dimensional mesh: pass the pipeline's submesh, such as mesh['pp']", field="group"
+            )
         group = group.get_group()
     if group is not None and dist.get_rank(group) < 0:
-        raise InputError(
-            f"process {dist.get_rank()} is not in the group that is given as the pipeline's", field="group"
-        )
+        raise InputError(f"process {dist.get_rank()} is not in the pipeline's process group", field="group")
     return group
 
 

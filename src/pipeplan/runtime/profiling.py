@@ -72,7 +72,7 @@ def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
     op = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
     neighbours = schedule.rank[op[1:]] == schedule.rank[op[:-1]]
     before, after = op[:-1][neighbours], op[1:][neighbours]
-    # Whatever stands between two compute ops of a row counts as a message.
+    # Whatever is between two compute ops of a row counts as a message.
     messages = after - before - 1
     alone = messages == 0
     if not alone.any():
@@ -281,7 +281,7 @@ def measure_stages(
     seed: int,
     measure_one: Callable[[Stage], StageProfile],
 ) -> tuple[StageProfile, ...]:
-    """Measure stages of a model in its order; ``ranges`` gives the first layer of each, and one past its last."""
+    """Measure stages of a model in its order; ``ranges`` has the first layer of each, and one past its last."""
     data, targets = (part.to(device) for part in model.microbatch(0, 0, seed=seed))
     profiles: list[StageProfile] = []
     reached = 0
@@ -364,7 +364,7 @@ def profile_with(
             "a bidirectional placement holds every stage twice; profile the linear one with as many stages"
         )
     if in_job():
-        raise InputError("profiling starts processes of its own; do it outside torchrun")
+        raise InputError("profiling starts its own processes: run it outside torchrun")
     alone = together is False or (together is None and _few_gpus(options.device, placement.ranks))
     device = choose_device(options.device, 1 if alone else placement.ranks)
     task = ProfileTask(

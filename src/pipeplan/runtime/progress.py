@@ -30,7 +30,7 @@ class Phase(IntEnum):
 # Time, step, position and phase of a rank.
 _PLACE = struct.Struct("<qiii")
 _SLOT = 64
-"""Bytes per rank: a cache line of its own."""
+"""Bytes per rank: one cache line."""
 
 
 @dataclass(frozen=True, slots=True)

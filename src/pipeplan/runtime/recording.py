@@ -91,19 +91,19 @@ class Recorder:
             self._turns.append(self._clock.mark())
         self._places.tell(self._rank, self._step, position, Phase.WAITING)
 
-    def start(self) -> None:
+    def op_started(self) -> None:
         """Record that the inputs of the op have arrived."""
         self._places.tell(self._rank, self._step, self._position, Phase.COMPUTING)
         if self.recording:
             self._starts.append(self._clock.mark())
 
-    def end(self) -> None:
+    def op_ended(self) -> None:
         """Record the end of the op that started last. A later call replaces it, for an op that goes on."""
         if self.recording:
             self._ends[len(self._starts) - 1 :] = [self._clock.mark()]
 
     def mark(self) -> Any:
-        """Return a mark of the current time, for copies that run beside compute."""
+        """Return a mark of the current time, for copies that overlap compute."""
         return self._clock.mark() if self.recording else None
 
     def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
@@ -118,7 +118,7 @@ class Recorder:
     def times(self, offset: int) -> OpTimes:
         """Return times of the step's ops, in the order of the rank's row; ``offset`` nanoseconds are added to the clock."""
         turns, starts, ends = (self._clock.times(marks) for marks in (self._turns, self._starts, self._ends))
-        # By default an op lasts from its turn to the next one; compute ops and copies have marks of their own.
+        # By default an op lasts from its turn to the next one; compute ops and copies have their own marks.
         start, end = turns[self._cell] + offset, turns[self._cell + 1] + offset
         wait = np.zeros(len(start), np.int64)
         start[self._compute], end[self._compute] = starts + offset, ends + offset
@@ -214,7 +214,7 @@ class Recording:
         Raises
         ------
         UnknownNameError
-            If no format of timelines has this ending.
+            If no format of timelines has this suffix.
         InputError
             If no step was recorded, or the file cannot be written.
         """
@@ -237,4 +237,4 @@ class Recording:
 
     def _require_steps(self) -> None:
         if not self._steps:
-            raise InputError("nothing is recorded: call step() inside 'with pipeline.record() as recording', then look")
+            raise InputError("no step was recorded: first call step() inside 'with pipeline.record() as recording'")

@@ -167,13 +167,13 @@ class Profile:
         return [f"lost between ops, ms: {', '.join(gap + message)}"] if gap or message else []
 
     def write(self, path: Path, notes: Sequence[str] = ()) -> None:
-        """Write a config file with the ending .yaml, .yml or .json.
+        """Write a config file with the suffix .yaml, .yml or .json.
 
         A YAML file describes the measurement in comments, followed by ``notes``, one per line.
 
         Raises
         ------
         InputError
-            If the file has another ending or cannot be written.
+            If the file has another suffix or cannot be written.
         """
         write_costs_file(path, self.settings(), (*self.provenance(), *notes))

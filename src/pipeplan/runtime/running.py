@@ -115,7 +115,7 @@ class _Trainer:
         self.difference = Difference()
         self.reference: Reference | None = None
         if task.options.verify:
-            # Copied together: a model may give the layers that share a parameter as modules that it has built before.
+            # Copied together: a model may return the layers that share a parameter as modules that it has built before.
             stages = copy.deepcopy([self._build(stage) for stage in range(task.schedule.stages)])
             self.reference = Reference(stages, task.schedule, self.model.loss)
             self.reference_optimizers = _optimizers(stages, task.learning_rate)

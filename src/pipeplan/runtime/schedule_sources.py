@@ -46,7 +46,7 @@ def resolved(
     Parameters
     ----------
     source
-        The schedule as the user gives it.
+        The schedule as the user passes it.
     ranks
         Number of processes of the pipeline's group.
     microbatches
@@ -74,12 +74,16 @@ def resolved(
     name = schedule.name or "the schedule"
     if schedule.ranks != ranks:
         raise ShapeError(
-            f"{name} is made for {schedule.ranks} ranks but the group has {ranks} process(es): start {schedule.ranks} a "
-            f"pipeline, or give a schedule of {ranks} ranks",
+            f"{name} is made for {schedule.ranks} ranks but the group has {ranks} process(es): start {schedule.ranks} per "
+            f"pipeline, or pass a schedule of {ranks} ranks",
             field="ranks",
         )
     if microbatches not in (None, schedule.microbatches):
-        raise ShapeError(f"{name} has {schedule.microbatches} microbatches, not {microbatches}", field="microbatches")
+        raise ShapeError(
+            f"{name} has {schedule.microbatches} microbatches, but microbatches={microbatches}: drop microbatches or use "
+            "another schedule",
+            field="microbatches",
+        )
     require_expressible(schedule)
     if checked:
         check(schedule).require_valid()
@@ -111,7 +115,7 @@ def _is_file(name: str) -> bool:
 def forwards_alone(schedule: Schedule) -> Schedule:
     """Return the forwards of a schedule in their order, with their own communication, for evaluation."""
     forwards = schedule.keep(schedule.columns.kind == Kind.F)
-    # Without their backwards, forwards of overlapped pairs stand alone.
+    # Without their backwards, forwards of overlapped pairs are single ops.
     single = np.full(len(forwards), NO_GROUP, np.int32)
     forwards = replace(forwards, columns=replace(forwards.columns, group=single))
     return insert_communication(add_unshard_reshard(forwards))

@@ -249,7 +249,7 @@ def _round(
         marks.append(clock.mark())
         return answer
 
-    # A full backward, then a split one: each needs a forward of its own.
+    # A full backward, then a split one: each needs its own forward.
     passed = stage.backward(timed(stage.forward), gradient)
     timed(passed.full)
     passed = stage.backward(timed(stage.forward), gradient)

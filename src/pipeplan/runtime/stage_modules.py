@@ -36,13 +36,13 @@ def _unfit(part: nn.Module, stage: nn.Module, *, split: bool) -> str | None:
     """Return the reason why a part of a stage cannot run, with a remedy; None if it can."""
     if split and type(part).__name__ == "OptimizedModule":
         return (
-            "PyTorch cannot split a backward pass through torch.compile: leave stages uncompiled, or take a schedule of "
+            "PyTorch cannot split a backward pass through torch.compile: leave stages uncompiled, or use a schedule of "
             "full backwards"
         )
     if isinstance(part, FullyShardedDataParallel):
         return "a stage cannot be in FullyShardedDataParallel: shard it by torch.distributed.fsdp.fully_shard"
     if isinstance(part, FSDPModule) and not isinstance(stage, FSDPModule):
-        return "layers of a stage are under fully_shard but the stage is not: call fully_shard on it, too, behind them"
+        return "layers of a stage are under fully_shard but the stage is not: call fully_shard on it, too, after them"
     if isinstance(part, DistributedDataParallel) and part is not stage:
         return "a part of a stage is in DistributedDataParallel: wrap the whole stage instead"
     return None

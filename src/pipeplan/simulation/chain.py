@@ -1,6 +1,6 @@
 """Holders: for every op of a timeline, the op that it had to wait for last.
 
-Following holders back from an op gives the chain of ops that determined its start::
+Following holders back from an op yields the chain of ops that determined its start::
 
     rank 0   F0 F1 ......... B0         B0 of rank 0 is held by B0 of rank 1, which is held by F0 of rank 1,
     rank 1      F0 B0 ..                which is held by F0 of rank 0
@@ -50,8 +50,8 @@ def timed_only(timeline: Timeline) -> Timeline:
     return replace(timeline, schedule=schedule, start=timeline.start[timed], end=timeline.end[timed])
 
 
-def lost(schedule: Schedule, costs: Costs | None) -> tuple[Floats, Floats]:
-    """Return the overhead before and behind each op (:meth:`Costs.lost <pipeplan.costs.Costs.lost>`); 0 without costs."""
+def overhead_around_ops(schedule: Schedule, costs: Costs | None) -> tuple[Floats, Floats]:
+    """Return the overhead before and after each op (:meth:`Costs.lost <pipeplan.costs.Costs.lost>`); 0 without costs."""
     return (np.zeros(len(schedule)), np.zeros(len(schedule))) if costs is None else costs.lost(schedule)
 
 
@@ -79,13 +79,13 @@ class Chains:
 
     def __init__(self, timeline: Timeline, costs: Costs | None = None) -> None:
         schedule = timeline.schedule
-        before, behind = lost(schedule, costs)
+        before, after = overhead_around_ops(schedule, costs)
         needs = dependencies(schedule)
         source = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE)
         self.start: list[float] = timeline.start.tolist()
         self.end: list[float] = timeline.end.tolist()
         self.taken: list[float] = (timeline.start - before).tolist()
-        self.freed: list[float] = (timeline.end + behind).tolist()
+        self.freed: list[float] = (timeline.end + after).tolist()
         self.rounding = tolerances.ROUNDING * timeline.makespan if before.any() else 0.0
         copies = not schedule.kinds.isdisjoint(HOST_KINDS)
         rows = np.array(self._along_rows(schedule), np.int64) if copies else _one_before(schedule)
@@ -93,7 +93,7 @@ class Chains:
             [_copies_waited_for(schedule, needs), np.array(_one_before_on_link(schedule), np.int64)] if copies else []
         )
         # Candidates for the holder: ops of other ranks with their message, copies, and the op before on the rank.
-        freed = timeline.end + behind
+        freed = timeline.end + after
         delay = 0.0 if costs is None else costs.transfer.time(schedule.slices)
         held = _last_of(_of_pairs(source, waits, schedule.joined), freed, delay)
         earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]

@@ -1,7 +1,7 @@
 """The critical path of a timeline, and where the slower of two timelines falls behind.
 
-The critical path is the chain of ops and messages behind the op that ends last: shortening anything else leaves the makespan
-as it is.
+The critical path is the chain of ops and messages that determine when the last op ends: shortening anything else leaves the
+makespan as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.model import Floats, Kind, Op, Schedule, Timeline, tolerances
-from pipeplan.simulation.chain import Chains, lost, timed_only
+from pipeplan.simulation.chain import Chains, overhead_around_ops, timed_only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class CriticalPath:
     by_stage
         Time on the path by stage, shape (stages,).
     overhead
-        Overhead before and behind its ops.
+        Overhead before and after its ops.
     transfer
         Remaining time between its ops: messages, and anything else that kept an op waiting.
     """
@@ -42,14 +42,14 @@ class CriticalPath:
 
 
 def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPath:
-    """Return the chain behind the op that ends last; of several chains, the one through messages.
+    """Return the chain that leads to the op that ends last; of several chains, the one through messages.
 
     Parameters
     ----------
     timeline
         A simulated or measured timeline.
     costs
-        Costs that give the overhead between ops; None: no overhead.
+        Costs with the overhead between ops; None: no overhead.
     """
     timeline = timed_only(timeline)
     chains = Chains(timeline, costs)
@@ -61,8 +61,8 @@ def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPat
     path.reverse()
     columns = timeline.schedule.columns
     times = (timeline.end - timeline.start)[path]
-    before, behind = lost(timeline.schedule, costs)
-    overhead = float(before[path].sum() + behind[path[:-1]].sum())
+    before, after = overhead_around_ops(timeline.schedule, costs)
+    overhead = float(before[path].sum() + after[path[:-1]].sum())
     rest = float(timeline.makespan - times.sum() - overhead)
     by_kind = np.bincount(columns.kind[path], times, minlength=len(Kind))
     return CriticalPath(

@@ -1,13 +1,13 @@
 """Reasons of idle time: every idle moment of a rank has one reason, and together they add up to its idle time.
 
-An idle gap ends when something arrives. The chain of ops behind the arrival tells what happened elsewhere at every moment of
-the gap: an op ran on another rank, or a message was under way::
+An idle gap ends when something arrives. The chain of ops that led to the arrival tells what happened elsewhere at every
+moment of the gap: an op ran on another rank, or a message was under way::
 
     rank 0   F0 |  COMPUTE  | TRANSFER | B0        the gap before B0 of rank 0: first B0 of rank 1 runs,
     rank 1        F0  B0 ------------->            then its gradient is under way
 
 Time that an op takes beyond the mean of its kind over the stages counts as imbalance. Overhead of ops and messages counts on
-the rank itself and where another rank waits for it. Copies to the host and back are reasons of their own. Before its first
+the rank itself and where another rank waits for it. Copies to the host and back have their own reasons. Before its first
 op a rank cannot start earlier than the first microbatch can reach it (start-up); after its last op it has nothing to do
 (drain). If a memory limit is given, and the next forward had arrived but did not fit, the limit is the reason.
 
@@ -40,7 +40,7 @@ ONE_BY_ONE = 100_000
 """Approximate number of pieces up to which a picture draws each of them."""
 
 _IN_A_GAP = 24
-"""Beyond that, maximum number of ops on the chain behind a gap whose pieces are still drawn one by one."""
+"""Beyond that, maximum number of ops on the chain that causes a gap whose pieces are still drawn one by one."""
 
 _PARTS = 8
 """Number of parts into which a longer gap is divided; in each part, pieces of one reason are drawn as one."""
@@ -71,27 +71,27 @@ class IdleTimes:
 
     @property
     def rank(self) -> NDArray[np.int32]:
-        """Return the rank of each piece."""
+        """Rank of each piece of idle time."""
         return self.pieces.rank
 
     @property
     def start(self) -> Floats:
-        """Return the start of each piece."""
+        """Start time of each piece of idle time."""
         return self.pieces.start
 
     @property
     def end(self) -> Floats:
-        """Return the end of each piece."""
+        """End time of each piece of idle time."""
         return self.pieces.end
 
     @property
     def reason(self) -> NDArray[np.int8]:
-        """Return the reason of each piece."""
+        """Reason of each piece of idle time: codes of :class:`Reason`."""
         return self.pieces.reason
 
     @property
     def cause(self) -> Ints:
-        """Return the cause of each piece."""
+        """Cause of each piece of idle time: the position of an op or a copy, or -1."""
         return self.pieces.cause
 
     @cached_property
@@ -134,7 +134,7 @@ class IdleTimes:
         return self._spent(self.stretches.start[self.waits], self.stretches.end[self.waits], self.waits)
 
     def farthest(self, waits: Ints, stage: Ints) -> Ints:
-        """Return, for each wait, the op on the chain behind it that is farthest from a stage; -1 for none.
+        """Return, for each wait, the op on the chain that causes it that is farthest from a stage; -1 for none.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class IdleTimes:
         return self._branches.spent(begin, stop, self.stretches.cause[which])
 
     def _one_by_one(self, instead: Mapping[int, list[Piece]]) -> Iterator[Piece]:
-        """Yield all pieces in order; ``instead`` gives the pieces of some stretches, by their positions."""
+        """Yield all pieces in order; ``instead`` has the pieces of some stretches, by their positions."""
         stretches = self.stretches
         columns = (stretches.rank, stretches.start, stretches.end, stretches.reason, stretches.cause)
         for place, stretch in enumerate(zip(*(column.tolist() for column in columns), strict=True)):

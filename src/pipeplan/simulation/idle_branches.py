@@ -1,4 +1,4 @@
-"""Time along the chains behind waits by sort, without walking the chains; see :mod:`~pipeplan.simulation.idle_kernel`."""
+"""Time along the chains that cause waits, by sort, without walking them; see :mod:`~pipeplan.simulation.idle_kernel`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GROW, _BRANCHES, _FARTHEST = Kernel(grow), Kernel(branches), Kernel(farthest)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spent:
-    """Stretches of time divided by what the chain behind an op was doing: arrays of shape (stretches,).
+    """Stretches of time divided by what the chain that leads to an op was doing: arrays of shape (stretches,).
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Spent:
 
 
 class Branches:
-    """The chains behind all ops of a timeline as a forest, in which part of a chain is a difference of sums.
+    """The chains that lead to all ops of a timeline as a forest, in which part of a chain is a difference of sums.
 
     Building it takes time linear in the ops; a stretch takes the logarithm of its ops.
 

@@ -1,4 +1,4 @@
-"""Idle gaps of every rank, cut into stretches of one reason each, and the walk along the chain behind a wait."""
+"""Idle gaps of every rank, cut into stretches of one reason each, and the walk along the chain that causes a wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeplan.simulation.idle_pieces import Piece, Reason
 from pipeplan.simulation.simulator import memory_use
 
 WAITS = -1
-"""Code in place of a reason: the chain behind an op, which stands in place of the cause, determines the reasons."""
+"""Code in place of a reason: the chain that leads to an op, which replaces the cause, determines the reasons."""
 
 
 class GapWalker:
@@ -42,7 +42,7 @@ class GapWalker:
         first, stop = self.offsets[rank : rank + 2]
         done = first
         for op in range(first, stop):
-            # Copies run beside compute: they neither fill nor end a gap.
+            # Copies overlap compute: they neither fill nor end a gap.
             if self.copy[op]:
                 continue
             if self.start[op] > clock:
@@ -55,7 +55,7 @@ class GapWalker:
         return stretches
 
     def _gap(self, rank: int, begin: float, op: int, done: int, *, row: tuple[int, int]) -> list[Piece]:
-        """Return the stretches of the gap between ``done`` and ``op``: overhead behind, waiting, overhead before."""
+        """Return the stretches of the gap between two ops: overhead after the first, waiting, overhead before the second."""
         stop = self.start[op]
         stretches: list[Piece] = []
         if op > row[0] and (freed := min(self.freed[done], stop)) > begin:
@@ -107,7 +107,7 @@ def _next_forwards(schedule: Schedule) -> list[int]:
 
 
 class Walk:
-    """Walk along the chain behind a wait, one op after the other, and yield its pieces.
+    """Walk along the chain that causes a wait, one op after the other, and yield its pieces.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Walk:
         self._kind: list[int] = schedule.columns.kind.tolist()
 
     def back(self, rank: int, begin: float, stop: float, op: int) -> Iterator[Piece]:
-        """Yield the pieces of the time from ``begin`` to ``stop`` along the chain behind ``op``, latest first."""
+        """Yield the pieces of the time from ``begin`` to ``stop`` along the chain that leads to ``op``, latest first."""
         clock, rounding = stop, self.chains.rounding
         while clock - begin > rounding:
             # Before the first op of the chain, nothing could have arrived.

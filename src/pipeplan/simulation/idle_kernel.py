@@ -1,6 +1,6 @@
-"""Loops that attribute waiting time to the chain of ops behind it: a forest of ops, and sums along its branches.
+"""Loops that attribute waiting time to the chain of ops that causes it: a forest of ops, and sums along its branches.
 
-An op's *holder* is the op that it had to wait for last. Following holders gives the chain of ops behind a wait, and the
+An op's *holder* is the op that it had to wait for last. Following holders yields the chain of ops that causes a wait; the
 chains of all ops form a forest::
 
     rank 0   F0 F1 .. .. .. B0           rank 0 waits for its B0, whose chain of holders is
@@ -182,7 +182,7 @@ def branches(
     start_up: MutableSequence[float],
     spent: MutableSequence[float],
 ) -> None:
-    """Attribute the time from ``begin`` to ``stop`` before each ``op`` to the chain behind it.
+    """Attribute the time from ``begin`` to ``stop`` before each ``op`` to the chain that leads to it.
 
     ``stop`` is not later than the op could have started. All arrays have one entry per wait, ``spent`` one per wait and
     sort::

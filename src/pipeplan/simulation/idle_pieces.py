@@ -37,7 +37,7 @@ class Reason(IntEnum):
 
     @property
     def key(self) -> str:
-        """Return the name in reports, such as ``start-up``."""
+        """Name of the reason in reports, such as ``start-up``."""
         return self.name.lower().replace("_", "-")
 
 
@@ -54,7 +54,7 @@ class Pieces:
     rank, start, end
         Rank and times of each piece.
     reason
-        Codes of :class:`Reason`; in the stretches of a gap also -1, if the chain behind an op determines the reasons.
+        Codes of :class:`Reason`; in the stretches of a gap also -1, if the chain that leads to an op determines the reasons.
     cause
         The op that ran on another rank or whose result was under way, or the copy; in the stretches of a gap, the op that
         the rank waits for. A position in the timeline's compute ops and copies

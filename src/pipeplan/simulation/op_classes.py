@@ -31,7 +31,7 @@ class OpClasses:
     head
         Length of the chain of ops and transfers that leads to the op.
     time
-        Time of the op. A full backward counts as I with W behind it, and takes no longer than these two.
+        Time of the op. A full backward counts as I with W after it, and takes no longer than these two.
     tail
         Length of the chain that follows the op.
     """

@@ -62,7 +62,7 @@ class Trip:
     drain
         Time from the end of the rank's last I to the end of the window ``owed``.
     opening
-        Work of that F; if pairs overlap, with the most work that can run beside it.
+        Work of that F; if pairs overlap, with the most work that can overlap it.
     """
 
     enter: float
@@ -103,7 +103,7 @@ class Crowd:
 def round_trips(
     number: int, rank: RankClasses, memory: RankMemory, slowest: Floats, *, slices: int = 1, onward: bool, pairs: bool
 ) -> RoundTrips | None:
-    """Return the windows that give the largest bound for a rank; None if its limit does not keep round trips apart.
+    """Return the windows with the largest bound for a rank; None if its limit does not keep round trips apart.
 
     Parameters
     ----------

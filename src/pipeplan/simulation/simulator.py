@@ -16,11 +16,11 @@ OFFLOAD begins when its forward has freed the rank; at the OFFLOAD's place in th
 The copy of a RELOAD begins when the rank comes to it; the rank goes on, and the backward waits until it has ended. Copies
 occupy no compute and delay no transfers.
 
-Overhead (:class:`~pipeplan.costs.Overhead`) occupies the rank before and behind an op. The timeline shows the op itself,
+Overhead (:class:`~pipeplan.costs.Overhead`) occupies the rank before and after an op. The timeline shows the op itself,
 from the start of its computation to its end.
 
 Not modelled: changing clock rates, transfers that slow each other down across links, slow first steps, ranks that share the
-bus to their host. The same input gives exactly the same times.
+bus to their host. The same input always results in exactly the same times.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def simulate(
 
 
 def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
-    """Time the compute ops and copies, then place the schedule's communication ops beside them."""
+    """Time the compute ops and copies, then place the schedule's communication ops between them."""
     if schedule.kinds.issubset((*COMPUTE_KINDS, *HOST_KINDS)):
         timeline, _ = _time_compute(schedule, costs, durations, contended=contended)
         return timeline
@@ -283,7 +283,9 @@ def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
         if apart.size:
             op = int(apart[0])
             there = schedule.place(int(sources[op]))
-            raise InvalidScheduleError(f"on the wrong rank: {schedule.place(op)} waits for {there}")
+            raise InvalidScheduleError(
+                f"on the wrong rank: {schedule.place(op)} waits for {there}, which must be on the same rank"
+            )
 
 
 _NO_OPS = np.empty(0, np.intp)
@@ -361,7 +363,7 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
 
 
 def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
-    """Return the memory that each rank holds after each op, in activations, and in bytes if the costs give them.
+    """Return the memory that each rank holds after each op, in activations, and in bytes if the costs contain them.
 
     It depends on the order of ops alone, because ops of one rank never pass each other.
     """
@@ -376,7 +378,7 @@ def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
 
 
 def step_time(timeline: Timeline, costs: Costs, *, barrier: bool = True) -> float:
-    """Return the time of a training step in the unit of the costs: its ops, and the fixed time behind them.
+    """Return the time of a training step in the unit of the costs: its ops, and the fixed time after them.
 
     Parameters
     ----------

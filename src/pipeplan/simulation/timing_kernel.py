@@ -10,7 +10,7 @@ timed once, so the time is linear in the ops, whatever their order::
 Arrays that both loops read, by op unless noted:
 
 ========== ==================================================================================================
-offsets    first op of each rank, and the number of ops behind the last; shape (ranks + 1,)
+offsets    first op of each rank, and the number of ops after the last; shape (ranks + 1,)
 joined     whether the op is the second of an overlapped pair, which starts and ends with the first
 duration   time that the op occupies its rank, or that a copy occupies its link
 copied     ``TO_HOST`` or ``FROM_HOST`` for a copy between a rank and its host, else -1; empty without copies
@@ -111,7 +111,7 @@ def time_ops(
                         arrived += delay
                     if arrived > begin:
                         begin = arrived
-            # If an input has not been timed yet, the rank lines up behind it and another rank goes on.
+            # If an input has not been timed yet, the rank queues for it and another rank goes on.
             if blocker >= 0:
                 next_waiter[rank] = waiter[blocker]
                 waiter[blocker] = rank

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeplan.costs import Costs
 from pipeplan.model import Floats, Ints, Kind, Timeline, among, tolerances
-from pipeplan.simulation.chain import compute_only, lost
+from pipeplan.simulation.chain import compute_only, overhead_around_ops
 
 WindowKind = Literal["first", "trip", "last", "owed"]
 
@@ -59,7 +59,7 @@ class RoundTrips:
         Earliest time at which a microbatch can reach the rank, where the first window begins; the last one ends with the
         makespan. None for spans: the windows then lie between the rank's own first start and last end.
     fit
-        Number of microbatches that the limit holds at once; one trip follows another after so many.
+        Number of microbatches that the limit holds at once; one trip follows another after this many.
     length
         Least time from the first window's beginning to the last window's end.
     windows
@@ -126,7 +126,7 @@ def located_windows(timeline: Timeline, trips: RoundTrips, costs: Costs | None =
     trips
         The windows to locate.
     costs
-        Costs of the timeline; they give the overhead before and behind each op.
+        Costs of the timeline, for the overhead before and after each op.
     """
     return tuple(_located(_RankTimes(compute_only(timeline), trips.rank, costs), trips))
 
@@ -136,10 +136,10 @@ class _RankTimes:
 
     def __init__(self, timeline: Timeline, rank: int, costs: Costs | None) -> None:
         schedule, columns = timeline.schedule, timeline.schedule.columns
-        before, behind = lost(schedule, costs)
+        before, after = overhead_around_ops(schedule, costs)
         row = slice(*schedule.offsets[rank : rank + 2].tolist())
         self.start: Floats = (timeline.start - before)[row]
-        self.end: Floats = (timeline.end + behind)[row]
+        self.end: Floats = (timeline.end + after)[row]
         self.makespan = timeline.makespan
         self.joined = schedule.joined[row]
         kind, stage = columns.kind[row], columns.stage[row]

@@ -96,11 +96,11 @@ class Encoder(Layout):
         """Kernel that times a candidate."""
         return _EVALUATE_WIDE if self.is_wide else _EVALUATE
 
-    def room_for_chain(self) -> Ints:
+    def empty_chain(self) -> Ints:
         """Return an empty longest chain."""
         return np.zeros(1 + self.positions, np.int64)
 
-    def room_for_change(self) -> Change:
+    def empty_change(self) -> Change:
         """Return an empty change."""
         terms, moves, place, target = (np.zeros(size, np.int64) for size in (4, 1, self.positions, self.positions))
         return Change(terms, moves, place, target)
@@ -163,7 +163,7 @@ class Encoder(Layout):
         Without ``fills_waits`` weight backwards stand only where they are forced to or memory is short, which its value does
         not know.
         """
-        timing = self.room_for_timing()
+        timing = self.empty_timing()
         inputs = (self.flat if fills_waits else self._without_waits, decisions, self.target(spread), INFEASIBLE / 2)
         value = self.evaluator(inputs, (timing,), work=self.positions * self.runs)
         return (np.inf if value >= INFEASIBLE else float(value)), timing

@@ -1,4 +1,4 @@
-"""Decisions of a search beside the order of the ops."""
+"""Decisions of a search in addition to the order of the ops."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Choices:
         Raises
         ------
         UnknownNameError
-            For a name that is no choice.
+            For a name that is not a choice.
         InputError
             For a name in both.
         """
@@ -68,7 +68,7 @@ class Choices:
                     raise UnknownNameError("choice", name, CHOICES, field=field)
         both = [name for name in decide if name in leave]
         if both:
-            raise InputError(f"{both[0]} cannot be both decided and left out: name it once", field="leave")
+            raise InputError(f"{both[0]} is in both decide and leave: keep only one", field="leave")
         changes = {_field_of(name): True for name in decide} | {_field_of(name): False for name in leave}
         return replace(cls(), **changes)
 

@@ -382,7 +382,7 @@ def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> li
 
 
 def _undominated_marks(marks: list[Mark]) -> list[Mark]:
-    """Return the published schedules that are faster than all of less memory; ``marks`` are sorted by memory."""
+    """Return the schedules that are faster than all with less memory; ``marks`` are sorted by memory."""
     kept: list[Mark] = []
     for mark in marks:
         if not kept or mark.value < kept[-1].value:
@@ -391,7 +391,7 @@ def _undominated_marks(marks: list[Mark]) -> list[Mark]:
 
 
 def _undominated(points: list[Point]) -> tuple[Point, ...]:
-    """Return the points that are faster than every point of less memory."""
+    """Return the Pareto-optimal points: each is faster than every point with less memory."""
     kept: list[Point] = []
     for point in points:
         if not kept or point.value < kept[-1].value * (1 - tolerances.LAST_DIGITS):

@@ -130,9 +130,9 @@ class Layout:
         turned = index // slices * slices + slices - 1 - index % slices
         return (op_class - backward) * self.share + np.where(backward == 1, turned, index)
 
-    def room_for_timing(self) -> CandidateTiming:
+    def empty_timing(self) -> CandidateTiming:
         """Return empty arrays for the timing of a candidate."""
-        return room_for_timing(self)
+        return empty_timing(self)
 
     @property
     def runs(self) -> int:
@@ -248,7 +248,7 @@ def _factors(layout: Layout) -> tuple[Floats, Floats]:
     return factors.ravel(), least.ravel()
 
 
-def room_for_timing(layout: Layout) -> CandidateTiming:
+def empty_timing(layout: Layout) -> CandidateTiming:
     """Return empty arrays for the timing of a candidate."""
     ranks, classes, positions = len(layout.offsets) - 1, layout.classes, layout.positions
     by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
@@ -271,10 +271,10 @@ def room_for_timing(layout: Layout) -> CandidateTiming:
         waited=by_place[2],
         position=by_place[3],
     )
-    return timing._replace(more=_room_for_more(layout)) if layout.is_wide else timing
+    return timing._replace(more=_empty_wide_timing(layout)) if layout.is_wide else timing
 
 
-def _room_for_more(layout: Layout) -> WideTiming:
+def _empty_wide_timing(layout: Layout) -> WideTiming:
     ranks, positions = len(layout.offsets) - 1, layout.positions
     scenarios = layout.scenarios
     by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]

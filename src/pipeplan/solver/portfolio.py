@@ -137,7 +137,7 @@ def search(
     try:
         if not compared:
             _compare_with_published(run, plan)
-        return _answer(run, every_published=plan.every_published)
+        return _search_result(run, every_published=plan.every_published)
     finally:
         run.end()
 
@@ -179,7 +179,7 @@ def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
     return replace(lineage, candidate=candidate, value=candidate.value)
 
 
-def _answer(run: Run, *, every_published: bool) -> SearchResult:
+def _search_result(run: Run, *, every_published: bool) -> SearchResult:
     """Return the best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
@@ -275,9 +275,9 @@ class PlanRun(Run):
         super().raise_bound(bound)
         self._whole.raise_bound(bound)
 
-    def report(self) -> None:
+    def report_progress(self) -> None:
         """Report the progress of the whole search."""
-        self._whole.report()
+        self._whole.report_progress()
 
     def report_meanwhile(self) -> None:
         """Report the progress if there was no report for a while."""

@@ -223,7 +223,7 @@ class Run:
                 self.history.append(
                     Improvement(lineage.judged, lineage.found_by, self.budget.evaluations, self.budget.seconds)
                 )
-                self.report()
+                self.report_progress()
 
     def choose(self) -> Lineage:
         """Return the best lineage; if op times vary, the best finalist on runs that none of them was made for."""
@@ -250,7 +250,7 @@ class Run:
             rival = replace(rival, value=self.judge(schedule))
         if rival.beats(self.published):
             self.published, self.published_schedule = rival, schedule
-            self.report()
+            self.report_progress()
 
     def offer_schedule(self, schedule: Schedule, name: str) -> float:
         """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
@@ -285,9 +285,9 @@ class Run:
         """Take a lower bound if it is better than the best one so far."""
         if bound.value > self.bound.value:
             self.bound = bound
-            self.report()
+            self.report_progress()
 
-    def report(self) -> None:
+    def report_progress(self) -> None:
         """Report the progress of the search."""
         best = self.best
         if self._report is None or best is None:
@@ -311,7 +311,7 @@ class Run:
     def report_meanwhile(self) -> None:
         """Report the progress if there was no report for a while."""
         if self.budget.seconds - self._reported >= REPORT_EVERY:
-            self.report()
+            self.report_progress()
 
     def map(self, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> list[Outcome]:
         """Return ``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
@@ -324,7 +324,7 @@ class Run:
             futures = [pool.submit(work, task) for task in tasks]
             try:
                 while wait(futures, timeout=REPORT_EVERY).not_done:
-                    self.report()
+                    self.report_progress()
             except KeyboardInterrupt:
                 self.budget.stopped.set()
             except BaseException:  # what ends the process does not wait until the budget is spent
@@ -366,7 +366,7 @@ class Run:
             while not work.done() and self._waited < most:
                 wait([work], timeout=min(REPORT_EVERY, most - self._waited))
                 self._waited = before + time.monotonic() - begin
-                self.report()
+                self.report_progress()
         finally:
             self._waited = before + time.monotonic() - begin
 
@@ -386,7 +386,7 @@ class Run:
         if not self._has_evaluator:
             self._has_evaluator = True
             inputs = (encoder.flat, encoder.decisions(encoder.one_by_one()), encoder.target(), 0.0)
-            self.compile(encoder.evaluator, inputs, (encoder.room_for_timing(),))
+            self.compile(encoder.evaluator, inputs, (encoder.empty_timing(),))
 
     def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
         """Yield rounds of tasks until this share of the budget is spent: their numbers, and evaluations for each task.

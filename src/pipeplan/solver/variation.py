@@ -70,7 +70,8 @@ class Jitter:
             )
         if self.samples < 1 or self.trained_on < 1:
             raise InputError(
-                f"the samples of jitter must be at least 1, not {self.samples} and {self.trained_on}", field="jitter"
+                f"samples and trained_on of Jitter must be at least 1, not {self.samples} and {self.trained_on}",
+                field="jitter",
             )
 
     def count(self, purpose: Purpose) -> int:

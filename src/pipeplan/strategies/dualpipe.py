@@ -28,7 +28,7 @@ def build_dualpipe(shape: Shape) -> Schedule:
     """Microbatches enter at both ends; in the middle of the step every rank overlaps a forward with a backward.
 
     The first half of the microbatches enters at rank 0, the second half at rank p - 1, each on its own copy of the model.
-    The communication of a forward hides behind the backward it overlaps with; split backwards shorten both ends.
+    The communication of a forward is hidden by the backward that it overlaps with; split backwards shorten both ends.
 
     Four ranks, six microbatches, F = 1, B = 2, I = W = 1::
 

@@ -25,7 +25,7 @@ def build_hanayo(shape: Shape) -> Schedule:
 
     Every microbatch takes both directions, so all ranks hold early and late stages alike.
 
-    Three ranks, one wave (two chunks a rank), four microbatches, F = B = 1::
+    Three ranks, one wave (two chunks per rank), four microbatches, F = B = 1::
 
         rank 0 | 0F0 0F1 0F2 0F3 .   5F0 5B0 5F1 5B1 5F2 5B2 .   0B0 5F3 5B3 0B1 .   0B2 .   0B3
         rank 1 | .   1F0 1F1 1F2 4F0 1F3 4F1 4B0 4F2 4B1 .   1B0 4F3 4B2 1B1 4B3 1B2 .   1B3 .

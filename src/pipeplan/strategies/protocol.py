@@ -177,7 +177,7 @@ class Strategy:
         Raises
         ------
         ShapeError
-            If the number of chunks or slices is unsupported, or a group size is given but there are no groups.
+            If the number of chunks or slices is unsupported, or a group size is passed but there are no groups.
         UnknownNameError
             If the variant is unknown.
         """

@@ -19,7 +19,7 @@ Row = Callable[[Work, int, int], Columns]
 def build_zb_h1(shape: Shape) -> Schedule:
     """1F1B with split backwards: the input gradient is sent on at once, and the weight backwards follow later.
 
-    Each rank delays so many Ws that it holds as much as the first rank; in the cool-down they fill the idle time of 1F1B.
+    Each rank delays Ws until it holds as much as the first rank; in the cool-down they fill the idle time of 1F1B.
 
     Three ranks, four microbatches::
 

@@ -157,7 +157,7 @@ class DaskWorkers:
                 self._threads = sum(self._client.nthreads().values())
 
     def _rows(self, future: Any) -> list[Row] | None:
-        """Return the results of a batch; None if it was given up."""
+        """Return the results of a batch; None if it was abandoned."""
         from distributed import KilledWorker
 
         try:

@@ -237,7 +237,7 @@ class _Sweep(Generic[Answer]):
     def _repeat_lost(self) -> Iterator[Finished[Answer]]:
         """Repeat lost tasks in ever smaller groups, until a task that kills its worker runs alone.
 
-        The most frequent reason is memory, of which a task has more when fewer run beside it.
+        The most frequent reason is memory, of which a task has more when fewer others run.
         """
         at_once = self._workers.blamed
         while self._lost:
@@ -252,7 +252,7 @@ class _Sweep(Generic[Answer]):
                 if died and at_once > 1:
                     self._count_death()
                 elif died:
-                    message = "its worker died, beside others and alone; perhaps there was no memory left"
+                    message = "its worker died, also when run alone; there may have been too little memory"
                     failure = Failure(kind="lost", error="WorkerDied", message=message)
                     yield self._finished((self._lost.pop().key, None, failure, 0.0))
 
@@ -260,8 +260,8 @@ class _Sweep(Generic[Answer]):
         self._deaths += 1
         if self._deaths > max(_MAX_DEATHS, 2 * self._workers.count):
             raise RunError(
-                f"{self._deaths} workers died one after the other without finishing a task, the last one at "
-                f"{self._lost[-1].key}; is there enough memory for so many workers?"
+                f"{self._deaths} workers in a row died without finishing a task, most recently at "
+                f"{self._lost[-1].key}; there may be too little memory for this many workers"
             )
 
     def _finished(self, row: Row, *, stored: bool = False) -> Finished[Answer]:

@@ -157,7 +157,7 @@ class Store:
             )
 
     def _damaged(self) -> FormatError:
-        return FormatError(f"{self.path} is no store of a sweep, or is damaged; name another file", field="store")
+        return FormatError(f"{self.path} is damaged or not a sweep store; name another file", field="store")
 
     def _number(self, name: str) -> int:
         (number,) = self._file.execute(f"PRAGMA {name}").fetchone()
@@ -206,7 +206,7 @@ class Store:
 
     def close(self) -> None:
         """Merge the journal into the file, and release it."""
-        # On a full disk, the rows stay in the journal beside the file, where the next sweep reads them.
+        # On a full disk, the rows stay in the journal next to the file, where the next sweep reads them.
         with suppress(sqlite3.Error):
             self._file.execute("PRAGMA journal_mode = DELETE")
         self._file.close()
@@ -228,8 +228,8 @@ class Store:
             ) from None
         if code == sqlite3.SQLITE_FULL:
             raise InputError(
-                f"no space is left for the store {self.path}; what it holds stays: make room, and run the same again "
-                "to go on from there",
+                f"no space left for the store {self.path}; its contents are kept: free some space and rerun the same "
+                "command to resume",
                 field="store",
             ) from None
         if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:

@@ -40,7 +40,7 @@ class TaskRunner(Protocol):
 
     @property
     def blamed(self) -> int:
-        """Return the number of tasks that may have been under way beside a task that killed its worker."""
+        """Return the number of tasks that may have been running together with a task that killed its worker."""
         ...
 
     def run(self, tasks: Iterable[SweepTask[Any]], *, careful: bool = False) -> Generator[Row, None, None]:

@@ -68,7 +68,7 @@ def _annealed(
 ) -> tuple[Decisions, Decisions, AnnealingState]:
     decisions, best = start.copy().decisions, start.copy().decisions
     value = encoder.score(decisions, 0.0)
-    state = AnnealingState(np.full(2, value), np.array([heat, 0.999]), np.array([seed]), encoder.room_for_chain())
+    state = AnnealingState(np.full(2, value), np.array([heat, 0.999]), np.array([seed]), encoder.empty_chain())
     if locally:
         how = Steps(moves=moves, reach=reach, critical=10, target=encoder.target())
         local, done = LocalSteps(encoder, how, decisions, best, state), 0
@@ -77,7 +77,7 @@ def _annealed(
         return decisions, best, state
     weights = np.array([move.weight * move.can_gain(encoder) for move in moves], np.int64)
     inputs = (encoder.flat, weights, reach, 10, encoder.target(), WAITS, steps)
-    outputs = (decisions, best, state, encoder.room_for_change(), encoder.room_for_timing())
+    outputs = (decisions, best, state, encoder.empty_change(), encoder.empty_timing())
     anneal_by(moves, wide=encoder.is_wide)(inputs, outputs, work=0)
     return decisions, best, state
 

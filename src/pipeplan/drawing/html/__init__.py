@@ -2,7 +2,7 @@
 
 The drawing code is TypeScript in ``web_ui/``; ``assets/`` contains the scripts and style sheets built from it.
 ``timeline`` defines ``pipeplan.mountTimeline(element, data, options)``; ``report``, which uses it, fills the page of a
-comparison, or of a run beside its plan.
+comparison, or of a run next to its plan.
 """
 
 from pipeplan.drawing.html.data import archived, packed, themes_for, timeline_data

@@ -60,7 +60,7 @@ noscript { font: 15px system-ui, sans-serif; }
 @media (prefers-color-scheme: dark) { html, body { background: $dark; } }
 @media (prefers-color-scheme: dark) { body:has([data-theme="light"]) { background: $light; } }
 """).substitute(light=LIGHT.page, dark=DARK.page)
-"""Style of the page behind a timeline, light or dark like the timeline."""
+"""Style of the page around a timeline, light or dark like the timeline."""
 
 
 def document(

@@ -21,7 +21,7 @@ What is used, and why nothing public serves:
   overridden: PyTorch takes memory to receive all microbatches into at once, and keeps it.
 * ``_initialize_stages``, overridden: PyTorch looks ahead with one microbatch to learn what the stages send, outside DDP's
   ``no_sync``, which leaves DDP waiting for a backward.
-* ``_step_microbatches`` of the single-stage schedules: only there stands what they run; their ``pipeline_order`` is
+* ``_step_microbatches`` of the single-stage schedules: only these show what they run; their ``pipeline_order`` is
   drawn separately (and numbers the last rank's forwards of 1F1B one too high).
 * ``_backward``: the split backward, which has no public entry.
 
@@ -33,7 +33,7 @@ By version:
   already in ``step`` (not used: 2.13 does not), and from 2.14.1 on can send forwards and backwards through communicators of
   their own (``torch.distributed.config.pipeline_per_direction_p2p``), under which orders for one channel are right as well.
   Its schedules, lowering and split backward are those of 2.13.
-* 2.15: a send and a reduction of gradients end where ``WAIT_SEND_F``, ``WAIT_SEND_B`` and ``WAIT_REDUCE_GRAD`` stand. Where
+* 2.15: a send and a reduction of gradients end where ``WAIT_SEND_F``, ``WAIT_SEND_B`` and ``WAIT_REDUCE_GRAD`` are. Where
   a schedule has none, they are put where PyTorch puts them, and no observer is told of them. What a forward leaves is kept
   otherwise (``kept_forwards``), and receive buffers are taken when they are needed. Messages can have a communicator for
   each edge and direction (``pipeline_per_edge_p2p``, in place of 2.14's). A step that fails waits for its sends, which may

@@ -144,15 +144,15 @@ class Runtime(_PipelineScheduleRuntime):
                 self._outputs[mb_index] = output
             if self._targets:
                 with stage.keeping(mb_index, self._targets[mb_index]):
-                    self._losses[mb_index] = self._lose(output, mb_index).detach()
+                    self._losses[mb_index] = self._compute_loss(output, mb_index).detach()
         self._offloading.forward_ended((stage.stage_index, mb_index), self._observer.mark)
 
-    def _lose(self, output: Any, microbatch: int) -> Tensor:
+    def _compute_loss(self, output: Any, microbatch: int) -> Tensor:
         """Compute the loss of a microbatch, and keep the part of it that is differentiated."""
         loss = self._loss(output, self._targets[microbatch])
         if self._share is not None and torch.is_grad_enabled():
             self._due[microbatch] = self._share(loss)  # until the backward asks for it
-        self._observer.end()
+        self._observer.op_ended()
         return loss
 
     def _recompute(self, action: Any, context: Any) -> None:
@@ -161,7 +161,7 @@ class Runtime(_PipelineScheduleRuntime):
         with stage.again(microbatch):
             output = stage.recompute_one_chunk(microbatch, context.arg_mbs[microbatch], context.kwarg_mbs[microbatch])
             if stage.is_last:
-                self._lose(output, microbatch)
+                self._compute_loss(output, microbatch)
 
     def _offload(self, action: Any, _: Any) -> None:
         copy = self._offloading.offload((action.stage_index, action.microbatch_index))

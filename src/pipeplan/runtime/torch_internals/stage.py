@@ -120,14 +120,14 @@ class Observer(Protocol):
     def turn(self, position: int) -> None:
         """Handle that the rank turns to the action at this position of its row; the row's length means the end."""
 
-    def start(self) -> None:
+    def op_started(self) -> None:
         """Handle that the inputs of the op have arrived, and it starts to compute."""
 
-    def end(self) -> None:
+    def op_ended(self) -> None:
         """Handle the end of the op that started last. Called again if the op goes on (the loss of a forward)."""
 
     def mark(self) -> Any:
-        """Return a mark of the current time, for copies beside compute. Called from any thread."""
+        """Return a mark of the current time, for copies that overlap compute. Called from any thread."""
 
     def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
         """Handle a copy to the host or back."""
@@ -139,10 +139,10 @@ class Unobserved:
     def turn(self, position: int) -> None:
         """Do nothing."""
 
-    def start(self) -> None:
+    def op_started(self) -> None:
         """Do nothing."""
 
-    def end(self) -> None:
+    def op_ended(self) -> None:
         """Do nothing."""
 
     def mark(self) -> None:
@@ -332,9 +332,9 @@ class ObservedStage(PipelineStage):
         return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
     def _observed(self, compute: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        self._observer.start()
+        self._observer.op_started()
         answer = compute(*args, **kwargs)
-        self._observer.end()
+        self._observer.op_ended()
         return answer
 
 

@@ -34,7 +34,7 @@ def beginning(
         value=np.full(2, value),
         temperature=np.array([temperature, cooling ** (-1 / max(steps, 1))]),
         random=np.array([seed]),
-        critical=encoder.room_for_chain(),
+        critical=encoder.empty_chain(),
     )
 
 

@@ -243,8 +243,8 @@ class BuildingBlocks:
             best,
             repeater.decisions(),
             state,
-            repeater.room_for_clocks(),
-            encoder.room_for_timing(),
+            repeater.empty_clocks(),
+            encoder.empty_timing(),
         )
         return inputs, outputs, best
 
@@ -337,7 +337,7 @@ class BlockRepeater:
         """Return the candidate that a block makes; its value is infinite if the block gets stuck."""
         pace, decisions = self.pace(by_unit), self.decisions()
         inputs = (self.encoder.flat, pace.times, self.route, pace.beat)
-        outputs = (block, decisions, self.room_for_clocks(), self.encoder.room_for_timing())
+        outputs = (block, decisions, self.empty_clocks(), self.encoder.empty_timing())
         complete = _REPEAT(inputs, outputs, work=REPEATED * self.encoder.positions)
         return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)
 
@@ -345,7 +345,7 @@ class BlockRepeater:
         """Return empty decisions."""
         return self.encoder.decisions(np.zeros(self.encoder.positions, np.int64))
 
-    def room_for_clocks(self) -> RankClocks:
+    def empty_clocks(self) -> RankClocks:
         """Return empty clocks."""
         ranks = self.encoder.problem.placement.ranks
         return RankClocks(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))

@@ -1,6 +1,6 @@
-"""Local search by what a schedule takes as the run will have it: op times that vary, transfers that meet or queue.
+"""Local search on simulated run time: with varying op times, and transfers that block or queue.
 
-A candidate's value knows nothing of that. So each candidate whose value does not rule it out is made a schedule and judged:
+A candidate's value includes neither. So each candidate whose value does not rule it out is made a schedule and judged:
 simulated with its messages, or on all the runs of a variation at once. Where transfers must meet, every other step decides
 when results are sent, and leaves the order as it is. That takes a few hundred times as long as a value
 does; hence a search spends a part of its budget on values first, and goes on from what it has found.
@@ -152,8 +152,8 @@ class _Proposals:
         self.outputs = (
             self.decisions,
             self._state,
-            encoder.room_for_change(),
-            encoder.room_for_timing(),
+            encoder.empty_change(),
+            encoder.empty_timing(),
             self.value,
         )
 

@@ -114,19 +114,19 @@ class LocalSteps:
             unit_of(encoder),
             encoder.offsets[:-1] if steps.barrier is None else steps.barrier,
         )
-        self._stretch = room_for_stretch()
+        self._stretch = empty_stretch()
         self._outputs: tuple[Output, ...] = (
             decisions,
             best,
             state,
-            encoder.room_for_change(),
-            room_for_touched(encoder),
+            encoder.empty_change(),
+            empty_touched(encoder),
             np.zeros(encoder.positions, np.int64),
-            room_for_marks(encoder),
-            room_for_marks(encoder),
+            empty_marks(encoder),
+            empty_marks(encoder),
             self._stretch,
-            encoder.room_for_timing(),
-            encoder.room_for_timing(),
+            encoder.empty_timing(),
+            encoder.empty_timing(),
         )
         self._work = encoder.positions
 
@@ -151,7 +151,7 @@ class LocalSteps:
 
 
 def follower_of(encoder: Encoder) -> Ints:
-    """Return the class that waits for each class, or -1; shape (classes,)."""
+    """Return, for each class, the class that waits for it, or -1; shape (classes,)."""
     source = encoder.flat.source
     follower = np.full(encoder.classes, -1)
     follower[source[source >= 0]] = np.flatnonzero(source >= 0)
@@ -163,7 +163,7 @@ def unit_of(encoder: Encoder) -> float:
     return SEARCHED_MEMORY * float(np.abs(encoder.flat.growth).max())
 
 
-def room_for_marks(encoder: Encoder) -> Marks:
+def empty_marks(encoder: Encoder) -> Marks:
     """Return empty marks, the first and the last one included."""
     marks = max(encoder.positions // (POSITIONS_PER_MARK * encoder.classes), 1) + 1
     ranks, classes = len(encoder.flat.work), encoder.classes
@@ -180,12 +180,12 @@ def room_for_marks(encoder: Encoder) -> Marks:
     )
 
 
-def room_for_touched(encoder: Encoder) -> Touched:
+def empty_touched(encoder: Encoder) -> Touched:
     """Return an empty record of changed places."""
     ranks = len(encoder.flat.work)
     return Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks)))
 
 
-def room_for_stretch() -> Stretch:
+def empty_stretch() -> Stretch:
     """Return an empty stretch."""
     return Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64))

@@ -117,7 +117,7 @@ class LocalSearch:
             ):
                 run.budget.evaluations += spent
                 run.offer(candidate, task.lineage.name, f"local search from {task.lineage.name}")
-            run.report()
+            run.report_progress()
 
     def _compile(self, run: Run, arrays: TaskArrays) -> None:
         if (local := arrays.local_steps()) is not None:
@@ -188,7 +188,7 @@ class TaskArrays:
             steps=task.evaluations,
             seed=task.seed,
         )
-        self.outputs = (decisions, self.best, self.state, encoder.room_for_change(), encoder.room_for_timing())
+        self.outputs = (decisions, self.best, self.state, encoder.empty_change(), encoder.empty_timing())
 
     @property
     def kernel(self) -> Kernel:

@@ -64,7 +64,7 @@ def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
     Between two moments in which every class runs just that many ops; None where there are no such moments.
     """
     cut = encoder.share - short.share
-    timing = encoder.room_for_timing()
+    timing = encoder.empty_timing()
     value = _EVALUATE(
         (encoder.flat, candidate.decisions, encoder.target(), INFEASIBLE / 2), (timing,), work=encoder.positions
     )
@@ -167,7 +167,9 @@ class ShorterRuns:
 
     def _search(self, run: Run, short: Encoder, folded: Fold, name: str) -> None:
         """Anneal a short run in turns, and offer the best of each."""
-        within = Run(short.problem, run.budget, seed=run.seed, workers=run.workers, report=lambda _: run.report())
+        within = Run(
+            short.problem, run.budget, seed=run.seed, workers=run.workers, report=lambda _: run.report_progress()
+        )
         within.offer(folded.short, name, name)
         begin, least = run.budget.share, folded.short.value
         for turn in range(self.turns):

@@ -1,4 +1,4 @@
-"""Proofs that look at a few ranks: what these cannot do any sooner, whatever the others do, no schedule can.
+"""Lower bounds from a few ranks: no schedule can be faster than these ranks allow.
 
 Where memory is short it is often a single rank that holds up all others, and its jobs are few: a proof takes a second where
 one over all ranks would take hours. Where one rank is not enough, it is looked at together with another: on random

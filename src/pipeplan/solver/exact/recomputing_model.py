@@ -199,7 +199,7 @@ class RecomputingModel(ExactModel):
         self._match(jobs)
 
     def _hold(self, memory: RecomputingMemory, jobs: Sequence[Job]) -> None:
-        """Limit the memory of a rank before each job, plus the memory that the job adds."""
+        """Limit a rank's memory at each job: what it holds before the job, plus what the job adds."""
         for job in jobs:
             sizes = memory.sizes[job.stage]
             more = sizes.taken_again * self.again[job] if job in self.again else 0
@@ -328,7 +328,7 @@ class RecomputingProblem(IntegerProblem):
 
     @cached_property
     def _forced(self) -> list[dict[Class, list[Shift]]]:
-        """No precedences: recomputation can make room where a limit has none."""
+        """Return no precedences: the memory limit forces none, because recomputation can free memory."""
         return [{} for _ in range(self.problem.placement.copies)]
 
     @property

@@ -1,4 +1,4 @@
-"""List scheduling (Graham 1969): the op that is due first and leads to no dead end always comes next.
+"""List scheduling (Graham 1969): of the ops that lead to no dead end, always place the one due first.
 
 Arrays: ``due`` has the due time of each class's first op, a ``period`` less than that of the next; ``state.room`` what each
 rank may still take in; ``state.done`` how many ops of each class are placed; ``state.filled`` the next place of each rank.
