@@ -6,7 +6,7 @@ Run with ``make bench-search``, or ``python -m benchmarks.search --part table --
     Instances of 4 to 64 ranks (``search_goals``): ours, the best published at that memory, the bound, the gap and what it
     should be, what share of the way from the published to the bound ours goes, when it was found.
 ``small``
-    Every instance of a grid of up to 4 ranks, 8 microbatches and four chunks a rank: how many are proven optimal, and how
+    Every instance of a grid of up to 4 ranks, 8 microbatches and four chunks per rank: how many are proven optimal, and how
     long that takes.
 ``tight``
     Random instances of up to 6 ranks where memory is short (``tight``): the mean gap.
@@ -126,7 +126,7 @@ def proofs(seconds: float, workers: int, only: str) -> list[str]:
         took.append(result.seconds if result.optimal else np.inf)
         if not result.optimal:
             chunks, gap = problem.placement.chunks, f"{result.optimality_gap:.2%} above the bound"
-            print(f"not proven: {name}, {chunks} chunks a rank, {gap}", flush=True)
+            print(f"not proven: {name}, {chunks} chunks per rank, {gap}", flush=True)
             missed.append(f"{name} not proven")
     if took:
         print(

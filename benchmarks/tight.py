@@ -34,7 +34,7 @@ def tight_problem(number: int) -> tuple[str, Problem]:
     held = int(random.integers(chunks, max(chunks * ranks // 2, chunks + 1) + 1))
     objective: Objective = "span" if random.random() < 0.25 else "makespan"
     text = "/".join(f"{time:g}" for time in times)
-    name = f"{number}: {placement.name} {ranks}x{microbatches}, {chunks} chunks a rank, {text} at {held}, {objective}"
+    name = f"{number}: {placement.name} {ranks}x{microbatches}, {chunks} chunks per rank, {text} at {held}, {objective}"
     return name, case(placement, microbatches, times, held, objective=objective)
 
 

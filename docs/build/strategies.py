@@ -101,7 +101,7 @@ def _page(found: Strategy) -> str:
     fixed = fixed_chunks(found)
     rows = [
         ("placement", found.placement),
-        ("chunks a rank", f"{found.chunks}, or any other number" if fixed is None else str(fixed)),
+        ("chunks per rank", f"{found.chunks}, or any other number" if fixed is None else str(fixed)),
         ("shapes", found.shapes),
         ("idle time of the worst rank", found.bubble.text),
         ("peak memory, in activations", found.memory.text),

@@ -52,7 +52,7 @@ def test_other_schedules_help_the_shortest_first_and_each_with_less_memory_than_
 
 def test_chunks_are_tried_where_a_strategy_takes_them():
     found = pipeplan.explain("interleaved-1f1b", ranks=4, microbatches=8)
-    (chunks,) = (what for what in found.what_ifs if what.change == "4 chunks a rank")
+    (chunks,) = (what for what in found.what_ifs if what.change == "4 chunks per rank")
     assert chunks.makespan == pipeplan.simulate("interleaved-1f1b", ranks=4, microbatches=8, chunks=4).makespan
     assert chunks in found.helping
 

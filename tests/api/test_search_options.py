@@ -68,7 +68,7 @@ def test_the_options_are_the_problems():
         ),
         ({}, {"decide": "overlap"}, InputError, "overlap_times", "overlap needs overlap_times"),
         ({"recompute_times": 0.0}, {"decide": "recompute"}, PipeplanError, "recompute_times", "must be more than 0"),
-        ({}, {"jitter": 0.1, "slow_rank": 0.1}, InputError, "slow_rank", "give jitter or a slow rank, not both"),
+        ({}, {"jitter": 0.1, "slow_rank": 0.1}, InputError, "slow_rank", "pass jitter or a slow rank, not both"),
         ({}, {"jitter": -0.1}, InputError, "jitter", "jitter must be at least 0, not -0.1"),
         ({}, {"slow_rank": 11.0}, InputError, "slow_rank", "slow rank must be at most 10, not 11"),
         ({"ranks": 3}, {"placement": "bidirectional"}, ShapeError, "ranks", "needs an even number of ranks, not 3"),

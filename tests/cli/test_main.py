@@ -116,7 +116,7 @@ def test_compare_in_json(run):
 def test_schedules(run):
     code, out, _ = run("schedules")
     assert code == 0
-    for text in ("gpipe: ", "zbv-heuristic: ", "    v, 2 chunks a rank; idle 3.5%, peak 8\n"):
+    for text in ("gpipe: ", "zbv-heuristic: ", "    v, 2 chunks per rank; idle 3.5%, peak 8\n"):
         assert text in out
     assert max(map(len, out.splitlines())) <= 80
     code, out, _ = run("schedules 1F1B")
@@ -369,7 +369,7 @@ def test_a_comparison_says_how_short_any_can_be_what_changes_the_order_and_what_
     said = " ".join(out.split())
     assert (code, err) == (0, "")
     assert (
-        "No schedule of any placement here can be shorter than 25.1 ms (bidirectional, 1 chunk a rank): zbv is 6.8% above"
+        "No schedule of any placement here can be shorter than 25.1 ms (bidirectional, 1 chunk per rank): zbv is 6.8% above"
         in said
     )
     assert re.search(r"zbv is fastest for transfers up to 12\d us \(now 100 us\); beyond that, \S+\.", said)

@@ -61,7 +61,7 @@ def test_stages_keep_their_column_beside_many_kinds(run):
 def test_a_search_on_the_costs_of_a_v_says_which_placements_fit(run, tmp_path):
     run(f"profile --from {TORCHTITAN} -o {tmp_path / 'costs.yaml'}")
     code, _, err = run(f"search -c {tmp_path / 'costs.yaml'} --placement linear")
-    assert (code, err) == (2, "pipeplan: a linear placement has 1 chunk(s) a rank, not 2: use placement v or loop\n")
+    assert (code, err) == (2, "pipeplan: a linear placement has 1 chunk(s) per rank, not 2: use placement v or loop\n")
     assert run(f"search -c {tmp_path / 'costs.yaml'} --evaluations 10 --json")[0] == 0
 
 
@@ -71,5 +71,5 @@ def test_an_input_is_not_overwritten(run, tmp_path):
     trace.write_text("{}")
     code, _, err = run(f"profile --from {tmp_path / 'run'} -o {trace}")
     assert code == 2
-    assert "is an input" in err
+    assert "is also an input" in err
     assert trace.read_text() == "{}"

@@ -240,7 +240,7 @@ export type ComparisonData = {
   readonly themes: TimelineData["themes"];
 };
 
-/** Data of the page of a comparison, beside its timelines. */
+/** Data of the page of a comparison, in addition to its timelines. */
 export type ComparisonFacts = {
   readonly ranks: number;
   readonly microbatches: number;
@@ -351,7 +351,7 @@ export type DifferenceData = {
   readonly themes: TimelineData["themes"];
 };
 
-/** Data of the page of a run and its plan, beside both timelines. */
+/** Data of the page of a run and its plan, in addition to both timelines. */
 export type DifferenceFacts = {
   readonly unit: string;
   /** The number of steps that the run is chosen from; empty for one. */
@@ -371,7 +371,7 @@ export type DifferenceFacts = {
   readonly ratios: readonly [Column, Column];
 };
 
-/** Ops of one kind on one stage: texts of the table's cells, and the numbers behind them. */
+/** Ops of one kind on one stage: texts of the table's cells, and their numbers. */
 export type DifferenceRow = {
   readonly texts: readonly string[];
   /** `3B`: finds the ops in the timeline. */
@@ -556,7 +556,7 @@ export type FrontLine = {
   readonly errors?: readonly Fault[];
 };
 
-/** Published schedule beside a front: its name, the peak of its worst rank, its objective. */
+/** Published schedule next to a front: its name, the peak of its worst rank, its objective. */
 export type FrontMark = {
   readonly schedule: string;
   readonly peak: number;

@@ -73,7 +73,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         training: Training | None = None,
         **look: Unpack[Look],
     ) -> Written:
-        """Write a file; see :func:`pipeplan.save` for endings, a trainer's settings, the look of pictures, and errors."""
+        """Write a file; see :func:`pipeplan.save` for suffixes, a trainer's settings, the look of pictures, and errors."""
         return save(self, path, ending=ending, training=training, **look)
 
     def print(self) -> None:
@@ -131,7 +131,7 @@ def save(
     training: Training | None = None,
     **look: Unpack[Look],
 ) -> Written:
-    """Write an answer to a file, atomically; the ending of the file chooses the format.
+    """Write an answer to a file, atomically; the suffix of the file selects the format.
 
     Returns the files that were written: this one, and those that it names. ``warnings`` report changes of a schedule.
 
@@ -140,7 +140,7 @@ def save(
     answer
         Answer of any function of the public API, or a schedule, a timeline or costs.
     path
-        The file; ``docs/reference/formats.md`` lists the endings.
+        The file; ``docs/reference/formats.md`` lists the suffixes.
     ending
         Overrides the file's own.
     training
@@ -151,7 +151,7 @@ def save(
     Raises
     ------
     UnknownNameError
-        For an unknown ending.
+        For an unknown suffix.
     InputError
         If the file cannot be written, or the answer has nothing that its format can hold.
     """

@@ -175,7 +175,7 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
     UnknownNameError
         For an unknown name; the message suggests the nearest one.
     InputError
-        For a name beside ``machines``.
+        For a name in addition to ``machines``.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def _heading(entry: Strategy) -> Part:
 
 def _placed(entry: Strategy) -> str:
     chunks = counted(entry.chunks, "chunk")
-    return f"{entry.placement}, {chunks} a rank{' or any other number' if fixed_chunks(entry) is None else ''}"
+    return f"{entry.placement}, {chunks} per rank{' or any other number' if fixed_chunks(entry) is None else ''}"
 
 
 def _in_words(timing: ShapeTiming) -> str:

@@ -60,7 +60,7 @@ def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOpti
     Parameters
     ----------
     source, target
-        The files; their endings choose the formats, which ``docs/reference/formats.md`` lists. The source may also be the
+        The files; their suffixes select the formats, which ``docs/reference/formats.md`` lists. The source may also be the
         folder of a run's traces, of which the timeline of median length is taken.
     **options
         Passes over the order of ops, options of pictures, and a trainer's release.
@@ -68,7 +68,7 @@ def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOpti
     Raises
     ------
     UnknownNameError
-        For an unknown ending.
+        For an unknown suffix.
     InputError
         If a file cannot be read or written, the target is the source, the source does not hold what the target's format
         does, such as times, or a timeline's ops are to be rearranged.

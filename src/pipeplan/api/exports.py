@@ -58,7 +58,7 @@ class Export(Record, frozen=True, kw_only=True):
         return self.text
 
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
-        """Return what :meth:`save` writes, with a CSV beside the file unless ``csv`` was set; for a pipe, only the text.
+        """Return what :meth:`save` writes, with a CSV next to the file unless ``csv`` was set; for a pipe, only the text.
 
         Raises InputError for a trainer's settings under the name of a configuration file: they are code.
         """
@@ -73,7 +73,7 @@ class Export(Record, frozen=True, kw_only=True):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, as a whole or not at all, and the files that it names.
 
-        A CSV that was given no name gets one beside the file. Raises InputError if writing is not possible.
+        A CSV that was given no name gets one next to the file. Raises InputError if writing is not possible.
         """
         write_settings(self.written_to(path), Path(path))
 

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 _NARROWEST_TEXT = 16
-"""Letters of a line below which a text in a column is no longer read, but spelled."""
+"""Minimum number of characters per line at which a text in a column is still easy to read."""
 
 _APART = 3
 """Blanks between a name and its value."""

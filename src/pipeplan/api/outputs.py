@@ -1,4 +1,4 @@
-"""Answers to files: the table of all formats, of which a file's ending chooses one."""
+"""Answers to files: the table of all formats, of which a file's suffix selects one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def export_formats() -> Mapping[str, Format]:
 
 @cache
 def output_endings() -> tuple[str, ...]:
-    """Return the endings of writable files, in the order of the formats."""
+    """Return the suffixes of writable files, in the order of the formats."""
     return tuple(dict.fromkeys(entry.ending for entry in all_formats().values() if entry.writers))
 
 
@@ -104,7 +104,7 @@ def named_beside(path: Path) -> tuple[Path, ...]:
 
 
 def placed(training: Training, path: Path) -> Training:
-    """Return training options with a CSV beside the settings file, unless ``csv`` is set."""
+    """Return training options with a CSV next to the settings file, unless ``csv`` is set."""
     if training.csv is not None:
         return training
     beside = path.with_suffix(".csv")
@@ -155,7 +155,7 @@ def require_export(to: str) -> None:
 
 
 def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | None = None) -> Format:
-    """Return the format of the longest ending that a file has.
+    """Return the format of the longest suffix that a file has.
 
     Raises as :func:`pipeplan.save`, also where the format can hold nothing of the contents.
     """
@@ -199,12 +199,12 @@ _HELD: dict[Content, str] = {
 
 
 def is_picture(path: Path) -> bool:
-    """Return whether a file's ending is one of a picture or a page. Raises UnknownNameError for an unknown ending."""
+    """Return whether a file's suffix is one of a picture or a page. Raises UnknownNameError for an unknown suffix."""
     return format_of(path, _WHOLE, "").draw is not None
 
 
 def holds_schedule(path: Path) -> bool:
-    """Return whether a file's ending is one of a format that holds a schedule. Raises what :func:`is_picture` does."""
+    """Return whether a file's suffix is one of a format that holds a schedule. Raises what :func:`is_picture` does."""
     return not format_of(path, _WHOLE, "").writers.keys().isdisjoint({"schedule", "settings"})
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = 120
-"""Width of a picture in letters."""
+"""Width of a picture in characters."""
 
 
 def _picture(kind: str) -> Callable[..., bytes]:

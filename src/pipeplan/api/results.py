@@ -194,8 +194,8 @@ def result_of(
 ) -> Result:
     """Return the result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
 
-    A bound that a search has proven on the longest span holds for the makespan too, which is no shorter. A search that may
-    recompute or offload has proven its bound for such schedules as well, which the bound of the simulation leaves out.
+    A bound that a search has proven on the longest span also holds for the makespan, which is at least as long. A search
+    that may recompute or offload has proven its bound for such schedules as well; the simulation's bound is not.
     """
     bounds = [] if search is not None and search.decided.frees_memory else [simulation.bound]
     if search is not None:

@@ -88,7 +88,7 @@ def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None
     Raises
     ------
     InputError
-        For times or transfers beside a measured timeline, and for what :func:`simulate` raises it.
+        For times or transfers in addition to a measured timeline, and for what :func:`simulate` raises it.
     """
     opened_source, name = opened(source), called or label(source)
     if not isinstance(opened_source, Timeline):

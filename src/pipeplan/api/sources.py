@@ -59,7 +59,7 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     InputError
         If it cannot be read.
     FormatError
-        If it is empty, broken, or does not match its ending.
+        If it is empty, broken, or does not match its suffix.
     InvalidScheduleError
         If its ops make no schedule.
     """
@@ -155,7 +155,7 @@ def label(source: ScheduleLike) -> str:
 
 
 def file_of(source: ScheduleLike) -> Path | None:
-    """Return the file of a source; None if it is no file. A known schedule's name is never a file.
+    """Return the file of a source; None if it is not a file. A known schedule's name is never a file.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def require_schedule(source: object) -> None:
     if isinstance(source, str | os.PathLike | Schedule | Timeline | Result):
         return
     several = isinstance(source, list | tuple)
-    remedy = "; several are given one by one, as in compare('1f1b', 'zbv')" if several else ""
+    remedy = "; pass several one by one, as in compare('1f1b', 'zbv')" if several else ""
     raise InputError(
         f"a schedule is a name, a file, a schedule or a timeline, not {shortened(repr(source), 60)}{remedy}",
         field="schedule",

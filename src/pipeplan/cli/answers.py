@@ -77,9 +77,9 @@ def deliver(
     look
         Theme and size of pictures.
     messages
-        Messages beside the JSON; the text holds them already.
+        Messages in addition to the JSON; the text holds them already.
     above
-        Prints what stands above the text, such as a diagram.
+        Prints what is above the text, such as a diagram.
     """
     save = partial(answer.save, **(look or {}))
     writers = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, save)

@@ -97,7 +97,7 @@ OTHER_SPELLINGS = {
     ("plan", "--clusters"): ("catalogue", "gpus"),
     ("profile", "--calibrate"): ("calibrate",),
 }
-"""Switches of a command that stand for another command; the other arguments stay."""
+"""Switches that turn a command into another command; the other arguments stay."""
 
 
 def command_line(extent: Extent = "usual") -> App:
@@ -153,7 +153,7 @@ def _require_command(app: App, arguments: Sequence[str]) -> None:
 
 
 def _respelled(arguments: Sequence[str]) -> list[str]:
-    """Replace a switch that stands for another command by that command."""
+    """Replace a switch that means another command by that command."""
     prefix = "--calibrate="
     words = [part for word in arguments for part in (word.split("=", 1) if word.startswith(prefix) else [word])]
     switches = [word for word in words if (words[0], word) in OTHER_SPELLINGS]

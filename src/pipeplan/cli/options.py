@@ -252,8 +252,8 @@ class OutputOptions(PictureOptions):
 
     output: tuple[Path, ...] = option(
         (), kind="files", title="Output", group="output", flags=("-o",),
-        help="File to write; repeatable. The extension selects the format, such as .png, .svg, .html, .csv or .json; an "
-        "unknown extension lists all.",
+        help="File to write; repeatable. The suffix selects the format, such as .png, .svg, .html, .csv or .json; an "
+        "unknown suffix lists all.",
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ class PlanOutputOptions(LookOptions):
     )  # fmt: skip
     output: tuple[Path, ...] = option(
         (), kind="files", title="Output", group="output", flags=("-o",),
-        help="File to write; repeatable. The extension selects the content: .json everything; .png .svg .pdf front, time "
+        help="File to write; repeatable. The suffix selects the content: .json everything; .png .svg .pdf front, time "
         "and memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
         "schedule; .searched.csv a better order, if one was found.",
     )  # fmt: skip

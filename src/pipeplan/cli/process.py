@@ -1,7 +1,7 @@
 """The command line as a process: its streams, its signals and its exit code.
 
 Standard streams may be closed, full, read-only, without a reader, or unable to encode a character. Writing never fails:
-a lost message changes nothing, a lost answer makes the command fail at its end, and a reader that stops early is no failure.
+a lost message changes nothing, a lost answer makes the command fail at its end, and a reader may stop early.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _reason(failure: OSError) -> str:
     return (failure.strerror or str(failure)).lower()
 
 
-# Signals end a command as an error does, so that it leaves neither files nor processes behind.
+# Signals end a command as an error does, so that it leaves no files or processes.
 
 _NAMES = ("SIGTERM", "SIGHUP")
 

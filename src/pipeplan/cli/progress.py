@@ -15,7 +15,7 @@ from rich.table import Column
 from pipeplan.cli.answers import tell
 
 EVERY = 5.0
-"""Minimum number of seconds between two lines if stderr is no terminal; a shorter command prints none."""
+"""Minimum number of seconds between two lines if stderr is not a terminal; a shorter command prints none."""
 
 _WIDE = 110
 """Minimum number of columns for a long bar."""
@@ -31,7 +31,7 @@ class ProgressBar:
     quiet
         Show nothing.
     every
-        Seconds between two lines if stderr is no terminal.
+        Seconds between two lines if stderr is not a terminal.
     refreshes
         Refreshes of the bar per second.
     clock

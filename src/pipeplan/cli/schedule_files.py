@@ -51,7 +51,7 @@ def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: 
     return 0 if verdict.valid else 1
 
 
-_TARGET = Parameter(help=f"File to write; its extension selects the format: {' '.join(output_endings())}.")
+_TARGET = Parameter(help=f"File to write; its suffix selects the format: {' '.join(output_endings())}.")
 
 
 @command
@@ -66,7 +66,7 @@ def convert(source: Path, target: Annotated[Path, _TARGET], /, *, options: Conve
         File with a schedule, a timeline or costs (.csv, .json).
     """
     if target == Path(STANDARD_INPUT):
-        raise InputError("'-' is standard input: the output is a file, whose ending chooses the format")
+        raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
     files = converted(source, target, options)
     tell_written(files)
     for warning in files.warnings:

@@ -86,7 +86,7 @@ EVERY = 1.0
 """Minimum number of seconds between two writes of the best schedule so far."""
 
 EVERY_LINE = 10.0
-"""Minimum number of seconds between two lines if stderr is no terminal."""
+"""Minimum number of seconds between two lines if stderr is not a terminal."""
 
 COMPILING = "; compiling (first run only)"
 

@@ -306,7 +306,7 @@ def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iter
     if training.layers is not None:
         yield f"The layout implies the chunks per rank; do not combine it with {', '.join(_OF_LAYOUTS)}."
     elif schedule.stages > 1:
-        yield f"The number of layers must be a multiple of {schedule.stages}; otherwise give the layers of each stage."
+        yield f"The number of layers must be a multiple of {schedule.stages}; otherwise set the layers of each stage."
     if order.overlap:
         yield (
             "Overlapped pairs need a mixture of experts with --expert-model-parallel-size >= 2, "

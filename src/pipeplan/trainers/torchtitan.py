@@ -78,7 +78,7 @@ def _in_sequences(microbatches: int, accumulated: int, training: Training) -> Ta
 def _in_tokens(microbatches: int, accumulated: int, training: Training) -> Tables:
     if training.sequence_length is None:
         raise ShapeError(
-            "torchtitan's main branch counts its batch in tokens: give the tokens per sequence with sequence_length",
+            "torchtitan's main branch counts its batch in tokens: set sequence_length to the tokens per sequence",
             field="sequence_length",
         )
     tokens = training.microbatch_size * training.sequence_length
@@ -235,7 +235,7 @@ def _require_buildable(schedule: Schedule, training: Training) -> None:
     if layers is None and placement.chunks != _USUAL_CHUNKS[placement.name]:
         raise ShapeError(
             f"torchtitan builds {_USUAL_CHUNKS[placement.name]} stages per rank by default, but this schedule has "
-            f"{placement.chunks}: give the layers of each of its {schedule.stages} stages with layers_per_stage",
+            f"{placement.chunks}: set layers_per_stage to the layers of each of its {schedule.stages} stages",
             field="layers_per_stage",
         )
     if not schedule.kinds.isdisjoint(HOST_KINDS):

@@ -1,6 +1,6 @@
 """torchtitan's flags for a configuration, and the CSV of its schedule.
 
-Names are those of ``ParallelismConfig`` and ``TrainingConfig`` of release 0.3 or of the main branch. Experts stand on the
+Names are those of ``ParallelismConfig`` and ``TrainingConfig`` of release 0.3 or of the main branch. Experts are on the
 ranks of the sharded data group, context and tensor parallelism: dp_shard cp tp = efsdp ep; there is no degree of tensor
 parallelism for experts.
 """

@@ -30,7 +30,7 @@ class Trainer:
     name, title
         Name on the command line, and name in sentences.
     software
-        Row of the planner's software table that stands for the trainer.
+        Row of the planner's software table that describes the trainer.
     schedules
         Names of the strategies that it supports; None: it runs any order of ops.
     plans

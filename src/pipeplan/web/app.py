@@ -82,7 +82,7 @@ def create_app(*, hosts: Iterable[str] = LOOPBACK, any_address: bool = False, wo
 
 
 def create_api(workers: Workers) -> FastAPI:
-    """Return the app without its guard. Plans and searches have processes of their own and delay no other request."""
+    """Return the app without its guard. Plans and searches run in their own processes and delay no other request."""
     planners = Workers(1, seconds=4 * MOST_SECONDS, waiting=2)
     searchers = Workers(2, seconds=2 * MOST_SECONDS, waiting=2)
 
@@ -194,7 +194,7 @@ def _add_schedules(app: FastAPI, workers: Workers) -> None:
     async def config(
         request: Request,
         name: str = Query(
-            min_length=1, max_length=80, description="Name of the file; the extension tells the language."
+            min_length=1, max_length=80, description="Name of the file; the suffix selects the language."
         ),
     ) -> Response:
         """Return the settings of a YAML, TOML or JSON file, which is the body of the request."""

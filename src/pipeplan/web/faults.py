@@ -44,7 +44,7 @@ def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
 
 
 _LAYERS = {"body", "query", "settings", "number", "text", "list"}
-"""Parts of pydantic's locations that are no fields of a form."""
+"""Parts of pydantic's locations that are not fields of a form."""
 
 
 def _place(location: Sequence[int | str]) -> tuple[str, str]:

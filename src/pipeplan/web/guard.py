@@ -1,6 +1,6 @@
 """Guard of the app: passes only requests of the page itself and of the user's own programs.
 
-Other web pages must not use a server on this machine. They can point a name of their own at it (DNS rebinding),
+Other web pages must not use a server on this machine. They can point their own host name at it (DNS rebinding),
 so the ``Host`` must be a name of the server. It can send requests across origins, so an ``Origin`` must be the server's own.
 Bodies are bounded, and the headers of every answer keep the page from loading or showing foreign content.
 """

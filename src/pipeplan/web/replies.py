@@ -117,7 +117,7 @@ def config(upload: tuple[str, bytes]) -> Reply:
     Parameters
     ----------
     upload
-        Name of the file, whose extension tells the language, and its content.
+        Name of the file, whose suffix selects the language, and its content.
     """
     name, content = upload
     with temporary_folder() as folder:
@@ -131,7 +131,7 @@ def config(upload: tuple[str, bytes]) -> Reply:
 
 
 def _extension(name: str) -> str:
-    """Return the extension of a name, if it can be one of a config file: the name is a user's, the path is ours."""
+    """Return the suffix of a name, if it can be one of a config file: the name is a user's, the path is ours."""
     match = re.search(r"\.[A-Za-z0-9]{1,12}$", name)
     return match.group() if match else ""
 
@@ -202,7 +202,7 @@ def download(request: DownloadIn) -> Reply:
 
 
 def _stem(name: str) -> str:
-    """Return the name of a schedule without the extension of its file."""
+    """Return the name of a schedule without the suffix of its file."""
     return next((name[: -len(ending)] for ending in endings() if name.lower().endswith(ending)), name) or name
 
 

@@ -85,7 +85,7 @@ def _form_of(value: Any) -> str:
 
 
 def _either(**forms: Any) -> Any:
-    """Return a union of forms of JSON; the error of a wrong value is that of its own form, or of the first one."""
+    """Return a union of forms of JSON; the error of a wrong value is that of the form that it has, or of the first one."""
     first = next(iter(forms))
     union: Any = None
     for name, form in forms.items():
@@ -104,7 +104,7 @@ def _list_of(value: Any, least: int = 1) -> Any:
 
 
 def _number(setting: Setting, kind: type) -> Any:
-    """Return a number whose range stands in the schema; :func:`_checked` enforces it."""
+    """Return a number whose range is in the schema; :func:`_checked` enforces it."""
     bounds: dict[str, Any] = {}
     if setting.range is not None:
         bounds["exclusiveMinimum" if setting.range.open else "minimum"] = setting.range.least
@@ -204,7 +204,7 @@ class SettingsIn(_Settings):  # type: ignore[misc]
 class FileIn(Strict):
     """An uploaded file: a schedule as PyTorch's CSV or pipeplan's JSON, or a model's config.json."""
 
-    name: Name = Field(description="With its extension, .csv or .json; without one it is pipeplan's JSON.")
+    name: Name = Field(description="With its suffix, .csv or .json; without one it is pipeplan's JSON.")
     text: Annotated[str, Field(max_length=FILE_LIMIT)]
 
 

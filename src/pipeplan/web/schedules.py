@@ -50,7 +50,7 @@ _KINDS = 3
 _MESSAGES = 4
 """Sends and receives for each forward and its backward, if messages are ops."""
 
-# An extension begins with a letter: "search 12.5GiB" has none.
+# A suffix begins with a letter: "search 12.5GiB" has none.
 _EXTENSION = re.compile(r"\.[^\W\d][^.]*$")
 
 
@@ -60,7 +60,7 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
     Parameters
     ----------
     names
-        Names of strategies; none stands for all of them.
+        Names of strategies; none means all of them.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault]]:
     results
         The fastest first.
     faults
-        Why the other schedules have no result, by name; the empty name stands for all of them.
+        Why the other schedules have no result, by name; the empty name means all of them.
     """
     settings = request.settings.settings()
     sources: list[Source] = []
@@ -159,7 +159,7 @@ def _opened(requested: str | FileIn) -> Source:
 
 
 def read_file(file: FileIn) -> Schedule | Timeline:
-    """Return the content of a file, named after the file; without an extension it is pipeplan's JSON.
+    """Return the content of a file, named after the file; without a suffix it is pipeplan's JSON.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def read_file(file: FileIn) -> Schedule | Timeline:
     """
     name = file.name if _EXTENSION.search(file.name) else f"{file.name}.json"
     if Path(name).suffix.lower() not in endings():
-        raise FormatError(f"{file.name} is no schedule file: its extension must be {' or '.join(endings())}")
+        raise FormatError(f"{file.name} is not a schedule file: its suffix must be {' or '.join(endings())}")
     if file.text.count(",") > 2 * MOST_OPS:
         raise FormatError(f"{file.name} holds more than {MOST_OPS:,} ops, which is the limit here")
     content = parse(file.text.removeprefix("\ufeff"), name)

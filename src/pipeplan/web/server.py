@@ -92,7 +92,7 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         if _is_everywhere(str(address[0])) and not _is_everywhere(host):
             raise InputError(
-                f"host {host!r} stands for every interface of this machine: use 127.0.0.1, or 0.0.0.0 if that is intended",
+                f"host {host!r} means every interface of this machine: use 127.0.0.1, or 0.0.0.0 if that is intended",
                 field="host",
             )
         listener = socket.socket(family, kind, protocol)

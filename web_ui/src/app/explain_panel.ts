@@ -157,7 +157,7 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
   const heads = [
     "simulated again with",
     named("makespan", steps.unit),
-    named("a microbatch", each.unit),
+    named("per microbatch", each.unit),
     "change",
     `peak, ${scale.unit}`,
   ];

@@ -49,7 +49,7 @@ _LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span
 
 
 def columns_named(names: Iterable[str]) -> list[str]:
-    """Return columns by name in the order of ``COLUMNS``; ``all`` stands for every one. Raises UnknownNameError."""
+    """Return columns by name in the order of ``COLUMNS``; ``all`` selects all of them. Raises UnknownNameError."""
     requested = set(names)
     for name in requested - COLUMNS.keys() - {"all"}:
         raise UnknownNameError("column", name, [*COLUMNS, "all"], field="columns")

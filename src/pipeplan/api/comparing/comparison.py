@@ -71,7 +71,7 @@ class RefusedRow(Record, frozen=True, kw_only=True):
 
 
 class ComparisonFacts(Record, frozen=True, kw_only=True):
-    """Data of the page of a comparison, beside its timelines."""
+    """Data of the page of a comparison, in addition to its timelines."""
 
     ranks: int
     microbatches: int
@@ -111,7 +111,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     refused
         The schedules that this shape, these costs or this limit rule out, each with the reason.
     warnings, notes
-        Warnings and assumptions of the schedules, each behind the names that it applies to unless it applies to all.
+        Warnings and assumptions of the schedules, each after the names that it applies to unless it applies to all.
     least
         The least of all lower bounds, as ``least_bound`` in JSON.
     leads
@@ -305,7 +305,7 @@ def _first_line(name: str, reason: str) -> str:
 
 def _bounded(comparison: Comparison, times: Times) -> str:
     least, first = comparison.least, comparison.best
-    where = f"{least.placement}, {counted(least.chunks, 'chunk')} a rank"
+    where = f"{least.placement}, {counted(least.chunks, 'chunk')} per rank"
     where += f", {least.slices} slices" if least.slices > 1 else ""
     where += ", recomputing the same stages" if least.recomputing else ""
     bound = f"No schedule of any placement here can be shorter than {times.text(least.value)} ({where})"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SCALED = (
     "the planned times have no unit: 1 counts as {scale:.4g} {unit}, with which all ops take as long in sum as in the run; "
-    "give the plan its costs with a time unit to compare them as they are"
+    "pass the plan's costs with a time unit to compare times as they are"
 )
 
 

@@ -60,7 +60,7 @@ Column = Annotated[str | list[float], Meta(extra_json_schema={"title": "Column"}
 
 
 class DifferenceRow(Record, frozen=True, kw_only=True):
-    """Ops of one kind on one stage: texts of the table's cells, and the numbers behind them."""
+    """Ops of one kind on one stage: texts of the table's cells, and their numbers."""
 
     texts: tuple[str, ...]
     notation: Annotated[str, Meta(description="``3B``: finds the ops in the timeline.")]
@@ -74,7 +74,7 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
 
 class DifferenceFacts(Record, frozen=True, kw_only=True):
-    """Data of the page of a run and its plan, beside both timelines."""
+    """Data of the page of a run and its plan, in addition to both timelines."""
 
     unit: str
     of: Annotated[str, Meta(description="The number of steps that the run is chosen from; empty for one.")]

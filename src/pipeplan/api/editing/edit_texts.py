@@ -68,7 +68,7 @@ class Flaw(Record, frozen=True):
     Attributes
     ----------
     rule
-        As of a :class:`~pipeplan.checking.Finding`, and ``notation`` for words that are no ops.
+        As of a :class:`~pipeplan.checking.Finding`, and ``notation`` for words that are not ops.
     message
         One sentence, with its place.
     places
@@ -93,7 +93,7 @@ class EditText:
     word
         Index of the word of each op of each row.
     flaws
-        The words that are no ops, all of them.
+        All words that are not ops.
     """
 
     rows: Rows
@@ -150,7 +150,7 @@ class EditText:
 
 
 def read_edit(text: str, *, ranks: int | None = None) -> EditText:
-    """Return the ops of a text; words that are no ops become flaws.
+    """Return the ops of a text; words that are not ops become flaws.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class Edit(Record, frozen=True, kw_only=True, eq=False):
     stopped: StoppedRun | None = None
 
     schedule = Evidence[Schedule | None]()
-    """Its schedule; None if words are no ops."""
+    """Its schedule; None if some words are not ops."""
 
 
 def text_of(schedule: Schedule) -> str:

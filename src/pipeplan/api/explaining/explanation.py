@@ -201,7 +201,7 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Set
     Raises
     ------
     InputError
-        For times or transfers beside a measured timeline, and for what :func:`pipeplan.simulate` raises it.
+        For times or transfers in addition to a measured timeline, and for what :func:`pipeplan.simulate` raises it.
     PipeplanError
         For what :func:`pipeplan.simulate` raises it.
 
@@ -308,14 +308,14 @@ def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
 
 
 def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) -> Part:
-    """Return the table of remedies beside the current schedule: makespan, time per microbatch, peak memory."""
+    """Return the table of remedies and the current schedule: makespan, time per microbatch, peak memory."""
     in_bytes = helping[0].peak_bytes is not None
     share_times = Times.of(
         [explanation.per_microbatch, *(what.per_microbatch for what in helping)], explanation.time_unit
     )
     units = [f"\n({form.unit})" if form.unit else "" for form in (times, share_times)]
     peak = "peak\nmemory" if in_bytes else "peak\nact."
-    step, share_of_step = f"makespan{units[0]}", f"a microbatch{units[1]}"
+    step, share_of_step = f"makespan{units[0]}", f"per microbatch{units[1]}"
     table = columns("what would help", step, share_of_step, "change", peak, padding=1, least=(step, peak))
     now = max(explanation.peak_bytes if in_bytes and explanation.peak_bytes else explanation.peak_activation)
     peaks = (sizes if in_bytes else activations_of)([now, *(what.peak for what in helping)])

@@ -139,7 +139,7 @@ def _ways(own: Strategy, settings: Settings, result: Result) -> Iterator[tuple[R
     if not own.fixed_chunks:
         for other in (2 * chunks, chunks // 2):
             if other:
-                yield "chunks", f"{counted(other, 'chunk')} a rank", replace(settings, chunks=other, stages=None)
+                yield "chunks", f"{counted(other, 'chunk')} per rank", replace(settings, chunks=other, stages=None)
     if result.limits is not None and own.looks_at_costs:
         yield "memory", "no memory limit", replace(settings, memory_limit=None)
     if not result.fits and microbatches > 1:

@@ -24,8 +24,8 @@ class Wait(Record, frozen=True, kw_only=True):
     notation
         The op whose start ends the wait, as ``op`` in JSON.
     source
-        The rank on which, in this gap, the chain behind that op was farthest from its stage, as ``from_rank`` in JSON; None
-        where it was on the rank itself.
+        The rank on which, in this gap, the chain that caused the wait was farthest from the stage of that op, as
+        ``from_rank`` in JSON; None if it was on the rank itself.
     """
 
     rank: int
@@ -103,7 +103,7 @@ def _longest(timeline: Timeline, idle: IdleTimes, rank: int, here: Ints, start: 
 
 
 def _sources(timeline: Timeline, idle: IdleTimes, gaps: Sequence[_Gap]) -> Iterator[int | None]:
-    """Return the rank of the farthest op of the chain behind each gap."""
+    """Return the rank of the farthest op of the chain that causes each gap."""
     schedule = timeline.schedule
     stage = schedule.columns.stage.astype(np.int64)
     waits = np.concatenate([gap.waits for gap in gaps]) if gaps else np.zeros(0, np.int64)

@@ -135,7 +135,7 @@ class PredictionErrors(Record, frozen=True, kw_only=True):
 
 
 class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
-    """Prediction of one configuration of a file, beside its measured figures; ``refused`` is the reason if there is none."""
+    """Prediction of a configuration in a file, next to its measured figures; ``refused`` is the reason if there is none."""
 
     id: str
     step_time_s: float | None
@@ -204,7 +204,7 @@ def _error(predicted: float | None, measured: float | None) -> float | None:
 class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Predictions of given configurations, in the order of the file.
 
-    Iteration gives the rows; ``to_frame()`` has a row each.
+    Iteration gives the rows; ``to_frame()`` has a row per configuration.
     """
 
     schema_name = "answer-estimate"
@@ -222,7 +222,7 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return next((row for row in self.rows if row.id == id), None) or _missing(id)
 
     def table(self) -> Iterator[RenderableType]:
-        """Return one configuration in full; of several a row each, with measured figures if there are any."""
+        """Return one configuration in full; for several, a row per configuration, with measured figures if there are any."""
         if len(self) == 1:
             yield from _one(self.rows[0])
             return
@@ -331,7 +331,7 @@ def estimate_parts(estimate: Estimate, limit: float | None = None) -> Iterator[R
 
 def _spent(estimate: Estimate) -> RenderableType:
     table = columns("the step's time", "s", "share", padding=1)
-    # All with the digits of the step: what is nothing beside it is left out.
+    # All with the digits of the step: a part that rounds to zero with them is left out.
     digits = len(figure(estimate.step_time).partition(".")[2])
     for name, value in asdict(estimate.time).items():
         if round(value, digits):

@@ -62,7 +62,7 @@ def estimate(
     progress: Callable[[float], None] | None = None,
     **options: Unpack[EstimateOptionsKeywords],
 ) -> Estimates:
-    """Estimate step time and memory of given configurations without a search, beside measured figures if a file has them.
+    """Estimate step time and memory of given configurations without a search, next to measured figures if a file has them.
 
     Parameters
     ----------

@@ -93,8 +93,8 @@ def planned_costs(document: Mapping[str, Any]) -> Config:
 def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Config:
     """Return a configuration's costs, averaged over its ranks, so that schedules with any number of chunks can use them.
 
-    Times are the mean of the ranks, with the embedding and the head spread over all of them; bytes beside activations are
-    those of the rank that holds the most. The limit is the GPU's memory less what a framework reserves.
+    Times are the mean of the ranks, with the embedding and the head spread over all of them; bytes other than activations
+    are those of the rank that holds the most. The limit is the GPU's memory less what a framework reserves.
 
     Raises
     ------

@@ -256,7 +256,7 @@ def _in_a_line(estimate: Estimate) -> str:
 
 
 def _letters(count: int) -> Iterator[str]:
-    """Return names for so many points: a to z, then aa, ab and so on."""
+    """Return names for this many points: a to z, then aa, ab and so on."""
     words = ("".join(letters) for length in itertools.count(1) for letters in product(ascii_lowercase, repeat=length))
     return islice(words, count)
 

@@ -112,7 +112,7 @@ def bytes_of(limit: float | str) -> float:
     Raises
     ------
     CostError
-        For what is no size, and for activations: how large these are is what a plan finds out.
+        For text that is not a size, and for activations, whose size a plan computes.
     """
     size, unit = parse_limit(limit)
     if unit != "byte":
@@ -135,6 +135,6 @@ def pairs_of(fix: FixLike) -> dict[str, Any]:
         if not equals or not name or not value:
             raise InputError(f"invalid fixed setting, expected NAME=VALUE such as tp=8, not '{pair}'", field="fix")
         if name in values:
-            raise InputError(f"{name} is fixed twice: give its values as {name}={values[name]},{value}", field="fix")
+            raise InputError(f"{name} is fixed twice: write its values as {name}={values[name]},{value}", field="fix")
         values[name] = value
     return values

@@ -41,7 +41,7 @@ OWN_ENDINGS = (
     ".pipeplan.sh",
     ".sh",
 )
-"""Endings of files that hold the searched order, the best configuration, or the flags of one trainer (``.sh`` alone: of the
+"""Suffixes of files that hold the searched order, the best configuration, or the flags of one trainer (``.sh`` alone: of the
 assumed one)."""
 
 
@@ -115,7 +115,7 @@ class ClusterRecord(Record, frozen=True, kw_only=True):
 class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """The configuration to train a model with on a cluster, and why it is that one.
 
-    ``to_frame()`` has a row a configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),
+    ``to_frame()`` has a row per configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),
     ``.png .svg .pdf`` (front, time, memory), ``.yaml`` (the best configuration, for ``pipeplan estimate``), ``.html .csv
     .trace.json`` and the like (its schedule), ``.searched.csv`` (a better order, where one was found), ``.megatron.sh
     .torchtitan.sh .pipeplan.sh`` (flags). In JSON ``best`` is null, and ``closest_miss`` is not, where nothing fits.

@@ -34,7 +34,7 @@ class PresetModel(Record, frozen=True, kw_only=True):
 class Models(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Published models by name, for ``model`` of a plan.
 
-    Iteration gives the shapes; ``to_frame()`` has a row a model.
+    Iteration gives the shapes; ``to_frame()`` has a row per model.
     """
 
     schema_name = "answer-models"
@@ -87,7 +87,7 @@ class PresetGpu(Record, frozen=True, kw_only=True):
 class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """GPUs by name, each in its usual node, for ``cluster`` of a plan.
 
-    Iteration gives the presets; ``to_frame()`` has a row a GPU.
+    Iteration gives the presets; ``to_frame()`` has a row per GPU.
     """
 
     schema_name = "answer-gpus"

@@ -51,7 +51,7 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
 
 
 class FrontMark(Record, frozen=True, kw_only=True):
-    """Published schedule beside a front: its name, the peak of its worst rank, its objective."""
+    """Published schedule next to a front: its name, the peak of its worst rank, its objective."""
 
     name: str = field(name="schedule")
     peak: float
@@ -62,7 +62,7 @@ class FrontMark(Record, frozen=True, kw_only=True):
 class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Time against memory, from the least feasible limit to none: memory rises and time falls.
 
-    Iteration gives the points; ``to_frame()`` has a row a point. ``published`` are the published schedules of the same
+    Iteration gives the points; ``to_frame()`` has a row per point. ``published`` are the published schedules of the same
     placement, by memory.
     """
 

@@ -128,7 +128,7 @@ class SearchOptions(ScheduleSearchOptions):
         super().__post_init__()
         if self.jitter is not None and self.slow_rank is not None:
             raise InputError(
-                "give jitter or a slow rank, not both: search with one, and judge the schedule by the other",
+                "pass jitter or a slow rank, not both: search with one, and judge the schedule by the other",
                 field="slow_rank",
             )
 

@@ -51,8 +51,8 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
     """Return the problem of each placement that is searched: one where a placement is named, else those that can be.
 
     As in a comparison, ``chunks`` is for the placements that can have several numbers of chunks (``loop``, ``wave``); the
-    others keep theirs. Stages and ranks together leave the placements of so many stages. A placement is left out that the
-    microbatches, a list of costs per stage or the memory limit rule out, and one that holds the model twice unless the
+    others keep theirs. Stages and ranks together select the placements with this many stages. A placement is left out if the
+    microbatches, a list of costs per stage or the memory limit rule it out, and if it holds the model twice, unless the
     memory limit, or those of a ``front``, count its second copy of the parameters.
 
     Raises what :func:`pipeplan.search` does; where every placement is ruled out, for the one that comes the nearest.
@@ -177,7 +177,7 @@ def placement_named(name: str, settings: Settings) -> Placement:
     chunks = settings.chunks or DEFAULT_CHUNKS[name]
     if name in FIXED_CHUNKS and chunks != DEFAULT_CHUNKS[name]:
         raise ShapeError(
-            f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}: "
+            f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) per rank, not {chunks}: "
             f"use placement {_fitting(chunks, two_copies=name.startswith('bidirectional'))}",
             field="chunks",
         )

@@ -1,4 +1,4 @@
-"""The best published schedules that a search has to beat: of its own placement, and of any."""
+"""The best published schedules that a search has to beat: on its placement, and on any."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def published_everywhere(problem: Problem, settings: Settings) -> list[Published
 
 
 def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> Callable[[float], list[PublishedEntry]]:
-    """Return what gives :func:`published_everywhere` under a limit, infinite for none; settings have none of their own.
+    """Return a function from a memory limit (infinite: none) to its :func:`published_everywhere`; settings have no limit.
 
     Fixed orders are reused; strategies that use costs generate another order under each limit.
     """

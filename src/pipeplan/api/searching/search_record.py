@@ -41,7 +41,7 @@ class Need:
 
 
 class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
-    """Figures of a search (:class:`~pipeplan.formats.SearchFigures`) with the bound and placement behind them."""
+    """Figures of a search (:class:`~pipeplan.formats.SearchFigures`) with their bound and placement."""
 
     placement = Evidence[str]()
     """Name of the schedule's placement."""
@@ -87,7 +87,7 @@ class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
 
     @property
     def gain_in_short(self) -> str:
-        """The gain behind a comma, for one line; empty if no published schedule fits."""
+        """The gain after a comma, for one line; empty if no published schedule fits."""
         if self.best_published is None or self.gain is None:
             return ""
         return f", {change(-self.gain)} against {self.best_published.name}"

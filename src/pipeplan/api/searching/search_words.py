@@ -31,7 +31,7 @@ def gain_of(record: SearchRecord, unit: str) -> tuple[str, ...]:
 
 
 def decisions_of(record: SearchRecord) -> tuple[str, ...]:
-    """Return a sentence for each decision beside the order of ops, with its price."""
+    """Return a sentence for each decision other than the order of ops, with its price."""
     return tuple(f"It {clause}." for clause in decided_in_words(record.decided))
 
 
@@ -61,7 +61,7 @@ def placements_in_words(record: SearchRecord, times: Times) -> str:
     if searched:
         words.append(f"best of others: {', '.join(searched)}")
     if beaten:
-        words.append(f"not searched, as their bounds are no shorter: {', '.join(beaten)}")
+        words.append(f"not searched, because their lower bounds are not shorter: {', '.join(beaten)}")
     return "; ".join(words)
 
 

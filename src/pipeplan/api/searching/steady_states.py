@@ -84,14 +84,14 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
         if self.per_microbatch is None:
             return "<SteadyStates: none found>"
         times = Times.of((self.per_microbatch, self.bound), self.unit)
-        return f"<SteadyStates: {times.text(self.per_microbatch)} a microbatch, at least {times.text(self.bound)}>"
+        return f"<SteadyStates: {times.text(self.per_microbatch)} per microbatch, at least {times.text(self.bound)}>"
 
 
 @takes(SteadyStateOptions, ConfiguredSettings)
 def steady_state(**options: Unpack[SteadyStateKeywords]) -> SteadyStates:
     """Return the cost of each further microbatch in the long run: the shortest period that repeats, and bounds.
 
-    A step of so many microbatches takes a way in, a way out, and this for each microbatch between. Where memory is not
+    A step takes time to fill and to drain the pipeline, and this cost for each microbatch between. If memory is not
     short it is the work of the busiest rank; under a tight limit it can be more.
 
     Parameters

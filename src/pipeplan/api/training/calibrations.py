@@ -60,7 +60,7 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
         return True
 
     def table(self) -> Iterator[RenderableType]:
-        """Return a row per kind of work: its factor, and the times behind it."""
+        """Return a row per kind of work: its factor, and the times it was computed from."""
         calibration = self.calibration
         on = f", measured on {calibration.measured_on}" if calibration.measured_on else ""
         yield line(f"{calibration.gpu}{on}", "bold")

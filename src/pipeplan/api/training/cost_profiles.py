@@ -200,7 +200,7 @@ def profile(
     MissingExtraError
         Without PyTorch.
     InputError
-        For a ``source`` that cannot be read or holds no times, and for a schedule, a model or settings beside it.
+        For a ``source`` that cannot be read or holds no times, and for a schedule, a model or settings in addition to it.
     PipeplanError
         For what :func:`pipeplan.run` raises it.
     """
@@ -254,7 +254,7 @@ def calibrated(
 def costs_of_run(
     source: str | os.PathLike[str], schedule: ScheduleLike | None, settings: Settings, options: ProfileOptions
 ) -> CostProfile:
-    """Return the costs of a run's traces. Raises InputError for a schedule, model or times beside them."""
+    """Return the costs of a run's traces. Raises InputError for a schedule, model or times in addition to them."""
     if schedule is not None:
         raise InputError(f"the traces already determine the schedule: drop {label(schedule)}")
     for beside in (settings, options):
@@ -267,12 +267,12 @@ def costs_of_run(
 
 
 def _run_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
-    """Return the times of the ops of a run, with their spread, and its steps beside their prediction."""
+    """Return the times of the ops of a run, with their spread, and its steps with their prediction."""
     kinds = list(dict.fromkeys(kind for times in costs.stages for kind in times))
     table = columns("stage", *(f"{kind} (ms)" if kind == kinds[0] else kind for kind in kinds), padding=1)
     for number_, times in enumerate(costs.stages):
         spreads = [str(times[kind]) if kind in times else "" for kind in kinds]
-        # Quartiles stand below their median where three columns of both would leave no room for the first one.
+        # Quartiles are below their median where three columns of both would leave no room for the first one.
         table.add_row(str(number_), *(text.replace(" (", "\n(") if len(kinds) > 2 else text for text in spreads))
     rows = [(words, f"{spread} ms") for words, spread in costs.between() if spread is not None]
     steps, predicted = costs.measured_steps, costs.predicted_step

@@ -26,7 +26,7 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
     """Return the settings with the mean time of each kind of op on each stage.
 
     An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
-    that some stage lacks is left to follow from the others, as where it is not given. Copies to the host and back are of
+    that some stage lacks is derived from the others, as for costs without that kind. Copies to the host and back are of
     one kind.
     """
     copies = _copies(timeline)

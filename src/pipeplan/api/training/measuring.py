@@ -28,7 +28,7 @@ RuntimeReport: TypeAlias = "Callable[[RunProgress], None]"
 def part(
     progress: TrainingReport | None, begin: float = 0.0, end: float = 1.0, prefix: str = ""
 ) -> RuntimeReport | None:
-    """Return a report of the runtime's progress as the part from ``begin`` to ``end`` of the whole, behind a ``prefix``."""
+    """Return a report of the runtime's progress as the part from ``begin`` to ``end`` of the whole, after a ``prefix``."""
     if progress is None:
         return None
 

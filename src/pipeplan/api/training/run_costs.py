@@ -161,7 +161,7 @@ class RunCosts:
         ]
 
     def check(self) -> str:
-        """Return the measured steps beside the predicted one, in words."""
+        """Return a sentence that compares the measured steps with the predicted one."""
         predicted = f"{self.predicted_step:.4g} ms ({change(self.error)})"
         return f"step: measured {self.measured_steps} ms, with these costs {predicted}"
 
@@ -190,12 +190,12 @@ class RunCosts:
         yield "end of a step", self.step_time
 
     def write(self, path: Path, notes: Sequence[str] = ()) -> None:
-        """Write a config file; its ending is .yaml, .yml or .json.
+        """Write a config file; its suffix is .yaml, .yml or .json.
 
         Raises
         ------
         InputError
-            For another ending, or where it cannot be written.
+            For another suffix, or if it cannot be written.
         """
         write_costs_file(path, self.settings(), (*self.provenance(), *notes))
 

@@ -61,7 +61,7 @@ class StepSeconds(Record, frozen=True, kw_only=True):
 class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """A run, and what was predicted for it: the figures of the measured step, the prediction, and the gradients.
 
-    ``to_frame()`` has a row an op of the measured step. A loss or a difference that is not finite, which JSON has no word
+    ``to_frame()`` has a row per op of the measured step. A loss or a difference that is not finite, which JSON has no word
     for, is None; so are differences that were not requested.
     """
 
@@ -106,11 +106,11 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return self.measured.contents()
 
     def table(self) -> Iterable[RenderableType]:
-        """Return what ran, predicted beside measured, and the gradients."""
+        """Return the run, its predicted next to its measured times, and the gradients."""
         run, predicted = self.run, self.predicted
         schedule = predicted.schedule
         heading = (
-            f"{predicted.name} on {run.model} ({run.dtype}, {run.device}, {run.threads} thread(s) a rank): "
+            f"{predicted.name} on {run.model} ({run.dtype}, {run.device}, {run.threads} thread(s) per rank): "
             f"{schedule.ranks} ranks, {schedule.stages} stages ({schedule.placement.name}), "
             f"{schedule.microbatches} microbatches"
         )
@@ -180,7 +180,7 @@ def run(
 ) -> TrainingRun:
     """Train a model with a schedule under torch.distributed, measure it, and predict its step time.
 
-    Starts a process a rank on this host, or joins the torchrun job that this process is in. Without costs the model's
+    Starts a process per rank on this host, or joins the torchrun job that this process is in. Without costs the model's
     stages are measured first.
 
     Parameters
