@@ -40,7 +40,7 @@ def trace(*names: str, **more: object) -> str:
         ("a.json", json.dumps(PLAN | {"ranks": 10**9, "stages": 10**9}), "declares 1000000000 ranks, .* placement has 2"),
         ("a.csv", "0F999999999,0B999999999", "1000000000 microbatches need 1,000,000,000 forwards; at most 20,000,000"),
         ("a.csv", "999999999F0", "no rank holds stage 0, but the stages go up to 999999999"),
-        ("a.csv", "0F0.65536,0B0.65536", "an op's slice is at most 32,767, not 65536"),
+        ("a.csv", "0F0.65536,0B0.65536", "an op's slice must be at most 32,767, not 65536"),
         ("a.csv", "0F0,0B0\n" + ",\n" * 1_000_000, "line 2 is blank"),
         ("a.csv", table("a,1000000000,F,0,0,0,-1,0,1,,simulated"), "ranks 0 to 1000000000 must each have an op"),
         ("a.csv", table("a,0,F,0,1000000000,0,-1,0,1,,simulated"), "1000000001 microbatches need"),

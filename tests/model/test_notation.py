@@ -99,7 +99,7 @@ def test_huge_numbers_cost_nothing():
     with pytest.raises(ShapeError, match="1000000000 microbatches need 1,000,000,000 forwards; at most 20,000,000"):
         parse_schedule("0F999999999")
     for slice_ in ("32768", "65536", "999999999"):
-        with pytest.raises(ShapeError, match=f"an op's slice is at most 32,767, not {slice_}"):
+        with pytest.raises(ShapeError, match=f"an op's slice must be at most 32,767, not {slice_}"):
             parse_schedule(f"0F0.{slice_}")
 
 

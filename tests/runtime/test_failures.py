@@ -125,7 +125,7 @@ def test_a_port_that_is_in_use() -> None:
             command, env=environment(**place), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
         )
     assert job.returncode == 2
-    assert f"rank 0 cannot meet the other ranks at 127.0.0.1:{port} (port in use" in job.stderr
+    assert f"rank 0 cannot connect to the other ranks at 127.0.0.1:{port} (port in use" in job.stderr
 
 
 def test_pytorch_is_missing_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

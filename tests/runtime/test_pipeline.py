@@ -114,7 +114,7 @@ CONSTRUCTION = {
     "too many": "holds 1 stage(s) of 1f1b",
     "too few": "rank 0 holds 1 stage(s) of 1f1b (0), but 0 module(s) are passed",
     "twice": "passes the same module for two stages",
-    "no module": "a stage is a torch.nn.Module, not a int",
+    "no module": "a stage must be a torch.nn.Module, not a int",
     "ranks": "1f1b is made for 4 ranks but the group has 2 process(es)",
     "unlike": "ranks 0 and 1 have different schedules",
     "microbatches missing": "1f1b needs its microbatches",
@@ -128,7 +128,7 @@ CONSTRUCTION = {
     "incomplete": "incomplete: rank 0: 0F2 is missing",
     "chunks": "holds 2 stage(s) of zbv",
     "loss": "rank 1 holds the last stage and needs a loss function",
-    "reduction": "reduction is mean or sum, not average",
+    "reduction": "invalid reduction 'average': expected mean or sum",
     "compiled": "leave stages uncompiled, or use a schedule of full backwards",
     "compiled, full": "nothing was refused",
     "part in DDP": "wrap the whole stage instead",
@@ -151,7 +151,7 @@ STEPS = {
     "no_grad": "call it outside torch.no_grad(), or call eval()",
     "shapes": "(1, 4) of float32 after (2, 4) of float32",
     "keyword": "this batch comes with the keywords mask, scale and the ones before it with none",
-    "state": "the checkpoint has nothing of stage 0, which rank 0 holds",
+    "state": "the checkpoint has no state of stage 0, which rank 0 holds",
 }
 
 

@@ -158,8 +158,8 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 
 def test_places_where_no_store_can_be(tmp_path: Path) -> None:
     for path, reason in (
-        (tmp_path, "a store is a file"),
-        (Path("/dev/null"), "a store is a file"),
+        (tmp_path, "is not a file; name another"),
+        (Path("/dev/null"), "is not a file; name another"),
         (tmp_path / "none" / "s", "there is no folder"),
     ):
         with pytest.raises(InputError, match=reason):

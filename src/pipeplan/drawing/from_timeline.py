@@ -181,7 +181,7 @@ def _gaps(schedule: Schedule, idle: IdleReasons) -> IdleGaps:
 def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | ArrayLike | None) -> Curves | None:
     if memory is None:
         if limit is not None:
-            raise ValueError("a memory limit needs memory to be drawn with")
+            raise ValueError("drawing a memory limit needs memory: pass memory")
         return None
     ranks = timeline.schedule.ranks
     in_bytes, limits = _limits(memory, limit, ranks)

@@ -128,7 +128,7 @@ def _column(name: str, values: NDArray[np.integer]) -> NDArray[Any]:
     column = values.astype(_TYPES[name])
     if (column != values).any():
         wrong = np.atleast_1d(values)[np.flatnonzero(column != values)[0]]
-        raise ShapeError(f"an op's {name} is at most {np.iinfo(_TYPES[name]).max:,}, not {wrong}")
+        raise ShapeError(f"an op's {name} must be at most {np.iinfo(_TYPES[name]).max:,}, not {wrong}")
     return column
 
 

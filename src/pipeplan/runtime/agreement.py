@@ -117,7 +117,7 @@ def _require_modules(stages: Mapping[int, nn.Module] | tuple[nn.Module, ...], sc
     modules = list(stages.values() if isinstance(stages, Mapping) else stages)
     for module in modules:
         if not isinstance(module, nn.Module):
-            raise InputError(f"a stage is a torch.nn.Module, not a {type(module).__name__}", field="modules")
+            raise InputError(f"a stage must be a torch.nn.Module, not a {type(module).__name__}", field="modules")
     if len({id(module) for module in modules}) < len(modules):
         raise InputError(
             f"rank {rank} passes the same module for two stages: each stage needs its own", field="modules"

@@ -111,8 +111,8 @@ def _join(device: torch.device, ranks: int, timeout: timedelta, store: Path | No
         where = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
         reason = str(error).strip().splitlines()[0]
         raise InputError(
-            f"rank {os.environ['RANK']} cannot meet the other ranks at {where} (port in use, or no other rank there?): "
-            f"{reason}"
+            f"rank {os.environ['RANK']} cannot connect to the other ranks at {where} (port in use, or no other rank "
+            f"there?): {reason}"
         ) from None
 
 

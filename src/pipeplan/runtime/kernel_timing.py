@@ -46,7 +46,7 @@ def kernel_timer(
         If there is no GPU or another one than required, or the precision is unsupported.
     """
     if precision not in ("bf16", "fp16"):
-        raise InputError(f"kernels are measured in bf16 or fp16, not {precision}", field="precision")
+        raise InputError(f"invalid precision '{precision}': expected bf16 or fp16", field="precision")
     chosen = torch.device(choose_device(device, 1))
     if name:
         _require(chosen, name)

@@ -238,7 +238,7 @@ def load_model(name: str, *, dtype: str | None = None, timeout: float = 120.0) -
         not return a :class:`Model`.
     """
     if dtype not in (None, "float32", "bfloat16"):
-        raise InputError(f"a model's dtype is float32 or bfloat16, not {dtype}")
+        raise InputError(f"invalid dtype '{dtype}': expected float32 or bfloat16")
     require_text(name, "the model's name", field="model")
     model = in_time(lambda: _called(name), timeout, name) if ":" in name else _built_in(name)
     return model if dtype is None else replace(model, dtype=dtype)

@@ -120,7 +120,7 @@ class Pipeline:
     ) -> None:
         require_torch()
         if reduction not in ("mean", "sum"):
-            raise InputError(f"reduction is mean or sum, not {reduction}", field="reduction")
+            raise InputError(f"invalid reduction {reduction!r}: expected mean or sum", field="reduction")
         self._group = _pipeline_group(group)
         self.rank, self.ranks = dist.get_rank(self._group), dist.get_world_size(self._group)
         own_stages: Any = stages if isinstance(stages, Mapping) else tuple(stages)
@@ -331,7 +331,7 @@ class Pipeline:
             mine = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
             own = unwrapped(module)
             if not mine and own.state_dict():
-                raise InputError(f"the checkpoint has nothing of stage {number}, which rank {self.rank} holds")
+                raise InputError(f"the checkpoint has no state of stage {number}, which rank {self.rank} holds")
             own.load_state_dict(mine)
 
     # --- inside -------------------------------------------------------------------------------------------------------

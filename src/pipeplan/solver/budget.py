@@ -13,14 +13,14 @@ from pipeplan.errors import InputError
 class Budget:
     """Seconds, evaluations of a candidate, or both; whichever is used up first ends the search.
 
-    A search on a budget of evaluations alone gives the same answer every time; one on seconds does not.
+    A search on a budget of evaluations alone returns the same answer every time; one on seconds does not.
 
     Parameters
     ----------
     seconds, evaluations
         The most that may be spent; None: no limit of this kind.
     clock
-        Gives the time in seconds.
+        Function that returns the time in seconds.
 
     Raises
     ------
@@ -38,7 +38,7 @@ class Budget:
         self.limit_evaluations = evaluations
         self.evaluations = 0
         self.under_way = 0
-        """Evaluations that stand for work in progress; they count in the progress that is shown only."""
+        """Evaluations that represent work in progress; they count only in the progress that is shown."""
         self.stopped = Event()
         self._clock = clock
         self._begin = clock()
@@ -103,7 +103,7 @@ class Budget:
         return min(max(shares), 1.0)
 
     def share_in(self, seconds: float) -> float:
-        """Return the share of the seconds that will be spent so many seconds from now; infinite budgets count as spent."""
+        """Return the share of the budget that will be spent this many seconds from now; infinite budgets count as spent."""
         return (self.seconds + seconds) / self.limit_seconds if self.limit_seconds else 1.0
 
 

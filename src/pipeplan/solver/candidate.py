@@ -58,7 +58,7 @@ class Candidate:
         return self.decisions.order
 
     def copy(self) -> Candidate:
-        """Return a copy with arrays of its own."""
+        """Return a copy that shares no arrays."""
         return Candidate(Decisions(*(array.copy() for array in self.decisions)), self.value)
 
 
@@ -160,7 +160,7 @@ class Encoder(Layout):
     ) -> tuple[float, CandidateTiming]:
         """Return the value of the decisions, infinite if they deadlock or do not fit, and their timing.
 
-        Without ``fills_waits`` weight backwards stand only where they are forced to or memory is short, which its value does
+        Without ``fills_waits`` weight backwards are only where they are forced or memory is short, which its value does
         not know.
         """
         timing = self.empty_timing()
@@ -188,7 +188,7 @@ class Encoder(Layout):
         """Return a schedule as a candidate: the order of its forwards and backwards, with its Ws forced.
 
         Which microbatch an op has is forgotten: the k-th of its kind and stage becomes the k-th. Where its halves can do all
-        that a full backward can, it becomes an I with its W right behind, unless that takes longer: Ws that are owed come
+        that a full backward can, it becomes an I with its W right after it, unless that takes longer: Ws that are owed come
         first, and in a pair the W comes on top. Where backward may not be split, an I becomes a full backward. What the
         problem does not decide on is left out.
         """
@@ -199,7 +199,7 @@ class Encoder(Layout):
         return result
 
     def _encoded(self, schedule: Schedule, *, keeps_full: bool) -> Candidate:
-        """Return the candidate of a schedule with full backwards where they gain, or wherever they stand."""
+        """Return the candidate of a schedule with full backwards where they gain, or wherever they are."""
         decisions = self.decisions(np.zeros(self.positions, np.int64))
         for rank, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
             row = read_row(self, schedule.row(rank), keeps_full=keeps_full)
@@ -216,7 +216,7 @@ class Encoder(Layout):
                 decisions.lead[of[~forward]] = row.lead[~forward]
         if not self.decides_weight:
             return self.evaluate(decisions)
-        # Its Ws where they stand, or also where they fit earlier.
+        # Its Ws where they are, or also where they fit earlier.
         strict = decisions._replace(prefer=-np.abs(decisions.prefer))
         free = decisions._replace(prefer=np.maximum(decisions.prefer, 0))
         return min(self.evaluate(free), self.evaluate(strict), key=lambda candidate: candidate.value)
@@ -241,7 +241,7 @@ def keep_what_can_be(encoder: Encoder, candidate: Candidate) -> Candidate:
     """Return the candidate without needless recomputation and offload: it fits and is as fast without them.
 
     Annealing does not see such copies and recomputations. All are tried at once, and then halves of what failed, until each
-    was tried alone or so many evaluations are made as take less than a second.
+    was tried alone or the evaluations have taken almost a second.
     """
     decisions, value = candidate.copy().decisions, candidate.value
     left = MOST_WORK // encoder.positions
@@ -368,7 +368,7 @@ def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
     forced = np.diff(done[chosen], prepend=0) if problem.split_backward else np.zeros_like(order)
     joined = np.zeros_like(order)
     if layout.overlaps:
-        # With its W behind it, a pair would take longer than its two ops apart.
+        # With its W after it, a pair would take longer than its two ops apart.
         group = np.where(halved & problem.split_backward, NO_GROUP, row.group)[chosen]
         joined[:-1] = (group[1:] == group[:-1]) & (group[1:] != NO_GROUP)
     prefer = np.zeros_like(order)

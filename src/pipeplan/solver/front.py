@@ -59,7 +59,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A published schedule beside the front: its name, the peak memory of its fullest rank, its objective."""
+    """A published schedule to compare with the front: its name, the peak memory of its fullest rank, its objective."""
 
     name: str
     peak: float

@@ -52,7 +52,7 @@ class Effort:
     workers: int = 1
 
     def part(self, parts: int) -> Effort:
-        """Return one of so many equal parts of the budget."""
+        """Return one of this many equal parts of the budget."""
         return replace(
             self,
             seconds=None if self.seconds is None else self.seconds / parts,
@@ -168,7 +168,7 @@ def stored_search(finished: Finished[StoredSearch]) -> StoredSearch:
     """
     failure = finished.failure
     if failure is not None and failure.kind == "lost":
-        raise RunError(f"the search of {finished.key} was lost: {failure.message}; take fewer workers")
+        raise RunError(f"the search of {finished.key} was lost: {failure.message}; use fewer workers")
     if failure is not None and failure.kind == "refused":
         # The search has no answer, as it would have none in this process: the sentence is for the user.
         raise (InfeasibleError if failure.error == InfeasibleError.__name__ else RunError)(failure.message)
@@ -210,7 +210,7 @@ def search_seeds(
     start: Sequence[Schedule] = (),
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchResult:
-    """Return the best schedule of several searches, each with the whole budget and a seed of its own.
+    """Return the best schedule of several searches, each with the whole budget and its own seed.
 
     With several rounds every search has an equal part of its budget in each round. After the first round, searches continue
     from the best schedule of all and from their own best one, by engines that differ from seed to seed
@@ -230,7 +230,7 @@ def search_seeds(
     rounds
         Number of rounds. A store keeps each search of each round.
     start
-        Schedules that all searches start from, beside the published ones.
+        Schedules that all searches start from, in addition to the published ones.
     progress
         Called whenever a search ends, and meanwhile too if it runs in this process. It may raise KeyboardInterrupt to stop;
         the answer is then the best so far.
@@ -292,7 +292,7 @@ def search_seeds(
     except KeyboardInterrupt:
         interrupted = True
     if not ended:
-        raise InfeasibleError("the search was stopped before it found anything; give it more time")
+        raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
     return replace(joined(ended), interrupted=interrupted)
 
 

@@ -1,6 +1,6 @@
-"""Schedules of candidates where transfers must meet: messages decide where a weight backward may stand.
+"""Schedules of candidates where transfers must meet: messages decide where a weight backward may be.
 
-A candidate's times know transfers that delay and no more. A weight backward that fills a wait there may stand before a send
+A candidate's times know transfers that delay and no more. A weight backward that fills a wait there may be before a send
 or a receive here, and delay the rank at its other end. So none is moved forward before the messages are there.
 """
 

@@ -35,7 +35,7 @@ class PlacementTried:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A published schedule as it stands, with the problem that it answers and its value."""
+    """An unchanged published schedule, with the problem that it answers and its value."""
 
     problem: Problem
     schedule: Schedule
@@ -86,9 +86,9 @@ def best_placement(
     searcher
         Carries out one search; raises InfeasibleError if the user ends it before it has found anything.
     published
-        Schedules that the answer is never worse than: candidates as they stand.
+        Schedules that the answer is never worse than: unchanged candidates.
     start
-        Schedules to go on from, each by the search of its own placement.
+        Schedules to go on from, each by the search of its placement.
     earlier
         Results of an earlier search, reported for each placement that is not searched here.
 

@@ -45,7 +45,7 @@ ENGINES: tuple[Engine, ...] = (
 """Engines of a search, which run one after the other until its budget is spent."""
 
 STARTING = (FixedOrders, ListScheduling, DrivenByCosts, FirstBlocks)
-"""Engines that only give starts: a search that continues has a better one."""
+"""Engines that only find starts: a search that continues has a better one."""
 
 JUDGING = (RobustSearch, JudgedSearch)
 """Engines that search by judged values; the others search on the plan, where values are judged."""
@@ -57,7 +57,7 @@ HOTTER = 16.0
 def engines_going_on(number: int) -> tuple[Engine, ...]:
     """Return the engines of one of several searches that continue from a common best schedule, so that they differ.
 
-    In turn: all that is no mere start; annealing alone; annealing that is hotter; annealing whose steps start
+    In turn: all that is more than a start; annealing alone; annealing that is hotter; annealing whose steps start
     anywhere more often.
     """
     annealed = (
@@ -90,12 +90,12 @@ def search(
     Parameters
     ----------
     seconds, evaluations
-        The budget. With evaluations alone, the same seed gives the same answer, whatever the number of workers; with
-        none at all, ten seconds. A budget of 0 gives the best of the starts that take no search.
+        The budget. With evaluations alone, the same seed leads to the same answer, whatever the number of workers; with
+        none at all, ten seconds. A budget of 0 returns the best of the starts that take no search.
     seed
         Of the random numbers.
     start
-        Schedules to go on from, beside the published ones: of this placement and number of microbatches, unsliced.
+        Schedules to go on from, in addition to the published ones: of this placement and number of microbatches, unsliced.
     workers
         Threads that anneal at the same time; kernels run without the GIL.
     progress
@@ -106,7 +106,7 @@ def search(
     compared
         Whether the start is no worse than every published schedule, which then need not be compared with the answer.
     clock
-        Gives the time in seconds.
+        Function that returns the time in seconds.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
 def _search_result(run: Run, *, every_published: bool) -> SearchResult:
     """Return the best lineage as a checked and simulated schedule."""
     if run.best is None:
-        raise InfeasibleError("the search was stopped before it found anything; give it more time")
+        raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
     problem, lineage = run.problem, _keeping_what_can_be(run, run.choose())
     simulation = problem.simulated(run.schedule(lineage))
     check(simulation.schedule, memory=problem.memory_limit).require_valid()
@@ -262,7 +262,7 @@ class PlanRun(Run):
         self._whole.take(lineage)
 
     def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
-        """Judge a schedule as it stands."""
+        """Judge a schedule unchanged."""
         self._whole.take_as_it_is(schedule, name, candidate)
 
     def take_published(self, schedule: Schedule, rival: Published) -> None:

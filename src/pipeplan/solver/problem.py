@@ -56,10 +56,10 @@ class Problem:
         The memory limit of every rank; None where there is none.
     objective
         ``makespan``: from 0 to the last end. ``span``: the longest rank's own time from its first start to its last end,
-        with what it loses before the one and behind the other, which is the step time where the optimizer step needs no
+        with what it loses before the one and after the other, which is the step time where the optimizer step needs no
         barrier. Ops start as soon as they can in both.
     choices
-        What the search may decide beside the order.
+        Decisions that the search may make in addition to the order.
     communication
         How transfers behave, as in a simulation; with ``edge`` they delay their receiver and occupy no rank.
     slices
@@ -110,7 +110,7 @@ class Problem:
             )
         if not limits.in_activations and not self.costs.memory.in_bytes:
             raise CostError(
-                "a memory limit in bytes needs activation bytes; give them, or a limit in activations",
+                "a memory limit in bytes needs activation bytes; set them, or use a limit in activations",
                 field="memory_limit",
             )
         short = np.flatnonzero(limits.values < self.least_limit * (1 - tolerances.MEMORY))

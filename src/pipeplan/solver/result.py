@@ -32,7 +32,7 @@ class Published:
     name, value
         Its name, and its objective.
     own
-        Whether the schedule by this name has so many chunks and such groups unless it is told otherwise.
+        True if these are the default chunks and groups of the schedule with this name.
     """
 
     name: str

@@ -136,7 +136,7 @@ def no_runs() -> tuple[Kernel, Sequence[Argument], Sequence[Output]]:
 def bound_of(problem: Problem) -> Bound:
     """Return a lower bound on the judged value of any schedule of a problem.
 
-    A slow rank makes no schedule shorter, and each rank in turn has a bound of its own with that rank slow: the largest one
+    A slow rank makes no schedule shorter, and each rank in turn has its own bound with that rank slow: the largest one
     is below the worst case. The mean over sampled times is above the objective on the mean times, as the longest of several
     chains is convex in what their ops take; so is, as good as always, what 95 of 100 runs do not exceed. Transfers that meet
     or queue make no schedule shorter.

@@ -53,7 +53,7 @@ class Lineage:
     value
         The objective.
     schedule
-        The schedule itself where the candidate does not say all of it: its weight backwards are in an order of their own, or
+        The schedule itself where the candidate does not describe all of it: its weight backwards have their own order, or
         it holds messages.
     judged
         What the search makes small: the value, or what a :class:`~pipeplan.solver.robustness.Judge` says of the schedule.
@@ -187,7 +187,7 @@ class Run:
     def judged(self, lineage: Lineage) -> Lineage:
         """Return the lineage as it is judged.
 
-        Where transfers must meet, its weight backwards stand where its plan has them or where waits for messages have room,
+        Where transfers must meet, its weight backwards are where its plan has them or where waits for messages have room,
         whichever is better.
         """
         if self.judge is None:
@@ -204,7 +204,7 @@ class Run:
         return min(ways, key=attrgetter("judged"))
 
     def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
-        """Take a schedule that fits as it stands, messages included, if its candidate does not describe all of it."""
+        """Take a schedule that fits unchanged, messages included, if its candidate does not describe all of it."""
         if self.judge is None:
             return
         try:
@@ -253,13 +253,13 @@ class Run:
             self.report_progress()
 
     def offer_schedule(self, schedule: Schedule, name: str) -> float:
-        """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
+        """Take a valid schedule of this placement and number of microbatches as a separate lineage, if it fits.
 
-        Where its candidate is not as good, the schedule is kept as it stands: one that runs weight backwards in an order
-        that the problem does not decide on. Where schedules are judged, it is judged as it stands, too. Of one that does not
+        Where its candidate is not as good, the schedule is kept unchanged: one that runs weight backwards in an order
+        that the problem does not decide on. Where schedules are judged, it is judged unchanged, too. Of one that does not
         fit, some is recomputed or offloaded if that may be.
 
-        Gives the objective of the schedule as it stands; infinite where it does not fit.
+        Returns the objective of the unchanged schedule; infinite where it does not fit.
         """
         self.budget.evaluations += 1
         candidate = self.encoder.encode(schedule)
@@ -415,7 +415,7 @@ class Run:
 
 
 def value_as_is(schedule: Schedule, problem: Problem) -> float:
-    """Return the objective of a schedule as it stands; infinite if it does not fit or the problem excludes it."""
+    """Return the objective of an unchanged schedule; infinite if it does not fit or the problem excludes it."""
     choices = problem.choices
     split = schedule.has(Kind.I) and not choices.split
     again = schedule.has(Kind.R) and not choices.recompute

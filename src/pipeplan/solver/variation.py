@@ -18,7 +18,7 @@ LARGEST_SHARE = 10.0
 """Largest share by which a rank may be slower: beyond it the rank is broken."""
 
 Purpose = Literal["train", "choose", "judge"]
-"""Purpose of sampled runs. Each has samples of its own, so that a schedule is judged on runs that it was not made for."""
+"""Purpose of sampled runs. Each has its own samples, so that a schedule is judged on runs that it was not made for."""
 
 _STREAMS: dict[Purpose, int] = {"train": 1, "choose": 2, "judge": 3}
 

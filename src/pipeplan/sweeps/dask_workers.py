@@ -176,7 +176,7 @@ class DaskWorkers:
                         field="dask",
                     ) from None
             raise RunError(
-                f"the cluster at {self._address} gave up a task ({type(error).__name__}: {_first_line(error)}); "
+                f"the cluster at {self._address} could not finish a task ({type(error).__name__}: {_first_line(error)}); "
                 "a store keeps what was finished"
             ) from None
         mean = sum(row[3] for row in rows) / len(rows)

@@ -84,7 +84,7 @@ def sweep(
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}", field="workers")
     if seconds is not None and not seconds >= 0:
-        raise InputError(f"a budget is at least 0, not {seconds} seconds", field="seconds")
+        raise InputError(f"a budget must be at least 0, not {seconds} seconds", field="seconds")
 
     def run() -> Generator[Finished[Answer], None, None]:
         with ExitStack() as stack:

@@ -105,7 +105,7 @@ class Store:
 
     def __init__(self, path: Path, identity: str) -> None:
         if is_stream(path):
-            raise InputError(f"a store is a file, but {path} is not; name another", field="store")
+            raise InputError(f"the store {path} is not a file; name another", field="store")
         require_writable(path)
         self.path = path
         with self._errors("open"):

@@ -3,7 +3,7 @@
 A block is a table of times, one for each forward and each backward of a microbatch. Repeated every period, it says how
 the kinds and stages of a rank interleave and how much is held (lifespan over period); a whole schedule, however many
 microbatches it has, hangs on so few numbers. So it is the numbers that are annealed here. As in interleaved schedules,
-microbatches may come in groups. Where memory is short a block may be of several microbatches, each with times of its own:
+microbatches may come in groups. Where memory is short a block may be of several microbatches, each with its own times:
 what one leaves idle another can use, and the steady state gets shorter than any that repeats after each microbatch. As
 they repeat a block, ranks may go by the real times, or by a clock on which every op takes one unit: the first knows the
 costs, the second leads to the even patterns of the published blocks.
@@ -76,21 +76,21 @@ class BuildingBlocks:
         The share of the whole budget at which it stops: the search goes on with something else. Where published schedules
         took more of the seconds than that, the share that it has nevertheless.
     islands
-        Blocks annealed in a round; each is a lineage of its own.
+        Blocks annealed in a round; each is its own lineage.
     first_round
         Op evaluations of each annealing in the first round.
     heats
         Temperatures at which annealings start, in turn, in units of the mean op.
     cooling
-        The temperature that annealings start at is so many times the one that they end at.
+        Ratio of the temperatures at which annealings start and end.
     spread
-        How much the mean over the ranks counts beside the longest.
+        Factor of the mean over the ranks that is added to the objective.
     slacks
         Time between neighbouring ops of the first blocks beyond the least, in units of the mean op, drawn op by op.
     grouped
         The share of the first blocks whose microbatches come in groups, where ranks have several stages.
     microbatches
-        Blocks are annealed on so many microbatches a rank, since what more of them add is always the same.
+        Microbatches per rank on which blocks are annealed: what more of them add is always the same.
     least_steps
         Where a first round has fewer steps than that, blocks are left alone: they have too many numbers to be varied.
     several, tight
@@ -124,7 +124,7 @@ class BuildingBlocks:
         if run.budget.limit_seconds is not None:
             until = max(until, run.budget.share + self.at_least)
         for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, until):
-            # Every annealing is an island of its own; a round that improves nothing is the last.
+            # Every annealing is its own island; a round that improves nothing is the last.
             before = run.best
             islands = [self._island(run, small, self.islands * turn + number, steps) for number in range(self.islands)]
             self._anneal_all(run, small, true, islands)
@@ -132,7 +132,7 @@ class BuildingBlocks:
                 return
 
     def offer_first(self, run: Run, steps: int) -> None:
-        """Offer the first blocks after so many steps, fewer of a large problem."""
+        """Offer the first blocks after this many steps, fewer of a large problem."""
         small, true = self._repeaters(run)
         steps = min(steps, max(FIRST_WORK // (REPEATED * small.encoder.positions), 1))
         self._anneal_all(run, small, true, [self._island(run, small, number, steps) for number in range(self.islands)])

@@ -6,7 +6,7 @@ when results are sent, and leaves the order as it is. That takes a few hundred t
 does; hence a search spends a part of its budget on values first, and goes on from what it has found.
 
 Where op times vary and transfers need not meet, ``RobustSearch`` times each candidate in several runs at once: on the plan,
-which decides where its weight backwards stand, and then in every run.
+which decides where its weight backwards are, and then in every run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class JudgedSearch:
     tries: int = 200
 
     def __call__(self, run: Run) -> None:
-        """Search; needs a start."""
+        """Run the search; do nothing if no schedule is judged or none has been found yet."""
         if run.judge is None or run.best is None:
             return
         kernel = propose_by(moves_for(run.encoder, self.moves), wide=run.encoder.is_wide)
@@ -193,7 +193,7 @@ class RobustSearch:
     annealing: LocalSearch = field(default_factory=LocalSearch)
 
     def __call__(self, run: Run) -> None:
-        """Search; needs a start."""
+        """Run the search; do nothing without variation, with blocking communication, or before a first schedule."""
         problem = run.problem
         if problem.variation is None or problem.communication == "blocking" or run.best is None:
             return
@@ -209,7 +209,7 @@ class RobustSearch:
                     _take(run, lineage)
             run.report_meanwhile()
 
-        # A search of its own on the values in all runs, within the same budget; what it finds is judged here.
+        # A separate search on the values in all runs, within the same budget; what it finds is judged here.
         within = Run(plain, run.budget, seed=run.seed, workers=run.workers, report=take, encoder=encoder)
         within.raise_bound(run.bound_of_judged)
         for lineage, candidate in starts:

@@ -95,7 +95,7 @@ class LocalSteps:
     best
         The best candidate seen; written.
     state
-        Where the annealing stands; changed.
+        State of the annealing; changed.
     """
 
     def __init__(
@@ -141,11 +141,11 @@ class LocalSteps:
         return int(self._stretch.visits[0])
 
     def arguments(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
-        """Return the kernel's inputs and outputs for so many steps."""
+        """Return the kernel's inputs and outputs for this many steps."""
         return (*self._inputs, steps, most), self._outputs
 
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
-        """Make so many steps, or fewer once ``most`` places were timed; return the number of steps."""
+        """Make this many steps, or fewer once ``most`` places were timed; return the number of steps."""
         inputs, outputs = self.arguments(steps, most)
         return int(self._kernel(inputs, outputs, work=steps * self._work))
 

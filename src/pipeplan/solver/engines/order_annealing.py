@@ -31,8 +31,8 @@ Option = TypeVar("Option")
 class Annealing:
     """One annealing of a round: its start, temperature, reach, length and random seed.
 
-    ``spread`` is how much the mean over the ranks counts beside the longest. Without ``weight_order`` Ws stay in the order
-    of their Is, where that is how the lineage has them.
+    ``spread`` is the factor of the mean over the ranks that is added to the objective. Without ``weight_order`` Ws stay in
+    the order of their Is, where that is how the lineage has them.
     """
 
     lineage: Lineage
@@ -64,11 +64,11 @@ class LocalSearch:
     hottest
         The highest temperature, in units of the mean time of an op.
     cooling
-        The temperature that annealings start at is so many times the one that they end at.
+        Ratio of the temperatures at which annealings start and end.
     reaches
         How far moves go.
     spreads
-        How much the mean over the ranks counts beside the longest.
+        Factors of the mean over the ranks that are added to the objective.
     lineages
         Which lineage, counted from the best, an annealing goes on with; the best are more often among them.
     critical
@@ -196,7 +196,7 @@ class TaskArrays:
         return anneal_by(self.moves, wide=self.encoder.is_wide)
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
-        """Return the kernel's inputs for so many steps."""
+        """Return the kernel's inputs for this many steps."""
         encoder, task = self.encoder, self.task
         target = encoder.target(task.spread)
         return encoder.flat, self.weights, task.reach, self.options.critical, target, WAITS, steps

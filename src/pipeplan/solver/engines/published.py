@@ -71,7 +71,7 @@ class DrivenByCosts:
     until
         The share of the seconds at which they must be done: none is begun that is not likely to be.
     activations_a_rank
-        Limits under which they are tried beside the problem's own, in activations, times the ranks.
+        Limits under which they are tried in addition to the problem's own, in activations, as multiples of the ranks.
     """
 
     until: float = 0.35

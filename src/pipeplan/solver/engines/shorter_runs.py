@@ -61,7 +61,7 @@ class Fold:
 def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
     """Cut microbatches out of a candidate's middle, so that as many stay as the short problem has.
 
-    Between two moments in which every class runs just that many ops; None where there are no such moments.
+    Between two moments in which every class runs just that many ops; None if there are no such moments.
     """
     cut = encoder.share - short.share
     timing = encoder.empty_timing()
@@ -71,7 +71,7 @@ def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
     if value >= INFEASIBLE:
         return None
     # Ops of each class that have run when the last class ends its k-th: a cut is possible between two such moments in
-    # which every class has run exactly so many ops more.
+    # which every class has run exactly the same number of ops more.
     finish = timing.finish.reshape(encoder.classes, encoder.share)
     anchor = finish[encoder.topological[-1]]
     done = np.stack([np.searchsorted(row, anchor, side="right") for row in finish])
@@ -126,13 +126,13 @@ class ShorterRuns:
     until
         The share of the whole budget at which it stops.
     turns
-        How often meanwhile what is found is offered.
+        Number of times that the best schedule so far is offered.
     microbatches
-        Of a short run, for each rank.
+        Microbatches of a short run per rank.
     longer
-        Where a run has not so many times the microbatches, it is left alone.
+        Least ratio of the microbatches of a run to those of the shorter one; runs below it are left alone.
     lineages
-        How many of the best lineages are shortened.
+        Number of the best lineages that are shortened.
     """
 
     until: float = 0.7
@@ -142,7 +142,7 @@ class ShorterRuns:
     lineages: int = 2
 
     def __call__(self, run: Run) -> None:
-        """Search; needs a start."""
+        """Run the search; do nothing if there is no shorter run to take moves from."""
         encoder = run.encoder.narrow
         if run.is_over or not local_moves(encoder, MOVES):
             return

@@ -1,7 +1,7 @@
 """Window search: windows of time of the best schedule are solved anew, one after the other.
 
 Annealing moves an op or a class at a time; where memory is short many must move together. In a window of a hundred ops or
-two the solver sees all of them at once, knowing what lies before and behind only by its times, and takes a fraction of a
+two the solver sees all of them at once, knowing what lies before and after only by its times, and takes a fraction of a
 second. Between equal makespans it prefers ranks that are free earlier, so that windows pass room on to each other.
 
 Large-neighbourhood search, after Shaw: Using Constraint Programming and Local Search Methods to Solve Vehicle Routing
@@ -31,7 +31,7 @@ NAME = "windows"
 class WindowSearch:
     """Anneals for a while, then solves windows of the best schedule, until a round of them improves nothing.
 
-    It leaves alone problems that nothing limits, and what its model does not know: spans, full backwards beside split ones.
+    It leaves alone problems that nothing limits, and what its model does not know: spans, a mix of full and split backwards.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class WindowSearch:
     window_seconds
         Seconds of the solver's work for one window.
     tries
-        It stops after so many windows in a row that shorten nothing.
+        Number of windows in a row that shorten nothing after which it stops.
     worth_seconds
         Seconds of the solver's work that the budget must allow; with less annealing is the better use.
     """
@@ -94,9 +94,9 @@ class _Windows:
             self.run.report_meanwhile()
 
     def _solve_one(self, ops: int) -> None:
-        """Solve a random window of about so many ops, and take its answer unless the schedule gets longer."""
+        """Solve a random window of about this many ops, and use its answer unless the schedule gets longer."""
         timed = self.timed
-        # A window may begin before the schedule or end behind it, so that its ends are as likely as its middle.
+        # A window may begin before the schedule or end after it, so that its ends are as likely as its middle.
         length = timed.makespan * min(ops / len(timed.start), 1.0)
         begin = float(self.random.uniform(-length / 2, timed.makespan - length / 2))
         window, solver = WindowModel(timed, begin, begin + length), self._solver()
@@ -122,7 +122,7 @@ class _Windows:
     def _solver(self) -> Any:
         from ortools.sat.python.cp_model import CpSolver
 
-        # Nothing is proven here, so the solver may presolve; and one worker gives the same answer every time.
+        # Nothing is proven here, so the solver may presolve; and one worker returns the same answer every time.
         solver = CpSolver()
         parameters = solver.parameters
         parameters.catch_sigint_signal = False

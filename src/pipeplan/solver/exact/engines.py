@@ -60,7 +60,7 @@ class FewRanks:
     step: float = 0.01
 
     def __call__(self, run: Run) -> None:
-        """Prove; does nothing without OR-Tools. On a budget of evaluations it gives the same answer every time."""
+        """Prove; do nothing without OR-Tools. On a budget of evaluations the answer is the same every time."""
         least = min(stop - start for start, stop in pairwise(run.encoder.offsets.tolist()))
         if least <= self.largest and can_prove(run) and not run.is_over:
             sets = _Sets(self, Proofs(run))
@@ -234,7 +234,7 @@ class Exact:
     """Proves the best schedule optimal, or finds better ones.
 
     It uses the best schedule only as a value to beat. On small instances the proof that nothing beats the optimum takes a
-    second or two; finding the optimum from nothing takes ten times that, so that it runs behind the engines that find good
+    second or two; finding the optimum from nothing takes ten times that, so that it runs after the engines that find good
     schedules fast.
 
     Its model has no overlapped pairs, nor recomputed and offloaded microbatches, slices, or transfers that queue: it leaves
@@ -255,11 +255,11 @@ class Exact:
     required: bool = True
 
     def seconds_left(self, run: Run) -> float:
-        """Return the seconds of solver work that are left; evaluations count as the seconds that they stand for."""
+        """Return the seconds of solver work that are left; evaluations count as the seconds that they represent."""
         return self.share * solver_seconds_left(run)
 
     def __call__(self, run: Run) -> None:
-        """Search and prove. On a budget of evaluations it uses one worker and gives the same answer every time.
+        """Search and prove. On a budget of evaluations it uses one worker and returns the same answer every time.
 
         Raises
         ------

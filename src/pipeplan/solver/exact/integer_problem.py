@@ -8,7 +8,7 @@ Precedences: jobs of a kind and stage run in the order of their microbatches. So
 holds for all microbatches alike: "this kind of microbatch i comes before that kind of microbatch i + d", for a *shift* d of
 0 or more. Shifts add up along a chain, and the least of them says which pairs of jobs are in a known order.
 
-Memory limits give shifts too. As long as I has not begun on a stage for microbatch i, all from i on hold that stage, and
+Memory limits imply shifts too. As long as I has not begun on a stage for microbatch i, all from i on hold that stage, and
 every stage of its rank that comes before it on their way, as soon as they have entered it. So when F begins on a stage for
 microbatch j, those of i to j - 1 hold what they passed of both, and j holds all of its way: where that is over the limit,
 the I was before. The same holds for W with the part that only it frees.

@@ -181,7 +181,7 @@ class ExactModel:
         return self.integers.backward if held.between == held.until_weight == 0 else None
 
     def _wait_for_release(self, memory: IntegerMemory, released: Kind, jobs: Sequence[Job]) -> None:
-        """Let a forward wait for the release of the microbatch so many before it as fit."""
+        """Let a forward wait for the release of the microbatch that is as many before it as fit at once."""
         if memory.binds:
             # Microbatches are released in their order, so that the k-th forward needs the release of the (k - count)-th.
             count = memory.limit // memory.change(jobs[0])
@@ -204,7 +204,7 @@ class ExactModel:
                 self._keep_together(job, jobs)
 
     def _keep_together(self, job: Job, jobs: Sequence[Job]) -> None:
-        """Order all jobs that follow a full backward's I behind its W."""
+        """Order all jobs that follow a full backward's I after its W."""
         weight = job._replace(kind=Kind.W)
         for other in jobs:
             if other not in (job, weight):

@@ -1,4 +1,4 @@
-"""Proofs under way: CP-SAT on models of one problem, in threads of their own, until they are done or the run is over."""
+"""Proofs under way: CP-SAT on models of one problem, in separate threads, until they are done or the run is over."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Proofs:
         Parameters
         ----------
         source
-            Gives the next proof, or None while there is none.
+            Function that returns the next proof, or None while there is none.
         done
             Is told of each that has ended.
         side_by_side
@@ -162,7 +162,7 @@ class Proofs:
             proof, schedule, bound = self._events.get(timeout=POLL_SECONDS)
         except Empty:
             return
-        # A schedule of its own order of Ws is offered as it stands; else as a candidate.
+        # A schedule with its own order of Ws is offered unchanged; otherwise as a candidate.
         if schedule is not None and self.run.problem.choices.weight_order:
             self.run.offer_schedule(schedule, NAME)
         elif schedule is not None:
@@ -201,7 +201,7 @@ class Proof:
     reason
         Why its bound holds, in words.
     repeatable
-        Whether its seconds are the solver's own measure, so that it gives the same answer every time.
+        True if its seconds are the solver's own measure, so that it returns the same answer every time.
 
     Attributes
     ----------
@@ -273,12 +273,12 @@ class Proof:
 
 
 def evaluation_seconds(run: Run) -> float:
-    """Seconds of a solver's that an evaluation stands for."""
+    """Return the seconds of solver work that an evaluation represents."""
     return OP_SECONDS * run.encoder.positions
 
 
 def solver_seconds_left(run: Run) -> float:
-    """Return the seconds of solver work that are left; evaluations count as the seconds that they stand for."""
+    """Return the seconds of solver work that are left; evaluations count as the seconds that they represent."""
     left = run.budget.evaluations_left
     return min(float("inf") if left is None else left * evaluation_seconds(run), run.budget.seconds_left)
 

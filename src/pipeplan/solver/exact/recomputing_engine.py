@@ -46,7 +46,7 @@ class ExactRecomputing:
     worth_seconds: float = 0.02
 
     def __call__(self, run: Run) -> None:
-        """Prove; does nothing without OR-Tools. On a budget of evaluations it gives the same answer every time."""
+        """Prove; do nothing without OR-Tools. On a budget of evaluations the answer is the same every time."""
         seconds = self.share * solver_seconds_left(run)
         if not can_prove_recomputing(run) or seconds < self.worth_seconds or run.is_over:
             return
@@ -87,7 +87,7 @@ class RecomputingProofs(Proofs):
         self.use(ordered=True)
 
     def use(self, *, ordered: bool) -> None:
-        """Number jobs as they stand in time, or not: both count in the same unit."""
+        """Number jobs in the order of their times, or not: both count in the same unit."""
         self.integers = self.recomputing = RecomputingProblem(self.run.problem, ordered=ordered)
 
 

@@ -4,7 +4,7 @@ A backward with its R is one bar: nothing of the rank runs between the two, so t
 starts. The bar waits for the microbatch's forward where it begins, and for what the backward needs where its R ends.
 
 Microbatches in order
-    Jobs of a kind and stage are numbered as they stand in time, and job k of each waits for jobs k. That loses nothing in
+    Jobs of a kind and stage are numbered in the order of time, and job k of each waits for jobs k. That loses nothing in
     time: if each of m bars starts no sooner than d after its own one of m others has ended, then the k-th to start does so
     after the k-th to end. In memory it would: a forward that keeps little need not be of the same number as the backward
     that has the R. (F0 recomputed, F1, B1, F2, B2, R0, B0 holds one activation at most; numbered anew the R is of the third
@@ -57,7 +57,7 @@ class RecomputingModel(ExactModel):
         Between these is the objective.
     free
         Whether a forward that keeps little may be of another number than the backward that has the R; only where jobs are
-        numbered as they stand in time.
+        numbered in the order of time.
 
     Attributes
     ----------
@@ -303,7 +303,7 @@ class RecomputingProblem(IntegerProblem):
     problem
         The problem.
     ordered
-        Whether the jobs of each kind and stage are numbered as they stand in time; otherwise only the forwards of the first
+        True if the jobs of each kind and stage are numbered in the order of time; otherwise only the forwards of the first
         stage are, which numbers the microbatches.
     """
 
@@ -312,7 +312,7 @@ class RecomputingProblem(IntegerProblem):
         super().__init__(problem)
 
     def runs_in_order(self, job: Job) -> bool:
-        """Return true if the jobs of this kind and stage are numbered as they stand in time."""
+        """Return true if the jobs of this kind and stage are numbered in the order of time."""
         return self._in_order(job.kind, job.stage)
 
     def leads_to(self, first: Job, second: Job) -> bool:

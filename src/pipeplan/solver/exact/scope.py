@@ -2,7 +2,7 @@
 
 A model of a few ranks asks of all others only that a microbatch takes its time there: it drops the rules that others run
 one job at a time and stay within their memory. Every schedule keeps to what is left, so what such a model proves that no
-schedule can do, none can. Where a stage between two kept ones is slower than both, its jobs stay too, one microbatch behind
+schedule can do, none can. Where a stage between two kept ones is slower than both, its jobs stay too, one microbatch after
 the other: they hold up the flow. All others can stay as well; then what limits force on their ranks holds it up, too.
 """
 

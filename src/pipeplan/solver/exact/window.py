@@ -1,6 +1,6 @@
 """A window of a schedule as constraints for CP-SAT: the jobs that start in it are free, all others keep their places.
 
-What lies before the window is done when it is done. What lies behind it counts by the longest chain that follows a job, so
+What lies before the window is done when it is done. What lies after it counts by the longest chain that follows a job, so
 the model has no other jobs than the free ones. Of equal makespans the one is better after which ranks are free earlier: a
 window rarely shortens a schedule on its own, but it can make room for the next one.
 """
@@ -110,7 +110,7 @@ class WindowModel:
         ]
 
     def _tails(self) -> dict[Job, int]:
-        """Return the longest chain that follows each job behind the window."""
+        """Return the longest chain that follows each job after the window."""
         behind = [row[stop:] for row, stop in zip(self.timed.rows, self._stop, strict=True)]
         follows = {job: after for row in behind for job, after in pairwise(row)}
         tails: dict[Job, int] = {job: 0 for row in behind for job in row}
@@ -147,7 +147,7 @@ class WindowModel:
         return leaves
 
     def _feed_what_is_behind(self) -> None:
-        """Bound the value by free jobs and the chains behind the window that need them."""
+        """Bound the value by free jobs and the chains after the window that need them."""
         for job, tail in self._tail.items():
             for source, delay in self.integers.needs(job):
                 if source in self.start:

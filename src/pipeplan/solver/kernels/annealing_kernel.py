@@ -1,8 +1,8 @@
 """Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983): the parts that all annealings share, and that by moves.
 
 Arrays: ``state.value`` has the current and the best value, ``state.temperature`` the temperature and its factor per step,
-``state.random`` the random number, ``state.critical`` the places of the longest chain behind their number; ``change`` has
-what a move did, to undo it. One step::
+``state.random`` the random number, ``state.critical`` the number of places of the longest chain, then the places; ``change``
+has what a move did, to undo it. One step::
 
     order    F0 F1 I0 F2 I1        place 3 is drawn from the longest chain
     propose        F2, 1 to the front
@@ -136,7 +136,7 @@ def annealing_by(
 
 
 def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, critical: Ints) -> None:
-    """Write the places of the longest chain of a candidate just timed, the last one first, behind their number.
+    """Write the longest chain of a candidate just timed: the number of its places, then the places, the last one first.
 
     From the end of the rank that is done last back to a start: an op that waited was held up by its source, any other by
     the op before it on its rank.

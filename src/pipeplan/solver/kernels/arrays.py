@@ -56,7 +56,7 @@ OFFLOADED = 2
 
 
 class WideProblem(NamedTuple):
-    """Arrays of a wide problem beside those of a flat one.
+    """Arrays of a wide problem in addition to those of a flat one.
 
     Attributes
     ----------
@@ -93,20 +93,20 @@ class WideProblem(NamedTuple):
 
 
 class WideTiming(NamedTuple):
-    """Arrays that timing a candidate of a wide problem writes beside the others.
+    """Arrays that timing a candidate of a wide problem writes in addition to the others.
 
     Attributes
     ----------
     begun
-        How many Ws a rank has run; shape (ranks,), like the next six.
+        Number of Ws that a rank has run; shape (ranks,), like the next six.
     queued, left_in
-        Where in ``queue`` the next offloaded forward goes, and where the oldest stands whose OFFLOAD has no place yet.
+        Index in ``queue`` for the next offloaded forward, and of the oldest one whose OFFLOAD has no place yet.
     ahead
-        The first place behind which no RELOAD has been given a place.
+        The first place after which no RELOAD has been placed.
     out_free, in_free
         When the link to the host, and the one from it, is free.
     looked
-        How many ops of a class stand before ``ahead``; shape (classes,).
+        Number of ops of a class before ``ahead``; shape (classes,).
     link_free
         When each link is free; shape (links,).
     ran
@@ -116,7 +116,7 @@ class WideTiming(NamedTuple):
     queue
         Numbers of forwards that are offloaded, in their order; rank r's from ``offsets[r]`` on.
     offloads, reloads
-        How many OFFLOADs, and RELOADs, stand right before the op at a place, behind its Ws.
+        Number of OFFLOADs, and of RELOADs, right before the op at a place, after its Ws.
     copied, returned
         When the copy of a forward to the host, and the one back, has ended; the latter is below 0 before it has begun.
         Shape (ops,), like the next.
@@ -303,7 +303,7 @@ class AnnealingState(NamedTuple):
     value
         Of the current candidate, and of the best; shape (2,).
     temperature
-        How much worse, on average, a step may be, in the unit of the costs, and the factor by which that falls a step;
+        Mean worsening that a step may bring, in the unit of the costs, and the factor by which that falls per step;
         shape (2,).
     random
         The state of the random numbers; shape (1,).

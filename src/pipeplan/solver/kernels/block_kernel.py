@@ -1,7 +1,7 @@
 """Building blocks: repeating a block for every microbatch, and annealing the block itself.
 
 A block says when the ops of the first microbatch are due, and when those of the others follow. Repeating it means that
-every rank does next what is due next, at a pace of its own, with these exceptions: weight backwards go into the waits, and
+every rank does next what is due next, at its own pace, with these exceptions: weight backwards go into the waits, and
 before what does not fit into memory; before its first backward a rank may draw forwards forward; after its last
 forward it takes the backwards as they come. What comes of it is an order, which is then timed like any candidate.
 
@@ -105,7 +105,7 @@ class Route(NamedTuple):
 
 
 class RankClocks(NamedTuple):
-    """State of each rank while a block is repeated, beside its timing; shape (ranks,).
+    """State of each rank while a block is repeated, in addition to its timing; shape (ranks,).
 
     Attributes
     ----------

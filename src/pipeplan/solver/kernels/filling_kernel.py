@@ -76,7 +76,7 @@ def fill_waits(
                 done += 2
                 op += 1
                 continue
-            # An op of its own, or two that overlap.
+            # A single op, or two that overlap.
             after = op + 1
             if after < stop and joined[after]:
                 after += 1
@@ -112,7 +112,7 @@ def fill(
         if owed_by[weight] < 0 or ran[weight]:
             weight += 1
             continue
-        # Its I has not run yet, or it does not fit: those behind it wait too, as Ws keep their order.
+        # Its I has not run yet, or it does not fit: those after it wait too, as Ws keep their order.
         if owed_by[weight] >= cursor[rank] or free[rank] + duration[weight] > until:
             break
         free[rank] += duration[weight]

@@ -1,4 +1,4 @@
-"""Copies to the host's memory and back: where OFFLOADs and RELOADs stand, and when their copies end.
+"""Copies to the host's memory and back: where OFFLOADs and RELOADs are, and when their copies end.
 
 Arrays: ``queue`` holds the forwards to be copied out, rank after rank; ``queued`` is its end and ``left_in`` the first one
 whose OFFLOAD has no place yet; ``copied`` and ``returned`` are the ends of the copies; ``out_free`` and ``in_free`` are when
@@ -10,7 +10,7 @@ the links are free; ``ahead`` is the first place without a RELOAD. ``arrays`` ha
 
 One copy at a time each way. The copy to the host begins when its forward has ended; the OFFLOAD's place, where the memory
 becomes free and the rank waits for the copy's end, is as late as it may be: before the first op that does not fit without.
-A RELOAD stands so many places ahead of its backward as is decided, or where its memory first fits behind that.
+A RELOAD is as many places ahead of its backward as is decided, or where its memory first fits after that.
 """
 
 from pipeplan.kernels import inlined
@@ -45,7 +45,7 @@ def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timi
 
 @inlined
 def place_offload(rank: int, timing: CandidateTiming) -> int:
-    """Give the oldest OFFLOAD that has none its place, and return its forward."""
+    """Place the oldest OFFLOAD that has no place yet, and return its forward."""
     wide = timing.more
     op: int = wide.queue[wide.left_in[rank]]
     wide.left_in[rank] += 1
@@ -65,9 +65,9 @@ def fetch(
     clock: float,
     timing: CandidateTiming,
 ) -> float:
-    """Give RELOADs their place before the op at a place, and return what they take.
+    """Place RELOADs before the op at a place, and return the memory that they take.
 
-    Those of the backwards up to the place ``last`` must have it now, and ``room`` is what is left beside them; of the others
+    Those of the backwards up to the place ``last`` must have it now, and ``room`` is the memory left then; of the others
     as many as are due and fit. In a scenario it is as many as on the times of the problem, and no other.
     """
     wide = timing.more
@@ -114,7 +114,7 @@ def make_room(
     held: float,
     timing: CandidateTiming,
 ) -> tuple[float, float]:
-    """Give OFFLOADs their place before the op at a place: until it fits, and what it fetches back is away.
+    """Place OFFLOADs before the op at a place: until it fits, and what it fetches back is away.
 
     Returns when the rank goes on, and what it then holds.
     """

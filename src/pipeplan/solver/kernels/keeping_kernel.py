@@ -18,7 +18,7 @@ def keep_what_fits(
 ) -> bool:
     """Recompute or offload as few microbatches as the order needs to fit; false if it cannot fit.
 
-    Where an op does not fit, the microbatch gives way that would be held the longest from there on, weighted by the memory
+    Where an op does not fit, the microbatch is dropped that would be held the longest from there on, weighted by the memory
     it frees and divided by the time of its R or copy (Belady's rule of 1966, with a price). ``copying`` is the time that
     each rank's link may be busy with copies to the host: while it lasts microbatches are offloaded, if that is allowed, and
     then recomputed. Ws are assumed to have run.
@@ -76,7 +76,7 @@ def keep_on_rank(
                 kept = forget(held_by, kept, op)
             else:
                 need += freed_by(problem, op_class - 1, decisions.mode[op])
-        # Give away one microbatch after the other until it fits.
+        # Drop one microbatch after the other until it fits.
         while held + need > problem.limit[rank]:
             chosen = -1
             mode = OFFLOADED if more.modes[OFFLOADED] == 1 and copying > 0 else RECOMPUTED

@@ -68,7 +68,7 @@ def run_list(
         rank = problem.rank[chosen]
         state.done[chosen] += 1
         if chosen % 2 == 1:
-            # With its weight backward, which is reckoned with at once, it gives back all that its forward took.
+            # With its weight backward, which is counted at once, it frees all that its forward took.
             state.room[rank] += problem.growth[chosen - 1]
             backwards += 1
         else:
@@ -116,7 +116,7 @@ def is_safe(problem: FlatProblem, share: int, state: ListState) -> bool:
     """Return true if microbatches can at least be finished one after the other, the oldest first.
 
     This is the banker's algorithm (Dijkstra 1965) with a fixed order: each microbatch must find room for what it still
-    lacks, and gives back what it holds. As long as the state is safe, the next op of the oldest microbatch can always run.
+    lacks, and frees what it holds. As long as the state is safe, the next op of the oldest microbatch can always run.
     """
     classes = len(problem.rank)
     oldest = share

@@ -18,7 +18,7 @@ from pipeplan.solver.kernels.timing_kernel import next_owed
 
 
 class Marks(NamedTuple):
-    """State of a timing when every rank has come so far, for several such places: rows, one behind the other.
+    """State of a timing when every rank has come so far, for several such places: rows, one after the other.
 
     Row ``mark`` of an array of ranks begins at ``mark * ranks``, of one of classes at ``mark * classes``. The first row is
     the beginning; the last one, the end, has a cursor alone.
@@ -77,7 +77,7 @@ class Stretch(NamedTuple):
 
 
 def begin_marks(problem: FlatProblem, base: Marks) -> None:
-    """Write the first mark, which stands before the first op."""
+    """Write the first mark, which is before the first op."""
     for rank in range(len(problem.work)):
         base.pending[rank] = problem.offsets[rank]
         base.owed[rank] = 0
@@ -113,7 +113,7 @@ def keep_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
     classes = len(timing.done)
     for rank in range(ranks):
         at = mark * ranks + rank
-        # Not where to look from, but where it is: what is done of the places before may come to stand elsewhere.
+        # Not where to look from, but where it is: what is done of the places before may move elsewhere.
         pending = timing.cursor[rank]
         if timing.owed[rank] > 0:
             pending = next_owed(timing.owes, timing.pending[rank])
@@ -157,7 +157,7 @@ def place_marks(
         for op_class in range(len(problem.rank)):
             if problem.rank[op_class] == rank:
                 timing.done[op_class] = 0
-        # A mark stands behind the last op of the rank that has ended by its time.
+        # A mark is after the last op of the rank that has ended by its time.
         for mark in range(count):
             time = length * mark / count
             while place < stop:

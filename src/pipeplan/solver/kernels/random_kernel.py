@@ -1,6 +1,6 @@
 """Random numbers of the kernels: the generator of Park and Miller (1988), whose products fit into 64 bits.
 
-It gives the same numbers compiled or not.
+Its numbers are the same compiled or not.
 """
 
 from pipeplan.model import Ints

@@ -13,7 +13,7 @@ that gain; others are timed whole.
 
 Arrays: ``current`` and ``base`` are the timing and the marks of the current candidate, ``timing`` and ``marks`` those of the
 trial; they differ only while a step is made. ``touched`` has the changed places, ``stretch`` the marks between which the
-trial was timed, ``indices`` which op of its class stands at a place. Shapes stand in ``arrays`` and ``marks_kernel``.
+trial was timed, ``indices`` which op of its class is at a place. Shapes are in ``arrays`` and ``marks_kernel``.
 
 The annealing makes the same steps as ``annealing_kernel`` with the same random numbers, in a fraction of the time where
 schedules are long.
@@ -85,7 +85,7 @@ def evaluate_from(
     stretch.ends[BEGAN] = mark
     stretch.ends[REJOINED] = 0
     begin_at(base, mark, timing)
-    # From mark to mark. Behind the end of a rank's row nothing is compared: all is timed.
+    # From mark to mark. After the end of a rank's row nothing is compared: all is timed.
     while mark < end:
         mark += 1
         stretch.ends[ENDED] = mark
@@ -122,7 +122,7 @@ def run_to_mark(
     timing: CandidateTiming,
     stretch: Stretch,
 ) -> int:
-    """Run all ranks up to a mark: 1 if they get there, 0 if some need a result from behind it, ``STUCK`` if infeasible."""
+    """Run all ranks up to a mark: 1 if they get there, 0 if some need a result from after it, ``STUCK`` if infeasible."""
     ranks = len(problem.work)
     # All ranks that have not reached the mark can try; those that wait were noted for another stretch.
     for op_class in range(len(problem.rank)):
@@ -306,7 +306,7 @@ def local_annealing_by(
 
         The current candidate is timed afresh at first. No op passes its rank's ``barrier``, which is a place.
         """
-        # Time the current candidate whole, to know where its marks stand.
+        # Time the current candidate whole, to know where its marks are.
         length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
         place_marks(problem, decisions, length, current, base)
         stretch.visits[0] = 0

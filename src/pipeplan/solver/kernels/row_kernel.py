@@ -5,7 +5,7 @@ from pipeplan.model import Ints
 
 
 def find(order: Ints, start: int, stop: int, op_class: int, index: int) -> int:
-    """Return the place at which a class stands in a row for the ``index``-th time, or -1."""
+    """Return the place of a class's ``index``-th op in a row, or -1."""
     for place in range(start, stop):
         if order[place] == op_class:
             if index == 0:

@@ -97,7 +97,7 @@ def run_owed(
 ) -> tuple[int, int, float, float, float, int]:
     """Run the owed weight backwards that come before the op at a place.
 
-    Returns the rank's pending, owed, clock, held and left behind them, and how many they are.
+    Returns the rank's pending, owed, clock, held and left after them, and their number.
     """
     weights = 0
     while owed > 0:
@@ -146,7 +146,7 @@ def run_rank(
     has_pairs: bool,
     timing: CandidateTiming,
 ) -> int:
-    """Run a rank up to the place ``stop`` or until it waits; return how many ranks then stand on the stack, ``top`` before.
+    """Run a rank up to the place ``stop`` or until it waits; return how many ranks are then on the stack, ``top`` before.
 
     ``STUCK`` if the candidate deadlocks here, does not fit, or ends after ``limit``. ``has_pairs`` false: no pairs, no B.
     """

@@ -31,7 +31,7 @@ def time_runs(
 ) -> int:
     """Time every op that can run in all of the runs, and return how many could.
 
-    Ranks run their rows in order, each until it needs the result of an op that has not run: then it lines up behind that
+    Ranks run their rows in order, each until it needs the result of an op that has not run: then it queues for that
     op (``waiter`` heads the line, ``next_waiter`` links it). Whether an op can run does not depend on times, and so is the
     same in all runs. ``source``, ``joined``, ``duration`` and ``delay`` are by op, as in the simulator's kernel; what is by
     op and run, as ``factor`` and ``end``, or by rank and run, as ``first`` and ``clock``, has the runs side by side.
@@ -60,7 +60,7 @@ def time_runs(
                 next_waiter[rank] = waiter[blocker]
                 waiter[blocker] = rank
                 break
-            # All runs of the op, one behind the other in memory.
+            # All runs of the op, one after the other in memory.
             for run in range(runs):
                 begin = clock[rank * runs + run]
                 for member in range(op, after):
@@ -72,7 +72,7 @@ def time_runs(
                 clock[rank * runs + run] = begin + duration[op] * factor[op * runs + run]
                 for member in range(op, after):
                     end[member * runs + run] = clock[rank * runs + run]
-            # Ranks that have lined up behind it can go on.
+            # Ranks that have queued for it can go on.
             for member in range(op, after):
                 ready[member] = 1
                 woken = waiter[member]

@@ -2,21 +2,21 @@
 
 A problem is wide if one of these counts; the arrays of the others are empty, or there is one slice.
 
-- Owed Ws run in an order of their own (``Decisions.prefer``).
+- Owed Ws run in their own order (``Decisions.prefer``).
 - Microbatches are recomputed or offloaded, each on each stage for itself (``Decisions.mode``).
 - A link carries one transfer at a time, in the order in which the sender has finished them (``WideProblem.link``).
 - Sequences are cut into slices (``FlatProblem.slices``).
 - What counts is the value in several scenarios, in each of which ops take other times (``WideProblem.factors``). Where Ws,
-  OFFLOADs and RELOADs stand is decided on the times of the problem; the scenarios run the rows that come of it.
+  OFFLOADs and RELOADs are is decided on the times of the problem; the scenarios run the rows that come of it.
 
 Arrays: those of ``timing_kernel``, and those of ``WideProblem`` and ``WideTiming`` in ``arrays``. One step runs an op with
-all that stands in front of it, in this order; an R waits for nothing but its forward, so that it fills the wait for its
+all that is before it, in this order; an R waits for nothing but its forward, so that it fills the wait for its
 backward's input as a W does::
 
     place k of the row              W0   OFFLOAD3   RELOAD1   R1   I1
     decided by                      prefer  room     lead     mode  order
     time                            |----|..........|........|----|------|
-                                    W runs; the copies go on beside it; R ends where the input of I1 arrives
+                                    W runs; the copies go on meanwhile; R ends where the input of I1 arrives
 """
 
 from pipeplan.kernels import inlined
@@ -50,7 +50,7 @@ def evaluate_wide(
 ) -> float:
     """Return the value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
     scenarios = len(timing.more.values)
-    # A number that is written out is a type of its own, and all that it is handed to would be compiled twice.
+    # A literal number is its own type, and all that it is handed to would be compiled twice.
     nominal = min(NOMINAL, scenarios)
     if scenarios == 0:
         return run_scenario(problem, decisions, target, limit, nominal, timing)
@@ -221,7 +221,7 @@ def run_rank(
         if held > room and nominal:
             return STUCK
         if decides_mode:
-            # What the op itself frees is free only behind it.
+            # What the op itself frees is free only after it.
             beside = problem.limit[rank] - extra - max(growth, 0.0) - held
             last = place if partner < 0 else place + 1
             held += fetch(problem, decisions, rank, place, last, nominal, beside, clock, timing)
@@ -231,7 +231,7 @@ def run_rank(
                 arrival = wide.returned[forward_op]
                 cause = 0
 
-        # It starts, behind its R. The rank's remaining work says already how early it can be done.
+        # It starts, after its R. The rank's remaining work says already how early it can be done.
         clock += again
         timing.waited[place] = 0
         if arrival > clock:
@@ -291,7 +291,7 @@ def end_op(
     top: int,
     timing: CandidateTiming,
 ) -> int:
-    """End the op at a place, whose result is there at ``arrives``; return how many ranks then stand on the stack."""
+    """End the op at a place, whose result is there at ``arrives``; return how many ranks are then on the stack."""
     op = problem.first[op_class] + timing.done[op_class]
     full = len(decisions.full) > 0 and decisions.full[op] == 1
     timing.owes[place] = 0
@@ -314,7 +314,7 @@ def end_op(
 def end_pair(
     problem: FlatProblem, decisions: Decisions, rank: int, place: int, clock: float, top: int, timing: CandidateTiming
 ) -> int:
-    """End the op at a place and the next one, which overlap; return how many ranks then stand on the stack."""
+    """End the op at a place and the next one, which overlap; return how many ranks are then on the stack."""
     first = decisions.order[place]
     second = decisions.order[place + 1]
     # Of two results on one link the forward's goes first.

@@ -1,4 +1,4 @@
-"""Weight backwards of a wide problem: they may run in an order of their own, and each scenario repeats those of the plan.
+"""Weight backwards of a wide problem: they may run in their own order, and each scenario repeats those of the plan.
 
 Arrays: ``prefer`` says, by slot, whose W is next; ``begun`` is the next slot of a rank; ``op_at`` the op at a place; ``ran``
 the op whose W has run in a slot, by which the scenarios repeat it. One look, before the op at place 5::

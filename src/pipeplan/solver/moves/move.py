@@ -32,7 +32,7 @@ class Move:
     name
         What it does, in a few words.
     weight
-        How often it is drawn, beside the weights of the others; at least 0.
+        Weight with which it is drawn, relative to those of the others; at least 0.
     propose
         Takes the flat problem, the reach, the decisions, a place, the change to fill in and the random numbers. It draws
         what is to be done at that place into ``change.terms``, and changes nothing else.
@@ -42,7 +42,7 @@ class Move:
     undo
         Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
     can_gain
-        Whether it can better anything on the problem that an encoder stands for; where it cannot, it is not drawn.
+        Whether it can better anything on the problem of an encoder; where it cannot, it is not drawn.
     wide
         Whether it asks for what only wide problems have; elsewhere it is left out.
 

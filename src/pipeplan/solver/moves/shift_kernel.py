@@ -53,7 +53,7 @@ def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
         start = problem.offsets[problem.rank[op_class]]
         stop = problem.offsets[problem.rank[op_class] + 1]
         for turn in range(microbatches):
-            # The one in front goes first, so that none stands in the way of the next.
+            # The one in front goes first, so that none is in the way of the next.
             which = index + (turn if distance < 0 else microbatches - 1 - turn)
             # Its place now: ops before it may have moved.
             place = find(order, start, stop, op_class, which)

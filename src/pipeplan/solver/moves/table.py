@@ -77,4 +77,4 @@ MOVES: tuple[Move, ...] = (
         wide=True,
     ),
 )
-"""All moves with their weights. To add a move, write its functions in a file beside this one and add a row here."""
+"""All moves with their weights. To add a move, write its functions in a file next to this one and add a row here."""

@@ -1,4 +1,4 @@
-"""The least period of so many microbatches: modulo scheduling (Rau 1996) by CP-SAT, with memory limits.
+"""The least period of a number of microbatches: modulo scheduling (Rau 1996) by CP-SAT, with memory limits.
 
 Times are those of one round of microbatches, unrolled: what waits for what is linear in them. Two jobs of a rank, each of
 which starts again every period T, do not overlap if their starts differ by ``q * T`` and a rest of at least the time of the
@@ -9,7 +9,7 @@ Without loss of generality the jobs of a kind and stage run in the order of thei
 0; of the gaps between first forwards the first is the least; and no wait is two periods or more, since where all
 microbatches of a round wait for at least a period at the same place, all that follows can run a round earlier.
 
-If a period is long enough every longer one is, by stretching the circle behind everything; so the least period is found by
+If a period is long enough every longer one is, by stretching the circle after everything; so the least period is found by
 halving between a proven bound and the best pattern. Memory levels times time are the areas of Little's law (1961).
 """
 
@@ -40,14 +40,14 @@ SHARE, LEAST_SECONDS = 0.5, 1.0
 
 @dataclass(frozen=True, eq=False)
 class LeastPeriod:
-    """Bounds on the period of so many microbatches, in the unit of the costs, per microbatch.
+    """Bounds on the period of a number of microbatches, in the unit of the costs, per microbatch.
 
     Attributes
     ----------
     microbatches
         How many of each copy of the model pass in a period.
     bound
-        No pattern of so many costs less for each further microbatch.
+        No pattern of this many microbatches costs less for each further one.
     pattern
         The best known; None where none is.
     is_least
@@ -63,7 +63,7 @@ class LeastPeriod:
 def least_period(
     before: LeastPeriod, problem: Problem, budget: Budget, *, seed: int = 0, workers: int = 1
 ) -> LeastPeriod:
-    """Return tighter bounds on the period of so many microbatches, within the seconds of a budget."""
+    """Return tighter bounds on the period of as many microbatches, within the seconds of a budget."""
     repeated = Repeated(problem, before.microbatches)
     unit = float(repeated.integers.unit)
     passing = before.microbatches * problem.placement.copies

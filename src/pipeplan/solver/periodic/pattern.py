@@ -41,7 +41,7 @@ class Pattern:
         return self.period / (self.microbatches * self.problem.placement.copies)
 
     def repeated(self, times: int) -> Pattern:
-        """Return the pattern as one of so many times the microbatches."""
+        """Return the pattern as one of ``times`` as many microbatches."""
         starts = {
             job._replace(turn=job.turn + again * self.microbatches): start + again * self.period
             for again in range(times)

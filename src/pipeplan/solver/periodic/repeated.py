@@ -18,7 +18,7 @@ MANY = 2000
 
 
 class Repeated:
-    """A problem whose microbatches never end, of which so many of each copy of the model pass in a period.
+    """A problem whose microbatches never end, of which a fixed number of each copy of the model pass in a period.
 
     Attributes
     ----------
@@ -132,6 +132,6 @@ class Repeated:
 def is_plain(problem: Problem) -> bool:
     """Return true if the integer model covers all that the problem allows.
 
-    It knows no overlapped pairs, no full backward beside split ones, and nothing that is not kept until its backward.
+    It knows no overlapped pairs, no mix of full and split backwards, and nothing that is not kept until its backward.
     """
     return not (problem.pairs_gain or problem.full_gains.any() or problem.choices.frees_memory)

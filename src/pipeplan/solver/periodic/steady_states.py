@@ -77,7 +77,7 @@ def steady_state(
     seed, workers
         Of the random numbers; threads.
     clock
-        Gives the time in seconds.
+        Function that returns the time in seconds.
 
     Raises
     ------
