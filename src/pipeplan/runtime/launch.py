@@ -40,7 +40,7 @@ class RankFailure:
     place
         Place of the rank in its schedule.
     ours, is_input
-        Whether pipeplan raised the error deliberately, and whether it is about the input.
+        True if pipeplan raised the error deliberately; true if it is about the input.
     """
 
     when: int

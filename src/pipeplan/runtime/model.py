@@ -188,7 +188,7 @@ def require_ties_on_one_rank(
             elif rank != other_rank:
                 raise InputError(
                     f"{other} and {place} of model {model.name} are one parameter, but rank {other_rank} and rank {rank} "
-                    "would each train a copy of it: take a placement that holds both layers on one rank (a V placement, "
+                    "would each train a copy of it: use a placement that holds both layers on one rank (a V placement, "
                     "as zbv has, holds the first and the last stage on rank 0), or untie them",
                     field="model",
                 )

@@ -77,7 +77,7 @@ class Pipeline:
     microbatches
         Number of microbatches of a batch. Required with the name of a strategy; otherwise it must agree with the schedule.
     reduction
-        Whether gradients are those of the ``mean`` over the microbatches' losses, or of their ``sum``.
+        Reduction of the microbatches' losses whose gradients are computed: ``mean`` or ``sum``.
     group
         Process group of the pipeline, or its dimension of a device mesh; None: all processes.
     device
@@ -88,7 +88,7 @@ class Pipeline:
         A ``torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler`` for float16, which makes all ranks skip a step
         together. The pipeline scales the losses with it; unscale the gradients as usual.
     checked
-        Whether to refuse a schedule in which :func:`pipeplan.check` finds errors.
+        True to refuse a schedule in which :func:`pipeplan.check` finds errors.
     places
         Record of what each rank is doing, for monitoring from outside.
 

@@ -329,7 +329,7 @@ def profile(
     warmup
         Number of rounds before the measured ones.
     together
-        Whether one process per rank measures, all at the same time, so that ranks compete for memory bandwidth and clock
+        True if one process per rank measures, all at the same time, so that ranks compete for memory bandwidth and clock
         speed as in a run. This also measures a transfer and, in some steps of 1F1B, the overhead between ops. False: one
         stage at a time in this process. None: together on a CPU and if every rank has a GPU.
     progress

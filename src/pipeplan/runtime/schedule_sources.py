@@ -56,7 +56,7 @@ def resolved(
     receives
         Place of inserted receives: early or late.
     checked
-        Whether to refuse an invalid schedule.
+        True to refuse an invalid schedule.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def from_torch(
     ranks, microbatches, chunks
         The shape, for a class or a name. Chunks per rank default to 1 for GPipe and 1F1B, else to 2.
     communication
-        Whether to keep the SENDs, RECVs and ops of whole stages of PyTorch's own lowering, instead of compute ops only.
+        True to keep the SENDs, RECVs and ops of whole stages of PyTorch's own lowering, instead of compute ops only.
 
     Raises
     ------

@@ -41,7 +41,7 @@ class SavingMeasurement:
     device
         Device of the stage.
     first
-        Whether it is the model's first stage, whose input belongs to the batch and stays on the device.
+        True if it is the model's first stage, whose input belongs to the batch and stays on the device.
     """
 
     def __init__(self, module: nn.Module, forward: Forward, clock: Clock, device: torch.device, *, first: bool) -> None:
@@ -169,7 +169,7 @@ class Stage:
     loss
         Function of the output on the model's last stage, else None.
     first
-        Whether it is the model's first stage.
+        True if it is the model's first stage.
     """
 
     module: nn.Module

@@ -105,7 +105,7 @@ class StageSavings:
     offloaded
         Microbatches whose activations move to the host's memory at OFFLOAD and back at RELOAD.
     sends
-        Whether the stage's outputs go to another rank.
+        True if the stage's outputs go to another rank.
     """
 
     recomputed: frozenset[int]

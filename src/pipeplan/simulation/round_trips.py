@@ -116,9 +116,9 @@ def round_trips(
     slices
         Number of slices per sequence.
     onward
-        Whether the bound is on the makespan, including the last microbatch's way after this rank, or on the rank's span.
+        True if the bound is on the makespan, including the last microbatch's way after this rank; else on the rank's span.
     pairs
-        Whether a forward and a backward may overlap in less time than both take.
+        True if a forward and a backward may overlap in less time than both take.
     """
     crowd = _crowd(number, rank, memory, slices=slices, onward=onward)
     if not 0 < crowd.fit < crowd.microbatches:

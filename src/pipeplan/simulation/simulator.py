@@ -141,7 +141,7 @@ def simulate(
     Parameters
     ----------
     schedule, costs
-        What runs, and how long it takes.
+        The schedule to run, and its op times.
     communication
         Model of transfers between ranks: ``edge``, ``contended`` or ``blocking``; see :mod:`pipeplan.simulation.simulator`.
     limits
@@ -385,7 +385,7 @@ def step_time(timeline: Timeline, costs: Costs, *, barrier: bool = True) -> floa
     timeline, costs
         Timeline of the step's ops, and the costs with its ``step_time``.
     barrier
-        Whether ranks wait for each other at the end of the step, for example to clip gradients by their global norm. Without
+        True if ranks wait for each other at the end of the step, for example to clip gradients by their global norm. Without
         a barrier (post-validation: Qi, Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024, section 4) each rank
         starts the next step when it is done, and the longest span counts.
     """

@@ -20,15 +20,15 @@ class Choices:
     Attributes
     ----------
     split
-        Whether each backward is split into I and W or runs as a full B. Some frameworks cannot split: then all are full.
+        The split of each backward: into I and W, or a full B. Some frameworks cannot split: then all are full.
     overlap
-        Which forwards run overlapped with which backwards, where the costs say what a pair takes.
+        Pairs of forwards and backwards that overlap, where the costs say what a pair takes.
     weight_order
-        Which stage's owed weight backward a rank runs first; without it the one that has waited longest.
+        The stage whose owed weight backward a rank runs first; without it the one that has waited longest.
     recompute
-        Which microbatches each stage computes again before their backward, instead of keeping what it needs.
+        Microbatches that each stage computes again before their backward, instead of keeping what it needs.
     offload
-        Which microbatches each stage copies to the host's memory, and when it begins to fetch them.
+        Microbatches that each stage copies to the host's memory, and when it begins to fetch them.
     """
 
     split: bool = True

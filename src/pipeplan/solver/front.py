@@ -77,7 +77,7 @@ class Front:
     marks
         Published schedules of the same placement, by memory.
     in_bytes
-        Whether memory is in bytes; else in activations.
+        True if memory is in bytes; otherwise it is in activations.
     """
 
     points: tuple[Point, ...]

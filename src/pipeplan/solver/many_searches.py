@@ -226,7 +226,7 @@ def search_seeds(
     effort
         Budget of each search.
     backend
-        Where the searches run. A store keeps them by their seeds, so that more searches reuse those of fewer.
+        Workers of the searches. A store keeps them by their seeds, so that more searches reuse those of fewer.
     rounds
         Number of rounds. A store keeps each search of each round.
     start

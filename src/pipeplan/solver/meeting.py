@@ -65,7 +65,7 @@ class Exchange:
     Attributes
     ----------
     delays
-        Of forwards, and of backwards; shape (2, stages, microbatches, slices).
+        Times of forwards, and of backwards; shape (2, stages, microbatches, slices).
     """
 
     delays: Ints

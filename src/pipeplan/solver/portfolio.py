@@ -93,7 +93,7 @@ def search(
         The budget. With evaluations alone, the same seed leads to the same answer, whatever the number of workers; with
         none at all, ten seconds. A budget of 0 returns the best of the starts that take no search.
     seed
-        Of the random numbers.
+        Seed of the random numbers.
     start
         Schedules to go on from, in addition to the published ones: of this placement and number of microbatches, unsliced.
     workers
@@ -102,9 +102,9 @@ def search(
         Called at each improvement, after each round, and twice a second meanwhile. It may raise KeyboardInterrupt to
         stop the search; so may the user. The answer is then the best so far.
     engines
-        What to run, one after the other; the published schedules that none of them tries are compared with the answer.
+        Engines to run, one after the other; the published schedules that none of them tries are compared with the answer.
     compared
-        Whether the start is no worse than every published schedule, which then need not be compared with the answer.
+        True if the start is as good as every published schedule; these need not be compared with the answer then.
     clock
         Function that returns the time in seconds.
 

@@ -61,11 +61,11 @@ class Problem:
     choices
         Decisions that the search may make in addition to the order.
     communication
-        How transfers behave, as in a simulation; with ``edge`` they delay their receiver and occupy no rank.
+        Model of transfers, as in a simulation; with ``edge`` they delay their receiver and occupy no rank.
     slices
         Into how many parts every microbatch's sequence is cut.
     variation
-        What may make a run differ from the costs, where the schedule should be good then too.
+        Variation of run times under which the schedule should be good, too.
 
     Raises
     ------

@@ -55,11 +55,11 @@ class SearchProgress:
     value, bound
         The best objective so far and the lower bound.
     found_by
-        Who found the best.
+        Name of the engine that found the best.
     evaluations, seconds
-        What has been spent.
+        Evaluations and seconds spent.
     share
-        How much of the budget that is, from 0 to 1.
+        Share of the budget that is spent, from 0 to 1.
     best
         Makes the best schedule so far.
     published
@@ -96,19 +96,19 @@ class SearchResult:
     found_by
         The engine that found it, and what it started from.
     evaluations, seconds
-        What the search spent.
+        Evaluations and seconds that the search spent.
     history
         Every improvement, the first one first.
     interrupted
-        Whether it was stopped by the user before its budget was spent.
+        True if the user stopped it before its budget was spent.
     robustness
-        What the problem's variation does to the schedule, on runs that it was not made for; None where nothing varies.
+        The schedule's robustness to the problem's variation, on runs that it was not made for; None if nothing varies.
     published_robustness
         The same of the best published schedule.
     published
         The best published schedule of this placement within the limits, as it is published; None where none fits.
     every_published
-        Whether all of them were tried: a search that is stopped, or soon proves something optimal, has not.
+        True if all of them were tried: a search that is stopped, or soon proves something optimal, has not.
     compiled_after
         Seconds of the budget after which the search ran on compiled kernels, 0 from its start; None: some were never ready.
     """

@@ -55,7 +55,7 @@ class Judge:
     problem
         The problem.
     purpose
-        Which of the sampled runs to take.
+        Purpose that selects the sampled runs.
     """
 
     def __init__(self, problem: Problem, purpose: Purpose = "judge") -> None:

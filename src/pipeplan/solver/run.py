@@ -47,18 +47,18 @@ class Lineage:
     Attributes
     ----------
     name, found_by
-        What it started from, and who made this of it.
+        The start, and the engines that made this of it.
     candidate
-        What engines go on with.
+        The candidate that engines go on with.
     value
         The objective.
     schedule
         The schedule itself where the candidate does not describe all of it: its weight backwards have their own order, or
         it holds messages.
     judged
-        What the search makes small: the value, or what a :class:`~pipeplan.solver.robustness.Judge` says of the schedule.
+        The objective that the search minimizes: the value, or that of a :class:`~pipeplan.solver.robustness.Judge`.
     exchange
-        When its results are sent, where transfers must meet and that was decided.
+        Times at which its results are sent, if transfers must meet and that was decided.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Run:
     Attributes
     ----------
     problem, encoder, budget, seed
-        What is searched for, the kernel's form of it, what may be spent, and what random numbers start from.
+        The problem, its form for the kernels, the budget, and the seed of the random numbers.
     bound
         The best lower bound known.
     judge

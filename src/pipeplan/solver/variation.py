@@ -44,12 +44,12 @@ class Jitter:
     deviation
         Standard deviation of the factor's logarithm: 0.05 is about 5 %.
     samples
-        How many runs a schedule is judged by.
+        Number of sampled runs by which a schedule is judged.
     seed
-        Of the samples.
+        Random seed of the samples.
     trained_on
-        How many runs a search tries every schedule on, and the number from which it chooses is four times that. They are
-        others than those it is judged by.
+        Number of runs on which a search tries every schedule; it chooses among its best on four times as many. They are
+        not the runs by which schedules are judged.
 
     Raises
     ------
@@ -124,11 +124,11 @@ class Factors:
     Parameters
     ----------
     variation
-        What varies.
+        Variation of the times.
     placement, microbatches, slices
-        The shape.
+        Shape of the schedules.
     purpose
-        What the runs are for.
+        Purpose of the runs.
     """
 
     def __init__(

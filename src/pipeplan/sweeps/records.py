@@ -67,7 +67,7 @@ class Finished(Generic[Answer]):
     failure
         Reason why there is no answer; None if there is one.
     stored
-        Whether the answer was read from the store.
+        True if the answer was read from the store.
     seconds
         Time that the function took.
     """

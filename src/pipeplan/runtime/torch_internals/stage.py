@@ -83,7 +83,7 @@ class Backward:
     gradient
         Gradient of the output; None on the last stage.
     first
-        Whether this is the first stage, whose I has nothing to do and whose W is the full backward.
+        True if this is the first stage, whose I has nothing to do and whose W is the full backward.
     """
 
     def __init__(

@@ -92,9 +92,9 @@ class BuildingBlocks:
     microbatches
         Microbatches per rank on which blocks are annealed: what more of them add is always the same.
     least_steps
-        Where a first round has fewer steps than that, blocks are left alone: they have too many numbers to be varied.
+        Least number of steps of a first round; below it blocks are left alone, as they have too many numbers to vary.
     several, tight
-        Of how many microbatches a block is, in turn, where the ranks hold at least the share ``tight`` of their limits
+        Microbatches of a block, in turn, where the ranks hold at least the share ``tight`` of their limits
         throughout if none is ever idle; elsewhere it is of one, which has the fewest numbers to find.
     """
 

@@ -39,15 +39,15 @@ class JudgedSearch:
     Attributes
     ----------
     counts
-        How many evaluations of a budget judging a schedule counts as.
+        Number of evaluations of a budget that judging a schedule counts as.
     moves
-        What a step may do, each with its weight.
+        Moves that a step may make, each with its weight.
     first_round
         Judged candidates of each annealing in the first round of four; later rounds are twice as long.
     heats, heat, cooling, reaches, critical
         As in :class:`~pipeplan.solver.LocalSearch`.
     lineages
-        Which lineage, counted from the best as it is judged, an annealing goes on with.
+        Lineages, counted from the best judged one, that annealings go on with.
     tries
         Moves that are tried for one candidate that is worth being judged.
     """
@@ -187,7 +187,7 @@ class RobustSearch:
     Attributes
     ----------
     annealing
-        How it anneals.
+        Options of the annealing.
     """
 
     annealing: LocalSearch = field(default_factory=LocalSearch)

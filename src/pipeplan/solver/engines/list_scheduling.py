@@ -70,11 +70,12 @@ class ListScheduling:
     until
         The share of the whole budget at which it stops: the search goes on with something else.
     leads
-        How much earlier forwards are due, in times of the busiest rank's work for one microbatch.
+        Times by which forwards are due earlier, in units of the busiest rank's work for one microbatch.
     stretches
         The period, in the same times.
     rooms
-        How many times as much ranks might hold if nothing had to be kept, where microbatches may be recomputed or offloaded.
+        Factors of the memory that ranks might hold if nothing had to be kept; used if microbatches may be recomputed or
+        offloaded.
     """
 
     until: float = 0.1

@@ -63,13 +63,13 @@ class Steps:
     Attributes
     ----------
     moves
-        What a step may do.
+        Moves that a step may make.
     reach
-        How far moves go.
+        Distances that moves go.
     critical
-        Of 16 steps, how many start at an op of the longest chain.
+        Number of 16 steps that start at an op of the longest chain.
     target
-        What should be small.
+        The target to minimize.
     barrier
         A place on each rank that no op passes, shape (ranks,); None: every op may go anywhere.
     """
@@ -89,7 +89,7 @@ class LocalSteps:
     encoder
         The problem.
     steps
-        How steps are made.
+        Options of the steps.
     decisions
         The current candidate; changed.
     best

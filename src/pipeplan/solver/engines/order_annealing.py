@@ -53,7 +53,7 @@ class LocalSearch:
     until
         The share of the whole budget at which it stops; its first round may pass it.
     moves
-        What a step may do, each with its weight.
+        Moves that a step may make, each with its weight.
     tasks
         Annealings in a round.
     first_round
@@ -66,18 +66,18 @@ class LocalSearch:
     cooling
         Ratio of the temperatures at which annealings start and end.
     reaches
-        How far moves go.
+        Distances that moves go.
     spreads
         Factors of the mean over the ranks that are added to the objective.
     lineages
-        Which lineage, counted from the best, an annealing goes on with; the best are more often among them.
+        Lineages, counted from the best, that annealings go on with; the best are more often among them.
     critical
-        Of 16 steps, how many start at an op of the longest chain: no other can make the schedule shorter on its own.
+        Number of 16 steps that start at an op of the longest chain: no other can make the schedule shorter on its own.
     barrier
         A place on each rank that no op passes, shape (ranks,); None: every op may go anywhere. Heeded by steps that are
         timed in part.
     weight_orders
-        Whether an annealing also decides in which order owed Ws run: its steps take several times as long.
+        For each annealing, true if it also decides the order of owed Ws: its steps take several times as long.
     """
 
     until: float = 1.0

@@ -39,7 +39,7 @@ class Fold:
     short
         The candidate without its middle.
     places
-        Where each rank's middle was; shape (ranks,).
+        Position of each rank's middle; shape (ranks,).
     order, forced
         Each rank's middle: classes, and how many weight backwards must run before each.
     """

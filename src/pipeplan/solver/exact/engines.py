@@ -44,11 +44,11 @@ class FewRanks:
     largest
         It leaves alone sets of ranks with more ops than this.
     share
-        How much of what is left of the budget it may spend.
+        Share of the remaining budget that it may spend.
     patience
         It stops when it has raised nothing for this share of what it may spend: then the bound is likely to be the optimum.
     first_seconds
-        How long a question may take in the first round, in seconds of the solver's.
+        Limit of a question in the first round, in seconds of the solver.
     step
         Bounds are raised by about this share at first, and by twice as much after each success.
     """
@@ -76,13 +76,13 @@ class _Set:
     low, high
         The least value that the ranks can keep to is at least ``low``, and at most ``high`` or better than any that helps.
     promise
-        What is proven of a part of it.
+        The bound that is proven for a part of it.
     seconds
-        How long the next question may take.
+        Limit of the next question, in seconds of the solver.
     close
-        How near ``low`` and ``high`` must be for the set to be done.
+        Difference of ``low`` and ``high`` from which on the set is done.
     stride
-        How far above ``low`` the next question asks.
+        Distance of the next question above ``low``.
     """
 
     def __init__(self, proofs: Proofs, looked: Looked, promise: int, seconds: float) -> None:
@@ -245,9 +245,9 @@ class Exact:
     largest
         It leaves alone problems of more ops than this.
     share
-        How much of what is left of the budget it may spend.
+        Share of the remaining budget that it may spend.
     required
-        Whether it is an error that OR-Tools is not installed; otherwise the engine then does nothing.
+        True if the engine raises an error without OR-Tools; otherwise it does nothing then.
     """
 
     largest: int = 800

@@ -59,11 +59,11 @@ class IntegerMemory:
     Attributes
     ----------
     held
-        What one microbatch holds of each stage.
+        Memory that one microbatch holds on each stage.
     limit
-        The most that the rank may hold.
+        Memory limit of the rank.
     microbatches
-        How many there are, of all copies of the model.
+        Number of microbatches of all copies of the model.
     """
 
     held: Mapping[int, Held]
@@ -101,9 +101,9 @@ class IntegerProblem:
     may_be_full
         By stage: whether the solver decides for each microbatch if backward runs in full: the I is then a B, its W nothing.
     unit
-        What a time of 1 is in the unit of the costs.
+        Length of a time of 1 in the unit of the costs.
     is_exact
-        Whether all times are multiples of the unit: then all makespans and spans are, too.
+        True if all times are multiples of the unit: then all makespans and spans are, too.
     time
         Time of each kind on each stage, also of the full backward.
     transfer
@@ -315,7 +315,7 @@ def common_unit(values: Iterable[float | Fraction], total: float | Fraction) -> 
     values
         Numbers of at least 0, not all 0.
     total
-        What they may add up to.
+        Limit of their sum.
     """
     # The greatest common divisor of fractions, over their common denominator.
     fractions = [as_fraction(value) for value in values if value > 0]
@@ -363,7 +363,7 @@ def shifts_of_limit(
     stages
         The rank's stages of one copy of the model, in order.
     at_forward, until_weight
-        What a forward takes on each of them, and the part of it that only W frees; for stages whose Ws run in order.
+        Memory that a forward takes on each of them, and the part of it that only W frees; for stages whose Ws run in order.
     backward
         The kind that hands its result on.
     """

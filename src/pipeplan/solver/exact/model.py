@@ -33,9 +33,9 @@ class ExactModel:
     Attributes
     ----------
     model
-        What the solver takes.
+        The model for the solver.
     start, full
-        When each job starts; and of the backwards on which that is to be decided, which run in full.
+        Start of each job; and for the backwards that may run in full, whether they do.
     value
         The objective, makespan or longest span, between ``least`` and ``most``.
 

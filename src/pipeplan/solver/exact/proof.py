@@ -55,7 +55,7 @@ class ProofTask:
     least, most
         Between these.
     first
-        Whether one such value is enough; otherwise the least one is asked for.
+        True if one such value is enough; otherwise the least one is needed.
     seconds
         For how long at most, in the solver's own measure where the budget is one of evaluations.
     workers
@@ -121,7 +121,7 @@ class Proofs:
         done
             Is told of each that has ended.
         side_by_side
-            How many are under way at the same time.
+            Number of proofs under way at the same time.
         """
         begun = self.run.budget.seconds
         working: dict[Proof, Future[None]] = {}
@@ -197,7 +197,7 @@ class Proof:
     model
         Its constraints. Only where its scope is whole an answer is a schedule.
     task
-        What is asked.
+        The question.
     reason
         Why its bound holds, in words.
     repeatable
@@ -210,7 +210,7 @@ class Proof:
     value
         The least value that was found, in units; None where none was.
     finished
-        Whether the question is answered.
+        True if the question is answered.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class ExactRecomputing:
     annealed_share
         The share of the budget that is annealed before.
     share
-        How much of what is then left it may spend.
+        Share of the remaining budget that it may spend.
     worth_seconds
         Seconds of the solver's work that this must allow.
     """

@@ -56,13 +56,13 @@ class RecomputingModel(ExactModel):
     least, most
         Between these is the objective.
     free
-        Whether a forward that keeps little may be of another number than the backward that has the R; only where jobs are
+        True if a forward that keeps little may have another number than the backward that has the R; only where jobs are
         numbered in the order of time.
 
     Attributes
     ----------
     again
-        Whether each backward has an R, and each forward keeps little. What is not in it does not.
+        Literals: true if a backward has an R, or a forward keeps little. Jobs that are not in it do neither.
 
     Raises
     ------
@@ -273,13 +273,13 @@ class RecomputingMemory:
     Attributes
     ----------
     sizes
-        What one microbatch holds, by stage.
+        Memory that one microbatch holds, by stage.
     limit
         The most that the rank may hold.
     binds
-        Whether all microbatches together would not fit.
+        True if all microbatches together would not fit.
     exact
-        Whether nothing was rounded.
+        True if nothing was rounded.
     """
 
     sizes: Mapping[int, Sizes]

@@ -1,4 +1,4 @@
-"""Which jobs of a problem a model keeps: all of them, or those of a few ranks, the way through the others as pure delays.
+"""Jobs of a problem that a model keeps: all of them, or those of a few ranks, with the way through the others as delays.
 
 A model of a few ranks asks of all others only that a microbatch takes its time there: it drops the rules that others run
 one job at a time and stay within their memory. Every schedule keeps to what is left, so what such a model proves that no
@@ -31,7 +31,7 @@ class Scope:
     ranks
         The ranks whose rules are kept; None: all.
     flow
-        Whether the forwards and backwards of all other ranks stay, each as what waits and is waited for.
+        True if the forwards and backwards of all other ranks stay, as jobs that wait and are waited for.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Scope:
     passed
         Jobs of other ranks that hold up the flow.
     whole
-        Whether nothing is left out.
+        True if nothing is left out.
     """
 
     def __init__(self, integers: IntegerProblem, ranks: Sequence[int] | None = None, *, flow: bool = False) -> None:

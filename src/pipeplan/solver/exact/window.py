@@ -70,11 +70,11 @@ class WindowModel:
     Attributes
     ----------
     model
-        What the solver takes.
+        The model for the solver.
     free
         The free jobs of each rank.
     start
-        When each of them starts.
+        Start of each of them.
     """
 
     def __init__(self, timed: Timed, begin: float, end: float) -> None:

@@ -61,15 +61,15 @@ class WideProblem(NamedTuple):
     Attributes
     ----------
     recomputing
-        How long a class's R takes before its backward, for both classes of a stage; shape (classes,), like all that follow.
+        Time of a class's R before its backward, for both classes of a stage; shape (classes,), like all that follow.
     recompute_keeps
-        What a forward takes that is recomputed: the R takes the rest.
+        Memory that a recomputed forward takes: the R takes the rest.
     copying
-        How long a copy to the host, or back, takes.
+        Time of a copy to the host, or back.
     offloaded
-        What OFFLOAD frees, and RELOAD takes.
+        Memory that OFFLOAD frees, and RELOAD takes.
     sending
-        How long the transfer of the class's own result takes; 0 where it stays on the rank.
+        Time of the transfer of the class's own result; 0 where it stays on the rank.
     link
         The link that it takes, -1 for none. Without contention there are none.
     modes
@@ -104,11 +104,11 @@ class WideTiming(NamedTuple):
     ahead
         The first place after which no RELOAD has been placed.
     out_free, in_free
-        When the link to the host, and the one from it, is free.
+        Times from which the link to the host, and the one from it, are free.
     looked
         Number of ops of a class before ``ahead``; shape (classes,).
     link_free
-        When each link is free; shape (links,).
+        Time from which each link is free; shape (links,).
     ran
         The number of the I of the k-th W of a rank, at ``offsets[rank] + k``; shape (positions,), like the next four.
     op_at
@@ -118,7 +118,7 @@ class WideTiming(NamedTuple):
     offloads, reloads
         Number of OFFLOADs, and of RELOADs, right before the op at a place, after its Ws.
     copied, returned
-        When the copy of a forward to the host, and the one back, has ended; the latter is below 0 before it has begun.
+        End of the copy of a forward to the host, and of the one back; the latter is below 0 before it has begun.
         Shape (ops,), like the next.
     gone
         1 once the OFFLOAD of a forward has its place.
@@ -164,7 +164,7 @@ class FlatProblem(NamedTuple):
     limit
         The most that a rank may hold, with the slack of rounded sums; shape (ranks,).
     rank, time, growth
-        Where a class runs, how long an op of it takes, and what it adds to what its rank holds; shape (classes,), like all
+        Rank of a class, time of an op of it, and the memory that the op adds to its rank; shape (classes,), like all
         that follow.
     source, delay
         The class whose result it waits for (-1: none), and how long the transfer takes.
@@ -173,12 +173,12 @@ class FlatProblem(NamedTuple):
     first
         The number of the class's first op.
     weight_time, weight_growth
-        How long the W takes that an I of the class leaves owed, and what it adds to memory; the time is below 0 for classes
+        Time of the W that an I of the class leaves owed, and the memory that it adds; the time is below 0 for classes
         that leave none owed.
     full_time, full_growth
         The same as ``time`` and ``growth`` where a backward of the class runs in full, and leaves nothing owed.
     overlap
-        How long a forward takes together with the backward that it overlaps with, at least, and without that one's messages.
+        Least time of a forward together with the backward that it overlaps with, and without that one's messages.
     messages
         The part of an op that its messages take. The two of a pair have both parts, one after the other.
     slices
@@ -227,7 +227,7 @@ class Decisions(NamedTuple):
     order
         The class that runs at each place; shape (positions,).
     forced
-        How many weight backwards must run before it; shape (positions,).
+        Number of weight backwards that must run before it; shape (positions,).
     joined
         1 where a forward and a backward, this op and the next, run overlapped; shape (positions,).
     full
@@ -240,7 +240,7 @@ class Decisions(NamedTuple):
     mode
         ``KEPT``, ``RECOMPUTED`` or ``OFFLOADED``, by the number of the forward; shape (ops,). Empty where all are kept.
     lead
-        How many places ahead of its backward an offloaded microbatch is fetched back at most, by the number of the forward;
+        Most places ahead of its backward at which an offloaded microbatch is fetched back, by the number of the forward;
         shape (ops,), or empty.
     """
 
@@ -261,16 +261,16 @@ class CandidateTiming(NamedTuple):
     cursor, pending, owed
         The place that a rank has reached, where to look for its next W owed, and how many are owed; shape (ranks,).
     clock, held, left, begin
-        When a rank is free, what it holds, its work not yet done, and its first start (0 where that does not count);
-        shape (ranks,).
+        Time from which a rank is free, memory that it holds, its work not yet done, and its first start (0 where
+        that does not count); shape (ranks,).
     stack
         Ranks that can go on; shape (ranks,).
     done, waiting
-        How many ops of a class have run, and 1 where a rank waits for the next; shape (classes,).
+        Number of ops of a class that have run, and 1 where a rank waits for the next; shape (classes,).
     finish, position
         The end of each op, and its place; shape (ops,).
     weights, owes
-        How many Ws run right before the op at a place, and 1 where it leaves a W owed; shape (positions,).
+        Number of Ws right before the op at a place, and 1 where it leaves a W owed; shape (positions,).
     waited
         1 where the op at a place waits for its source, 2 where for that of the op it overlaps with; shape (positions,).
     more
@@ -301,14 +301,14 @@ class AnnealingState(NamedTuple):
     Attributes
     ----------
     value
-        Of the current candidate, and of the best; shape (2,).
+        Values of the current candidate, and of the best; shape (2,).
     temperature
         Mean worsening that a step may bring, in the unit of the costs, and the factor by which that falls per step;
         shape (2,).
     random
         The state of the random numbers; shape (1,).
     critical
-        How many places the longest chain of the current candidate has, and then these places; shape (1 + positions,).
+        Number of places of the longest chain of the current candidate, then these places; shape (1 + positions,).
     """
 
     value: Floats
@@ -331,9 +331,9 @@ class Change(NamedTuple):
     Attributes
     ----------
     terms
-        What the move has drawn: its file says what each of the numbers is; shape (4,).
+        Numbers that the move has drawn; its file explains them; shape (4,).
     moves
-        How many ops were moved or changed; shape (1,).
+        Number of ops that were moved or changed; shape (1,).
     place, target
         From where to where each of them was moved, in order, or which were changed and what they were before; shape
         (positions,).

@@ -30,7 +30,7 @@ class Move:
     Attributes
     ----------
     name
-        What it does, in a few words.
+        Description in a few words.
     weight
         Weight with which it is drawn, relative to those of the others; at least 0.
     propose
@@ -42,9 +42,9 @@ class Move:
     undo
         Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
     can_gain
-        Whether it can better anything on the problem of an encoder; where it cannot, it is not drawn.
+        Function that returns true if it can improve anything on the problem of an encoder; otherwise it is not drawn.
     wide
-        Whether it asks for what only wide problems have; elsewhere it is left out.
+        True if it needs the arrays of wide problems; elsewhere it is left out.
 
     Raises
     ------

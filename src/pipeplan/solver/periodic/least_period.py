@@ -45,13 +45,13 @@ class LeastPeriod:
     Attributes
     ----------
     microbatches
-        How many of each copy of the model pass in a period.
+        Number of microbatches of each copy of the model that pass in a period.
     bound
         No pattern of this many microbatches costs less for each further one.
     pattern
         The best known; None where none is.
     is_least
-        Whether that is proven the best: to a unit of the times (that of 0.8 and 1.2 is 0.4) or a thousandth.
+        True if that is proven the best: to a unit of the times (that of 0.8 and 1.2 is 0.4) or a thousandth.
     """
 
     microbatches: int
@@ -128,9 +128,9 @@ class PeriodModel:
     Attributes
     ----------
     model
-        What the solver takes.
+        The model for the solver.
     start
-        When each job first starts.
+        First start of each job.
 
     Raises
     ------

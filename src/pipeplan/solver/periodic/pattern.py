@@ -23,11 +23,11 @@ class Pattern:
     problem
         Whose stages, times and limits these are; how many microbatches it has does not matter.
     microbatches
-        How many of each copy of the model pass in a period.
+        Number of microbatches of each copy of the model that pass in a period.
     period
         The time after which everything starts again, in the unit of the costs.
     starts
-        When each job first starts; the same job of the next period's microbatch starts a ``period`` later.
+        First start of each job; the same job of the next period's microbatch starts a ``period`` later.
     """
 
     problem: Problem

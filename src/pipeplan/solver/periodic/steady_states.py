@@ -43,7 +43,7 @@ class SteadyState:
         In the unit of the costs for each further microbatch: no schedule without end costs less, however many of its
         microbatches it takes until it repeats.
     periods
-        What is known of patterns of one microbatch of each copy, of two, and so on.
+        Bounds for patterns of one microbatch of each copy, of two, and so on.
     """
 
     problem: Problem
@@ -75,7 +75,7 @@ def steady_state(
     most
         Up to how many microbatches of each copy pass in a period.
     seed, workers
-        Of the random numbers; threads.
+        Seed of the random numbers; number of threads.
     clock
         Function that returns the time in seconds.
 
