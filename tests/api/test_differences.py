@@ -231,7 +231,7 @@ def test_a_name_takes_the_shape_of_the_run():
     found = diff("interleaved-1f1b", run)
     assert found.change == 0
     assert found.notes == ("times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)",)
-    with pytest.raises(InputError, match="The plan has 8 microbatches, the run 4 microbatches: leave out microbatches"):
+    with pytest.raises(InputError, match="The plan has 8 microbatches, the run 4 microbatches: drop microbatches"):
         diff("interleaved-1f1b", run, ranks=2, chunks=3, microbatches=8)
     with pytest.raises(
         InputError, match="The plan has 1 rank and 2 stages and 1 microbatch, the run 2 ranks and 6 stages"

@@ -33,7 +33,7 @@ def test_the_machines_are_listed_with_where_they_come_from(capsys):
 
 
 def test_a_schedule_is_no_machine():
-    with pytest.raises(InputError, match="leave out zbv"):
+    with pytest.raises(InputError, match="drop zbv or machines"):
         pipeplan.schedules("zbv", machines=True)
 
 

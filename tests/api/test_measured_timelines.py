@@ -52,7 +52,7 @@ def test_times_beside_it_are_refused(tmp_path):
     for setting in ({"forward_times": 1}, {"p2p_time": 1.0}, {"communication": "blocking"}):
         with pytest.raises(
             InputError,
-            match=rf"run\.json holds a measured timeline, which has its times: leave out {next(iter(setting))}",
+            match=rf"run\.json holds a measured timeline, which has its own times: drop {next(iter(setting))}",
         ) as error:
             pipeplan.explain(path, **setting)
         assert error.value.field == next(iter(setting))

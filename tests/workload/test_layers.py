@@ -299,7 +299,7 @@ def test_eight_bit_products():
         ),
         ("llama3-8b", {"expert": 2}, "the expert degree 2 does not divide 1 expert"),
         ("llama3-8b", {"context": 3}, "the context degree 3 does not divide 4,096 tokens of a sequence"),
-        ("llama3-8b", {"tensor": 0}, "the tensor degree must be at least 1, got 0"),
+        ("llama3-8b", {"tensor": 0}, "the tensor degree must be at least 1, not 0"),
     ],
 )
 def test_degrees_that_do_not_divide(name: str, chosen: dict[str, int], message: str):

@@ -83,7 +83,7 @@ def test_rows_of_runs_are_read_or_lack_a_shape():
     rows = [row["model"] for row in planning("published_runs.json")["rows"]]
     shapeless = [row for row in rows if "hidden" not in row]
     for row in shapeless:
-        with pytest.raises(InputError, match="give its shape or the name of a known model"):
+        with pytest.raises(InputError, match="write its shape, or the name of a known model"):
             from_dict(row)
     assert {row["name"] for row in shapeless} == {"GPT 98.5B", "deepseek-v4-flash, 16 layers"}
     assert [row["name"] for row in rows if row not in shapeless and from_dict(row).layers != row["layers"]] == []

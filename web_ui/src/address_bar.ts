@@ -1,4 +1,4 @@
-/** The part of the page's address behind the #, which is rewritten while a reader moves. */
+/** The part of the page's address after the #, which is rewritten while a reader moves. */
 
 export function writeAddress(fragment: string): void {
   history.replaceState(null, "", fragment === "" ? location.pathname + location.search : `#${fragment}`);

@@ -33,7 +33,7 @@ export function boxOfBand(frame: Frame, band: Band): { x: number; y: number; wid
 
 export interface BandHandlers {
   frame(): Frame;
-  /** While it is dragged; null where it was given up. */
+  /** While it is dragged; null if it was cancelled. */
   show(band: Band | null): void;
   done(band: Band): void;
 }

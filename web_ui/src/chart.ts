@@ -122,7 +122,7 @@ export class Chart {
     this.observer.disconnect();
   }
 
-  /** A thumb beside content that is higher than its window. */
+  /** A thumb next to content that is higher than its window. */
   private showScroll(content: number, room: number): void {
     this.thumb.hidden = content <= room;
     this.thumb.style.top = `${AXIS + (this.scroll / content) * room}px`;
@@ -150,7 +150,7 @@ export class Chart {
     return Math.ceil(Math.max(longest, 62)) + 16;
   }
 
-  /** Say something beside a point of the picture. */
+  /** Show a text next to a point of the picture. */
   say(description: Description, x: number, y: number): void {
     const { top } = this.element.getBoundingClientRect();
     this.tooltip.show(description, x, y, this.element.clientWidth, window.innerHeight - top);

@@ -56,11 +56,11 @@ export interface WindowsJson {
 
 /** State of an edited schedule; set by the page, not by Python. */
 export interface JudgedJson {
-  /** When the last op ends that runs: those behind it never do. Null where all run. */
+  /** When the last op ends that runs: those after it never do. Null where all run. */
   until: number | null;
   /** The bars at fault. */
   wrong: readonly number[];
-  /** The bar whose word the caret stands in, -1 for none. */
+  /** The bar whose word the caret is in, -1 for none. */
   lit: number;
 }
 

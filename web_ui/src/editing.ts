@@ -44,7 +44,7 @@ export interface Ghost {
   readonly refused: string | null;
 }
 
-/** The ops of a rank in its order: bars stand in the order of the schedule. */
+/** The ops of a rank in its order: bars are in the order of the schedule. */
 export function opsOfRank(plot: Plot, rank: number): number[] {
   const ops: number[] = [];
   for (let bar = 0; bar < plot.bars; bar++) if (plot.lane[bar] === rank) ops.push(bar);
@@ -62,14 +62,14 @@ export function placeAt(plot: Plot, { bar, rank }: PlacedOp, time: number): numb
   return others.filter((op) => (plot.start[op] + plot.end[op]) / 2 < time).length;
 }
 
-/** The time at which the mark between two ops stands: before the op that it would go before. */
+/** The time of the mark between two ops: before the op that it would go before. */
 export function markAt(plot: Plot, { op, to }: Pick<Ghost, "op" | "to">): number {
   const others = opsOfRank(plot, op.rank).filter((other) => other !== op.bar);
   if (others.length === 0) return plot.start[op.bar];
   return to < others.length ? plot.start[others[to]] : plot.end[others[others.length - 1]];
 }
 
-/** The move by so many places, or null at the ends. */
+/** The move by this many places, or null at the ends. */
 export function step(plot: Plot, bar: number, by: number): Move | null {
   const op = placedOp(plot, bar);
   const to = op.index + by;

@@ -20,7 +20,7 @@ export function svgOf(frame: Frame, lit: Lit): string {
   return surface.finish(frame.width, height, titleOf(frame));
 }
 
-/** As a PNG file, with so many pixels to a CSS pixel. */
+/** As a PNG file, with this many pixels per CSS pixel. */
 export function pngOf(frame: Frame, lit: Lit, ratio: number): Promise<Blob> {
   const canvas = make("canvas");
   const surface = new CanvasSurface(canvas);
@@ -43,7 +43,7 @@ export function download(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** A file name of a frame's titles, in letters that every system takes. */
+/** A file name of a frame's titles, in characters that every system accepts. */
 export function fileName(frame: Frame, ending: string): string {
   const words = titleOf(frame)
     .replace(/[^\p{L}\p{N}._-]+/gu, "_")

@@ -109,13 +109,13 @@ function decimalsOf(value: number): number {
   return Math.min(Math.max(DIGITS - 1 - magnitude, 0), MOST_DECIMALS);
 }
 
-/** Whether a value loses nothing a reader would miss with so many decimals. */
+/** Whether a value loses nothing a reader would miss with this many decimals. */
 function whole(value: number, decimals: number): boolean {
   const rounded = Number(fixed(value, decimals));
   return Math.abs(value - rounded) <= Math.max(1e-9 * Math.max(Math.abs(value), Math.abs(rounded)), 1e-12);
 }
 
-/** With so many decimals; a tie goes to the even digit, as in Python, where `toFixed` rounds it up. */
+/** With this many decimals; a tie goes to the even digit, as in Python, where `toFixed` rounds it up. */
 export function fixed(value: number, decimals: number): string {
   const size = Math.abs(value);
   const shifted = size * 10 ** decimals;

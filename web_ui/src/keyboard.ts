@@ -27,7 +27,7 @@ export interface Commands {
   switchTheme(): void;
   search(): void;
   step(by: number): void;
-  /** Move the focused op by so many places; false where nothing is edited. */
+  /** Move the focused op by this many places; false where nothing is edited. */
   moveBy(by: number): boolean;
   help(): void;
 }
@@ -72,7 +72,7 @@ const MOVES: Record<string, Move> = {
   End: (frame, from) => edge(frame, from, -1),
 };
 
-/** Do what a key stands for; false where it stands for nothing. */
+/** Do the action of a key; false if it has none. */
 export function pressed(event: KeyboardEvent, frame: Frame, focused: BarRef | null, commands: Commands): boolean {
   if (event.ctrlKey || event.metaKey) return false;
   if (event.altKey) return altered(event.key, commands);

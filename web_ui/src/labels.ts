@@ -27,7 +27,7 @@ interface Place {
 
 /**
  * Draw the labels of visible rows. The bars of a plot are named in full (`3F7`) where nearly all have room for that, and
- * by their microbatch otherwise, in smaller letters if need be; kinds whose bars are too narrow for that go without.
+ * by their microbatch otherwise, in smaller characters if necessary; kinds whose bars are too narrow for that go without.
  */
 export function drawLabels(surface: Surface, frame: Frame, rows: readonly Row[]): void {
   for (const plot of frame.shown) {

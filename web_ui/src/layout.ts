@@ -11,7 +11,7 @@ const HIGHEST_MEMORY = 140;
 export const MEMORY_HEADER = 22;
 const MEMORY_SPACE = 4;
 const SPACE = 12;
-/** The share of a lane that is left free where plots are overlaid, so that what belongs together stands together. */
+/** The share of a lane that is left free where plots are overlaid, so that plots that belong together are close. */
 const LANE_GAP = 0.14;
 const LOWEST_LANE = 9;
 /** Until lanes are this high, curves are as low as they may be. */

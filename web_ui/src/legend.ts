@@ -31,7 +31,7 @@ export function legendEntries(plots: readonly Plot[], theme: Theme, state: State
   return [...scale, ...kindEntries(own, theme), ...(state.gaps ? reasonEntries(plots, theme) : [])];
 }
 
-/** The scale with what its ends stand for. */
+/** The scale, with the meaning of its ends. */
 function scaleEntry(shading: Shading, theme: Theme): Entry {
   const [low, high] = shading.ends;
   return {
@@ -99,7 +99,7 @@ export function fillLegend(element: HTMLElement, entries: readonly Entry[]): voi
   );
 }
 
-/** Draw the entries below `top`, in rows of this width; gives the height that they take. */
+/** Draw the entries below `top`, in rows of this width; returns their height. */
 export function drawLegend(
   surface: Surface,
   entries: readonly Entry[],

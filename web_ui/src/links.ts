@@ -55,19 +55,19 @@ export class Links {
 
   /**
    * The bar that held this one, -1 for none: whichever ended last, the op before it on its rank or one whose result had
-   * to arrive. As in pipeplan.simulation.chain, an arrival wins over an op of its own rank that ended with it.
+   * to arrive. As in pipeplan.simulation.chain, an arrival wins over an op of the same rank that ended at the same time.
    */
   holder(bar: number): number {
     this.heldBy ??= Int32Array.from({ length: this.plot.bars }, (_, at) => this.findHolder(at));
     return this.heldBy[bar];
   }
 
-  /** The chain that a bar stands on, in the order of time: what held it, back to the start, and the longest it holds up. */
+  /** The chain through a bar, in the order of time: what it waited for, back to the start, and the longest chain that waits for it. */
   chain(bar: number): number[] {
     return [...this.chainBehind(bar), ...this.chainAhead(bar)];
   }
 
-  /** The chain behind the op that ends last. */
+  /** The chain that leads to the op that ends last. */
   critical(): number[] {
     const { end, bars } = this.plot;
     let last = -1;

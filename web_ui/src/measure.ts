@@ -52,7 +52,7 @@ function usesInOrder(places: readonly Place[], theme: Theme): Use[] {
   ];
 }
 
-/** Times of one lane by the keys of their uses; messages run beside compute and are not counted. */
+/** Times of one lane by the keys of their uses; messages run during compute and are not counted. */
 function timesOf(plot: Plot, lane: number, from: number, to: number): Map<string, number> {
   const times = new Map<string, number>();
   const add = (key: string, time: number) => times.set(key, (times.get(key) ?? 0) + time);

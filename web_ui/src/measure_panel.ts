@@ -49,7 +49,7 @@ export class MeasurePanel {
     try {
       await navigator.clipboard.writeText(this.text);
     } catch {
-      copyBySelection(this.text); // pages from files may have no clipboard of their own
+      copyBySelection(this.text); // pages from files may have no clipboard
     }
     this.actions.told("copied the measured times");
   }
@@ -66,7 +66,7 @@ export function titleOf({ rows, length }: Measured, from: number, to: number): s
   return `${Times.of([length], unit).text(length)}${share}, from ${form.number(from)} to ${form.text(to)}, ${ranks}`;
 }
 
-/** The largest uses of an interval, for what is said beside the pointer. */
+/** The largest uses of an interval, for the text next to the pointer. */
 export function summaryOf({ uses, totals, rows, length }: Measured): (readonly [string, string])[] {
   const all = rows.length * length;
   const unit = rows[0]?.plot.view.unit ?? "";

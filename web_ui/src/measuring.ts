@@ -1,4 +1,4 @@
-/** Measuring on a timeline: the band while it is dragged, what is said beside it, and the table below. */
+/** Measuring on a timeline: the band while it is dragged, the text next to it, and the table below. */
 
 import { edgeOf, newBand, rowsOf } from "./band.js";
 import type { Description } from "./describe.js";

@@ -151,7 +151,7 @@ export class Minimap {
     else this.set(this.hold === "from" ? span[1] : span[0], time);
   }
 
-  /** A click beside the window centres it there. */
+  /** A click outside the window centres it there. */
   private release(event: PointerEvent): void {
     if (!this.element.hasPointerCapture(event.pointerId)) return;
     const { x, span, moved } = this.begun;

@@ -19,7 +19,7 @@ export interface MixPart {
   readonly palette: Palette;
   /** Share of the height for its time. */
   readonly weight: number;
-  /** Idle time stands at the bottom. */
+  /** Idle time is at the bottom. */
   readonly below: boolean;
 }
 
@@ -34,7 +34,7 @@ export interface Mix {
 
 /** More bars than this to a pixel of the screen are too fine to be drawn each. */
 const FINE = 0.3;
-/** A column holds about so many bars, so that equal work gives equal columns, and has a width between these. */
+/** A column holds about this many bars, so that equal work has equal columns, and has a width between these. */
 const BARS = 12;
 const WIDTHS = [6, 14] as const;
 

@@ -148,7 +148,7 @@ export class Theme {
     this.gaps = plots.map((plot) => gapPalette(plot, this.base));
   }
 
-  /** The theme with so many shades a kind. */
+  /** The theme with this many shades per kind. */
   withShades(count: number): ThemeJson {
     return this.themes[String(count)];
   }

@@ -70,7 +70,7 @@ export class Raster {
   private row = new PixelRow(0);
   private image: ImageData | null = null;
 
-  /** Draw strips; the context's unit is a CSS pixel, of which one has `ratio` of its own. */
+  /** Draw strips; the context's unit is a CSS pixel, which has `ratio` device pixels. */
   draw(context: CanvasRenderingContext2D, strips: readonly Strip[], window: TimeWindow, ratio: number): void {
     const width = Math.round(window.width * ratio);
     if (strips.length === 0 || width < 1) return;

@@ -4,7 +4,7 @@ import { make } from "./dom.js";
 
 let observer: ResizeObserver | undefined;
 
-/** A scrolling part around a table; `kind` is a class of its own. */
+/** A scrolling part around a table; `kind` is an additional class. */
 export function scroller(label: string, table: HTMLTableElement, kind = ""): HTMLElement {
   const element = make("div", { class: `scroll ${kind}`.trim(), role: "group", "aria-label": label }, table);
   observer ??= new ResizeObserver((entries) => {

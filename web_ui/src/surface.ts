@@ -27,14 +27,14 @@ export interface Label {
 }
 
 export interface Surface {
-  /** Pixels of its own to a CSS pixel. */
+  /** Device pixels per CSS pixel. */
   readonly ratio: number;
   rect(x: number, y: number, width: number, height: number, fill: string, opacity?: number): void;
   /** An outline whose outer edge is the rectangle. */
   outline(x: number, y: number, width: number, height: number, stroke: string, thickness: number): void;
   /** A line through `x0, y0, x1, y1, ...`. */
   line(points: readonly number[], stroke: string, thickness: number, dash?: readonly number[]): void;
-  /** A text whose middle stands at `y`. */
+  /** A text whose middle is at `y`. */
   text(text: string, x: number, y: number, style: TextStyle): void;
   /** Many texts of one size around their points. */
   labels(labels: readonly Label[], size: number): void;

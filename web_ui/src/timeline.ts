@@ -417,7 +417,7 @@ export class Timeline {
     this.refresh("lights");
   }
 
-  /** Move the picture so that a bar is in it and has at least so many pixels. */
+  /** Move the picture so that a bar is in it and has at least this many pixels. */
   private reveal({ view, bar }: BarRef, pixels: number): void {
     const frame = this.chart.frame ?? this.draw();
     const plot = this.plots[view];
@@ -561,7 +561,7 @@ export class Timeline {
     return x >= frame.left && x <= frame.width ? x : undefined;
   }
 
-  /** Do what a key stands for, as if the picture had the focus. */
+  /** Do the action of a key, as if the picture had the focus. */
   typed(event: KeyboardEvent): void {
     if (this.chart.frame !== null && pressed(event, this.chart.frame, this.picks.focused, this.commands)) {
       event.preventDefault();

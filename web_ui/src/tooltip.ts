@@ -1,4 +1,4 @@
-/** Tooltip beside the pointer. */
+/** Tooltip next to the pointer. */
 
 import type { Description } from "./describe.js";
 import { make } from "./dom.js";

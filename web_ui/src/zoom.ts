@@ -9,9 +9,9 @@ import { turnOf } from "./wheel.js";
 export interface ZoomHandlers {
   /** Other times show. */
   moved(): void;
-  /** The content was moved up by so many pixels; false where it could not. */
+  /** The content was moved up by this many pixels; false where it could not. */
   scrolled(by: number): boolean;
-  /** Lanes should be so many times as high. */
+  /** Lanes should be this many times as high. */
   stretched(by: number): void;
   /** Whether the pointer is doing something else. */
   busy(): boolean;

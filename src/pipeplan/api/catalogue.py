@@ -187,7 +187,7 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
         require_text(name, "the name of a schedule", field="schedule")
     if machines:
         if name is not None:
-            raise InputError(f"machines takes no schedule: leave out {name} or machines")
+            raise InputError(f"machines takes no schedule: drop {name} or machines")
         return all_machines()
     if name is None:
         strategies = tuple(STRATEGIES.values())

@@ -99,7 +99,7 @@ def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None
     if opened_source.source == "simulated":
         return simulated(opened_source, settings, called=name)
     raise InputError(
-        f"{name} holds a measured timeline, which has its times: leave out {unused}; to simulate "
+        f"{name} holds a measured timeline, which has its own times: drop {unused}; to simulate "
         "its order of ops on other costs, convert it to a schedule (.csv) first",
         field=unused,
     )

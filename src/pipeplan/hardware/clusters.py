@@ -212,7 +212,7 @@ def _gpu(where: str, content: Any) -> tuple[Preset | None, Gpu]:
     missing = [key for key in ("name", "peak", "memory_bytes", "memory_bandwidth") if not getattr(gpu, key)]
     if missing:
         raise FormatError(
-            f"{where}: the GPU lacks {', '.join(missing)}: give them, or a preset as 'base'",
+            f"{where}: the GPU lacks {', '.join(missing)}: set them, or a preset as 'base'",
             field=_FIELD,
         )
     return base, gpu

@@ -49,7 +49,7 @@ us in SimuMax's B200 file; Hopper's lies between."""
 _NVLINK4 = Link(bandwidth=450 * _G, latency=2e-6)
 _NVLINK5 = Link(bandwidth=900 * _G, latency=1e-6)
 """Latencies: the fixed part of an all-reduce of 8 GPUs is 2 (8 - 1) of them and a launch: 85 us in vTrain's A100 tables, 22
-us in SimuMax's B200 file; Hopper's stands between."""
+us in SimuMax's B200 file; Hopper's is between them."""
 
 
 def _network(gigabits: float) -> Link:

@@ -118,7 +118,7 @@ class Calibration:
         """Return measured over predicted time of a kind of work; 1 if it was not measured."""
         own = self._own(kind)
         if kind in ("head", "loss"):
-            # A layer without a factor of its own uses its kernels' factors, which already contain ``compute``.
+            # A layer without its own factor uses its kernels' factors, which already contain ``compute``.
             return 1.0 if own is None else own * (self._own("compute") or 1.0)
         return (own or 1.0) * ((self._own("compute") or 1.0) if kind in KERNELS else 1.0)
 

@@ -46,7 +46,7 @@ class Configuration:
         Maximum activations per rank for a schedule that is built for a memory limit (``zb-auto``: p for ZB-1p, 2p for
         ZB-2p); None: the schedule's default.
     layers
-        Transformer layers of each stage, without embedding, head, loss and MTP, which stand on the first and the last stage;
+        Transformer layers of each stage, without embedding, head, loss and MTP, which are on the first and the last stage;
         None: an even split, with the remainder on the earlier stages.
     sequence_parallel
         Whether sequence parallelism is used together with tensor parallelism.

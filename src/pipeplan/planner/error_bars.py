@@ -23,7 +23,7 @@ NEAREST = 24
 """Number of runs in an error bar."""
 
 FROM_ONE = 3
-"""Maximum number of runs of one source and model: many sizes of one model are no more evidence than a few."""
+"""Maximum number of runs of one source and model: many sizes of one model are not more evidence than a few."""
 
 FARTHEST = 5.0
 """Maximum distance of a run in an error bar."""

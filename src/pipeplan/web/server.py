@@ -57,7 +57,7 @@ def serve(
         page = f"http://{_in_url('localhost' if everywhere else host)}:{port}/"
         tell(f"pipeplan is at {page} (Ctrl-C ends it)")
         if not _is_loopback(str(listener.getsockname()[0])):
-            tell("warning: everyone who can reach this address can use it; there is no password")
+            tell("warning: anyone who can reach this address can use it without a password")
         if open_page:
             webbrowser.open(page)
         config = uvicorn.Config(

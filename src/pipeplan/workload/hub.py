@@ -298,7 +298,7 @@ def ernie_experts(fields: HubFields) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If dense layers stand after or between those with experts, or anything has a bias.
+        If dense layers are after or between those with experts, or anything has a bias.
     """
     if fields.switch("use_bias"):
         raise fields.wrong("use_bias", "false, as the published models have it")

@@ -209,7 +209,7 @@ class ModelShape:
         self._check_widths()
 
     def _check_heads(self) -> None:
-        """Check the sizes of heads and fill in their defaults; latent attention has sizes of its own."""
+        """Check the sizes of heads and fill in their defaults; latent attention has its own sizes."""
         if self.latent is not None:
             for field in ("bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole", "attention_sinks"):
                 if getattr(self, field):

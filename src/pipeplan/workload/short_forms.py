@@ -155,7 +155,7 @@ def _require(document: Mapping[str, Any], keys: tuple[str, ...], what: str) -> N
     missing = [key for key in keys if key not in document]
     if missing:
         raise InputError(
-            f"{what} lacks {', '.join(missing)}: give its shape or the name of a known model", field=missing[0]
+            f"{what} lacks {', '.join(missing)}: write its shape, or the name of a known model", field=missing[0]
         )
 
 

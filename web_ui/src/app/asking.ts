@@ -87,7 +87,7 @@ export class Asking {
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
   }
 
-  /** Show the progress, in words beside the bar. */
+  /** Show the progress, in words next to the bar. */
   tell(progress: SearchProgress, budget: number, words: string): void {
     this.bar.value = progress.share;
     // The budget does not run while kernels are compiled, once per machine.

@@ -1,4 +1,4 @@
-/** Bars beside the numbers of one column, all on the same scale: twice the number, twice the bar. */
+/** Bars next to the numbers of one column, all on the same scale: twice the number, twice the bar. */
 
 import { Times } from "../format.js";
 
@@ -6,7 +6,7 @@ export interface Bar {
   readonly text: string;
   /** Its length as a share of the column's longest one, from 0 to 1. */
   readonly share: number;
-  /** How many characters every number of the column has room for: only then are the tracks beside them equally long. */
+  /** How many characters every number of the column has room for: only then are the tracks next to them equally long. */
   readonly characters: number;
 }
 

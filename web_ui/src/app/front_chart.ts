@@ -1,4 +1,4 @@
-/** Time against memory as a picture: points that choose, joined by a staircase, and published schedules beside them. */
+/** Time against memory as a picture: points that choose, joined by a staircase, and published schedules next to them. */
 
 import { make } from "../dom.js";
 import { type Axis, axisOf, staircase } from "../plan/front_axes.js";
@@ -12,7 +12,7 @@ const LEFT = 62;
 const RIGHT = 24;
 const TOP = 44;
 const BOTTOM = 46;
-/** Times beyond so many of the shortest one are cut, where others are nearer. */
+/** Times beyond this multiple of the shortest one are cut if others are nearer. */
 const FAR = 1.5;
 
 export interface ChartPoint {

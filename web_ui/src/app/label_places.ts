@@ -18,7 +18,7 @@ const CHARACTER = 6.9;
 const LINE = 14;
 const RADIUS = 8;
 
-/** Where a name may stand around its point: the box's left and top edges, from its width. */
+/** Possible places of a name around its point: the box's left and top edges, from its width. */
 const AROUND: readonly ((width: number) => readonly [number, number])[] = [10, 22, 36, 52].flatMap((away) => [
   (width: number) => [-width / 2, -away - LINE + 2] as const,
   () => [away, -LINE / 2] as const,

@@ -26,7 +26,7 @@ import { settingsOf, type Typed, typedOf } from "./values.js";
 const QUIET = 250;
 /** Milliseconds after which a comparison is said to take long. */
 const LONG = 600;
-/** Milliseconds after which one is given up where another was asked for meanwhile: it may take half a minute. */
+/** Milliseconds after which a request is dropped if another one was made meanwhile: it may take half a minute. */
 const TOO_LONG = 2000;
 
 export class Page implements Host {

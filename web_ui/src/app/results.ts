@@ -9,7 +9,7 @@ import { type Bar, barsOf } from "./bars.js";
 export interface Choice {
   /** Show the timeline of this one alone. */
   only(name: string): void;
-  /** Show or hide it beside the others. */
+  /** Show or hide it next to the others. */
   beside(name: string, shows: boolean): void;
 }
 
@@ -202,7 +202,7 @@ function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scal
   ];
 }
 
-/** A number beside its bar; numbers of one column are equally wide, so that their bars have the same scale. */
+/** A number next to its bar; numbers of one column are equally wide, so that their bars have the same scale. */
 function withBar(bar: Bar | undefined): string | HTMLElement {
   if (bar === undefined) return "";
   const fill = make("span", { class: "bar" });

@@ -15,7 +15,7 @@ const UNITS: readonly (readonly [string, number])[] = [
 /** How many digits a size may have to be written with a unit. */
 const DIGITS = 6;
 
-/** The bytes of `1.5GiB`; null for what is no size with a unit. */
+/** The bytes of `1.5GiB`; null for text that is not a size with a unit. */
 export function bytesOf(text: string): number | null {
   const match = /^([0-9.]+(?:e[+-]?\d+)?)\s*([KMGT]i?B|B)$/i.exec(text.trim());
   if (match === null) return null;
@@ -24,7 +24,7 @@ export function bytesOf(text: string): number | null {
   return unit === undefined || !Number.isFinite(number) ? null : number * unit[1];
 }
 
-/** The shortest way to write so many bytes exactly: `3.46875GiB`, or all digits where no unit gives fewer. */
+/** The shortest way to write this many bytes exactly: `3.46875GiB`, or all digits if no unit needs fewer. */
 export function sizeText(bytes: number): string {
   for (const [name, size] of UNITS.slice(0, 4)) {
     const count = bytes / size;

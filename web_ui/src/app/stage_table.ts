@@ -20,7 +20,7 @@ export class StageTable {
     this.element.addEventListener("paste", (event) => this.paste(event));
   }
 
-  /** Show the values of a text; one number stands for all stages. */
+  /** Show the values of a text; one number applies to all stages. */
   show(text: string): void {
     if (this.element.hidden) return;
     const count = this.stages();

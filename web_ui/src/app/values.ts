@@ -7,7 +7,7 @@ import { bytesOf, sizeText } from "./sizes.js";
 /** Typed values by the names of the settings, without empty fields. */
 export type Typed = Readonly<Record<string, string>>;
 
-/** The settings of a request. What is no number is sent as it stands, and the server says what is wrong with it. */
+/** The settings of a request. What is not a number is sent unchanged, and the server says what is wrong with it. */
 export function settingsOf(typed: Typed, fields: readonly Field[]): Settings {
   return Object.fromEntries(fields.flatMap((field) => entryOf(field, typed[field.name] ?? "")));
 }
@@ -61,7 +61,7 @@ function textOf(value: Value, inBytes: boolean): string {
   return inBytes && typeof value === "number" ? sizeText(value) : String(value);
 }
 
-/** Files may give the stages alone; the form has ranks. */
+/** Files may set only the stages; the form has ranks. */
 function withRanks(settings: Settings): Settings {
   const { stages, ...rest } = settings;
   if (typeof stages !== "number" || rest.ranks !== undefined) return rest;

@@ -16,7 +16,7 @@ export interface Preset {
   readonly key: string;
   readonly title: string;
   readonly origin: string;
-  /** The options of a command line that give its costs, each with its value. */
+  /** The options of a command line that set its costs, each with its value. */
   readonly options: readonly (readonly [string, number | string])[];
 }
 

@@ -25,7 +25,7 @@ export class Command {
   }
 
   show(command: string): void {
-    // A line may end between options, and not behind the hyphens within them.
+    // A line may end between options, and not after the hyphens within them.
     const parts = command.split(/ (?=--)/).map((part) => make("span", {}, part));
     this.text.replaceChildren(
       "pip install pipeplan\n",

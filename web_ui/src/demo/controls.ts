@@ -1,4 +1,4 @@
-/** The choices above the comparison: few enough that all but the costs stand there to be seen. */
+/** The choices above the comparison: few enough that all but the costs are visible. */
 
 import { make } from "../dom.js";
 import { type Choice, type Choices, withRanks } from "./choices.js";

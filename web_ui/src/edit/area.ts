@@ -9,13 +9,13 @@ import { kindOf, linesOf, type Place, type Span, wordAt, wordsOf } from "./words
 export interface AreaHandlers {
   /** Something was typed; `place` is where. */
   typed(text: string, place: Place | null): void;
-  /** The caret stands in another word, or in none. */
+  /** The caret is in another word, or in none. */
   pointed(place: Place | null): void;
   /** A key that the editor may know; true where it did something. */
   pressed(event: KeyboardEvent): boolean;
 }
 
-/** Marks of words, beside their kind. */
+/** Marks of words, in addition to their kind. */
 export interface Marks {
   readonly wrong: readonly Place[];
   readonly over: readonly Place[];
@@ -93,7 +93,7 @@ export class Area {
     this.draw();
   }
 
-  /** The word in which the caret stands. */
+  /** The word that the caret is in. */
   get place(): Place | null {
     const before = this.area.value.slice(0, this.area.selectionStart);
     const line = before.split("\n").length - 1;
@@ -168,7 +168,7 @@ export class Area {
     this.handlers.pointed(place);
   }
 
-  /** The marks below the text, and the ranks beside it. */
+  /** The marks below the text, and the ranks next to it. */
   private draw(): void {
     const visible = this.visible();
     const classes = new Map<string, string>();

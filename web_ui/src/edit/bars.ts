@@ -47,7 +47,7 @@ export class BarPlaces {
 
   /**
    * The number among the words of its line that a word would have if its bar stood at the `to`-th place of its rank; null
-   * where the bar is no word.
+   * if the bar is not a word.
    */
   wordFor(bar: number, rank: number, to: number): number | null {
     const own = this.placeOf(bar);

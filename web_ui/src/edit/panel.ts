@@ -29,7 +29,7 @@ const LONG = 400;
 const MOST_EXPLAINED = 150_000;
 /** Servers and chats cut addresses that are longer. */
 const LONGEST = 8000;
-/** Signs of a text that the page's address holds beside its settings. */
+/** Signs of a text that the page's address holds in addition to its settings. */
 const MOST_REMEMBERED = 4000;
 const EMPTY = "";
 
@@ -390,7 +390,7 @@ export class EditPanel implements Panel {
     this.host.open("search", this.session.fileName);
   }
 
-  /** Download what is edited; gives what the user must know of the file. */
+  /** Download the edited schedule; returns the warnings about the file. */
   private async download(format: string): Promise<readonly string[]> {
     const { session } = this;
     if (session === null) return [];

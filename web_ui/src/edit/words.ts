@@ -46,7 +46,7 @@ export function wordAt(line: string, column: number): number {
   return wordsOf(line).findIndex(({ from, to }) => from <= column && column <= to);
 }
 
-/** The line with one word taken out and put back as the `to`-th of its words; blanks stand as they did between others. */
+/** The line with one word taken out and put back as the `to`-th of its words; the blanks between other words are unchanged. */
 export function withMoved(line: string, word: number, to: number): string {
   const words = wordsOf(line).map(({ text }) => text);
   const [taken] = words.splice(word, 1);

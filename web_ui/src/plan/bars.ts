@@ -70,7 +70,7 @@ function totalOf({ parts }: Stack): number {
   return Object.values(parts).reduce((total, value) => total + value, 0);
 }
 
-/** The stacks that are shown; null stands for those that are left out. */
+/** The stacks that are shown; null represents those that are left out. */
 export function shortened(stacks: readonly Stack[]): readonly (Stack | null)[] {
   return stacks.length <= MOST ? stacks : [...stacks.slice(0, MOST / 2), null, ...stacks.slice(-MOST / 2)];
 }

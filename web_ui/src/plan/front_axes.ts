@@ -6,7 +6,7 @@ export interface Axis {
   text(value: number): string;
 }
 
-/** About so many values are written at an axis. */
+/** Approximate number of values written at an axis. */
 const TICKS = 5;
 
 /** An axis that shows all values with some room around them. */

@@ -76,7 +76,7 @@ export class PlanPage {
     form.element.addEventListener("submit", () => void this.ask());
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
     part("#controls").prepend(this.file.element, form.element);
-    // Before there is an answer, the question stands where the answer will.
+    // Before there is an answer, the question is in its place.
     document.body.classList.add("controls-first");
     const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
     const look = [this.failed, this.flags.element, memory.element, this.schedule];

@@ -1,4 +1,4 @@
-/** State of the page of a comparison in its address, beside the state of its timeline. */
+/** State of the page of a comparison in its address, in addition to the state of its timeline. */
 
 import type { Sort, SortKey } from "./ranking.js";
 import { SHORTEST_FIRST } from "./ranking.js";

@@ -132,7 +132,7 @@ function cell(text: string, kind = ""): HTMLElement {
   return make("td", { class: kind }, text);
 }
 
-/** A number beside its bar: all bars have one track, which is as long as the longest makespan, and a line at the bound. */
+/** A number next to its bar: all bars have one track, which is as long as the longest makespan, and a line at the bound. */
 function bar(text: string, share: number, bound: number): HTMLElement {
   const fill = make("span", { class: "fill" });
   fill.style.width = `${100 * share}%`;

@@ -1,4 +1,4 @@
-/** The page of a run beside its plan: what came out in sentences, each kind of op, and both timelines by their ratio. */
+/** The page of a run next to its plan: the results in sentences, each kind of op, and both timelines by their ratio. */
 
 import type { ScaleJson, ThemeName } from "../data.js";
 import { make } from "../dom.js";

@@ -76,7 +76,7 @@ export class Drawn {
     const { op } = fromFragment(this.timeline.fragment);
     this.timeline.update(data);
     if (op === null) return;
-    // The selected op's timeline may stand elsewhere now, or be gone.
+    // The selected op's timeline may be elsewhere now, or be gone.
     const view = names.indexOf(before[op.view] ?? "");
     if (view !== op.view) this.timeline.set({ op: view < 0 ? null : { view, name: op.name } });
   }

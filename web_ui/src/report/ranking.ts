@@ -26,7 +26,7 @@ export interface Ranked {
 /** More than the limit by this share is over it; less is rounding. */
 const ROUNDING = 1e-9;
 
-/** The rows in an order; those over the limit stand below the others in every one. */
+/** The rows in an order; those over the limit are below the others in every one. */
 export function ranked(comparison: ComparisonFacts, limit: number | null, sort: Sort): Ranked[] {
   const least = leastBound(comparison).bound;
   const rows = comparison.rows.map((row, at): Ranked => {

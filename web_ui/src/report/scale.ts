@@ -1,4 +1,4 @@
-/** Places of values along a line, and what is written beside it. */
+/** Places of values along a line, and the text next to it. */
 
 export interface Scale {
   readonly low: number;

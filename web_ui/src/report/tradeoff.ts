@@ -11,7 +11,7 @@ const HEIGHT = 230;
 const TOP = 12;
 const BOTTOM = 22;
 const SVG = "http://www.w3.org/2000/svg";
-/** About as wide as a letter of a label. */
+/** Approximate width of a character of a label. */
 const LETTER = 6.3;
 
 export interface Marked {

@@ -250,7 +250,7 @@ def _apart(planned: Schedule, measured: Schedule) -> str:
         for schedule in (planned, measured)
     )
     options = "the shape" if "stages" in names else " and ".join(names)
-    return f"The plan has {plan}, the run {run}: leave out {options}, and a schedule's name takes the run's"
+    return f"The plan has {plan}, the run {run}: drop {options}, and a schedule's name takes the run's"
 
 
 def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:

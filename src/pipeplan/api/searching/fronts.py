@@ -177,7 +177,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return heading, facts(rows, above=1, below=1), table, line(), published, *more
 
     def _memories(self, values: Sequence[float | None]) -> list[str]:
-        """Return memory in one unit, and ``none`` where there is no limit."""
+        """Return memory in one unit, and ``none`` if there is no limit."""
         numbers = [0.0 if value is None else value for value in values]
         form = Times.of(numbers, "")
         texts = sizes(numbers) if self.in_bytes else [form.number(value) for value in numbers]

@@ -133,7 +133,7 @@ def calibrate_gpu(
     tokens = min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE) if sequence is None else sequence
     for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
         if value < 1:
-            raise InputError(f"{name} is at least 1, not {value}", field=name)
+            raise InputError(f"{name} must be at least 1, not {value}", field=name)
     from pipeplan.runtime import kernel_timer
 
     timer = kernel_timer(

@@ -33,12 +33,12 @@ class MemoryRules:
     loss_bytes
         Peak bytes per logit over all copies in the loss; None: as its kernels say (:class:`Execution`).
     placeholders
-        Whether a 16-bit dummy tensor of each weight shape stands in for gradients that were accumulated in place.
+        Whether a 16-bit dummy tensor of each weight shape replaces gradients that were accumulated in place.
     small_inputs
         Whether 8- and 4-bit products keep their inputs in that format instead of in 16 bits.
     small_weights
         8-bit copies of the layers' weights, along rows and columns, that persist for a whole step: ``beside`` the 16-bit
-        ones or ``instead`` of them; 4-bit copies always stand beside them. None: no copies.
+        ones or ``instead`` of them; 4-bit copies are always kept in addition to them. None: no copies.
     gathers
         Unit of gathering for sharded parameters: a ``layer`` and the next one, or a ``module`` (weights of one product) and
         the next one.
@@ -212,7 +212,7 @@ class _Stage:
     @classmethod
     def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool, unit: Unit) -> _Stage:
         """Return the bytes of a stage; a layer's transients come on top of what the layers before it kept."""
-        # The backward goes from the last layer to the first: when a layer's backward runs, the layers behind it have
+        # The backward goes from the last layer to the first: when a layer's backward runs, the layers after it have
         # freed their activations, so its transients are measured against what they kept.
         kept = until_weight = transient = 0.0
         sizes: dict[int, tuple[float, float, float]] = {}
@@ -277,7 +277,7 @@ def full_state(parameters: RankParameters, configuration: Configuration) -> Stat
     """Return the bytes of parameters, gradients and optimizer state during a step, without low-precision copies.
 
     With several pipeline ranks, gradients (and sharded parameters) stay whole until the step's last microbatch, because
-    gathering and reducing per microbatch would take m times as long. torchtitan does so; Megatron shards neither beside a
+    gathering and reducing per microbatch would take m times as long. torchtitan does so; Megatron shards neither in a
     pipeline.
     """
     rules = memory_rules(configuration.software)
@@ -344,7 +344,7 @@ def _at_once(layer: LayerWork, unit: Unit) -> float:
 
 
 def _placeholders(layers: Sequence[LayerWork]) -> float:
-    """Return the bytes of the 16-bit dummy tensors, one per weight shape, that stand in for gradients accumulated in place.
+    """Return the bytes of the 16-bit dummy tensors, one per weight shape, that replace gradients accumulated in place.
 
     Source: Transformer Engine from 2.3 on (``get_dummy_wgrad``); head and router are not its modules.
     """

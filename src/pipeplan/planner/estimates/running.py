@@ -122,8 +122,8 @@ def _simulated(schedule: Schedule, costs: Costs) -> StepRun:
 
 def _run_of(timeline: Timeline, costs: Costs) -> StepRun:
     schedule = timeline.schedule
-    before, behind = costs.lost(schedule)
-    starts, ends = timeline.start - before, timeline.end + behind
+    before, after = costs.lost(schedule)
+    starts, ends = timeline.start - before, timeline.end + after
     taken = np.where(schedule.joined, 0.0, ends - starts)
     first, last = schedule.offsets[:-1], schedule.offsets[1:] - 1
     return StepRun(schedule, starts[first], ends[last], np.add.reduceat(taken, first))

@@ -133,7 +133,7 @@ _BESIDE = {
 
 
 def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
-    """Add the hidden communication that exceeds the computation beside it, and the slowdown of that computation."""
+    """Add the hidden communication that exceeds the computation it overlaps with, and the slowdown of that computation."""
     for key, time in hidden.items():
         beside, column = key.split(":")
         cover = sum(float(seconds[_COLUMN[kind]]) for kind in _BESIDE[beside])
@@ -146,7 +146,7 @@ NVLink in Calculon's A100 system file (calculon-ai/calculon)."""
 
 
 def exposed(communication: float, computation: float) -> float:
-    """Return the time that overlapped communication adds to the computation beside it."""
+    """Return the time that overlapped communication adds to the computation it overlaps with."""
     # While both run, computation loses SHARE of the multiprocessors; afterwards communication is exposed.
     together = min(communication, computation)
     return communication - together + SHARE * together

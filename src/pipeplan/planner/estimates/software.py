@@ -52,7 +52,7 @@ EAGER_LAUNCH = 12e-6
 """Seconds per eager PyTorch op with its Python, dispatch and autograd: 10 to 15 us on server CPUs; compiled code takes 5."""
 
 MEGATRON_LAUNCH = 60e-6
-"""Seconds per modelled kernel in Megatron-LM's modules, including the small kernels that it stands for. Sources: vTrain's
+"""Seconds per modelled kernel in Megatron-LM's modules, including the small kernels that it represents. Sources: vTrain's
 rows of h 1024 without tensor parallelism take 3.3 ms for 51 kernels of a layer; an expert layer in Megatron Bridge 25.09 on
 B200 takes 4.7 ms for 69."""
 
@@ -103,7 +103,7 @@ class Software:
         Whether a message occupies both of its ranks.
     sharded_by
         Network ports used for fully sharded weights: all ports of the ``nodes``, or one port per GPU as if each of the
-        ``ranks`` were a node of its own.
+        ``ranks`` were its own node.
     unpacks_bytes
         Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
@@ -114,7 +114,7 @@ class Software:
         Seconds lost between two ops of a pipeline rank.
     apart_bytes
         Additional bytes per number of the residual stream in a layer's F, if every operation of norms and rotary positions
-        is a kernel of its own; I takes twice as much, recomputation once more.
+        is its own kernel; I takes twice as much, recomputation once more.
     small_reach
         Factor on the rate of products in 8 bits.
     adds_bytes
@@ -173,7 +173,7 @@ _TORCHTITAN = Software(
     core="flash-2",
     unpacks_bytes=4.0,
     fused_loss=False,
-    source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits beside computation",
+    source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
 )
 _MEGATRON_CORE = Software(
     name="megatron-core",

@@ -199,7 +199,7 @@ _DECODER = ("dense", "moe", "mtp")
 
 
 def _apart(machine: WorkMachine, hidden: int) -> float:
-    """Return the seconds of a layer's norms and rotary positions if each operation is a kernel of its own."""
+    """Return the seconds of a layer's norms and rotary positions if each operation is its own kernel."""
     run = machine.execution
     numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
     return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
@@ -403,11 +403,11 @@ def transfer_seconds(cluster: Cluster, configuration: Configuration, message: fl
 
 
 def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration) -> StageCosts:
-    """Return the costs with a fraction of the kept bytes moved to the host, hidden behind F and I where possible."""
+    """Return the costs with a fraction of the kept bytes moved to the host, overlapped with F and I if possible."""
     share = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(costs.layout),))
     if not share.any():
         return costs
-    # Copies to the host run beside F, copies back beside I: only what is longer than these is added.
+    # Copies to the host overlap with F, copies back with I: only the time beyond these is added.
     copying = np.array([host_time(cluster.gpu, moved) for moved in share * costs.activation_bytes])
     busy = np.stack((costs.forward, costs.backward_input), axis=1)
     return replace(

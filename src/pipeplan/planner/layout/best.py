@@ -42,7 +42,7 @@ def even_splits(layers: int, stages: int, *, bare_first: bool, bare_last: bool) 
     Parameters
     ----------
     bare_first, bare_last
-        Whether the first and the last stage can do without a layer of their own.
+        Whether the first and the last stage can do without their own transformer layers.
     """
     seen = set()
     for first in (0, 1):
@@ -282,7 +282,7 @@ def _schedule(schedule: Schedule | Strategy | str, shape: Shape | None) -> Sched
     if isinstance(schedule, Schedule):
         return schedule
     if shape is None:
-        raise ShapeError("a strategy needs a shape: give ranks, microbatches and chunks", field="ranks")
+        raise ShapeError("a strategy needs a shape: pass ranks, microbatches and chunks", field="ranks")
     rule = strategy(schedule) if isinstance(schedule, str) else schedule
     return rule(shape)
 

@@ -21,7 +21,7 @@ MOST_LAYERS = 512
 
 AT_THE_START: tuple[LayerKind, ...] = ("embedding",)
 AT_THE_END: tuple[LayerKind, ...] = ("mtp", "head", "loss")
-"""Kinds of layers that stand on the first and on the last stage: trainers put them nowhere else."""
+"""Kinds of layers that are on the first and on the last stage: trainers put them nowhere else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class LaidLayer:
     count
         Number of equal layers.
     kind
-        Kind of layer: an embedding stands on the first stage; MTP, head and loss stand on the last.
+        Kind of layer: an embedding is on the first stage; MTP, head and loss are on the last.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class BestLayout:
     Attributes
     ----------
     layout
-        Transformer layers of each stage; embedding, head, loss and MTP stand on the first and the last stage in addition.
+        Transformer layers of each stage; embedding, head, loss and MTP are on the first and the last stage in addition.
     options
         Option of each stage.
     makespan
@@ -191,12 +191,12 @@ class LayerParts:
 
 
 def parts_of(layers: Sequence[LaidLayer]) -> LayerParts:
-    """Split the layers by where they may stand.
+    """Split the layers by the stages that they may be on.
 
     Raises
     ------
     InputError
-        If the model has no transformer layers or more than ``MOST_LAYERS``, or its embedding or head stands between others.
+        If the model has no transformer layers or more than ``MOST_LAYERS``, or its embedding or head is between others.
     """
     if sum(layer.count for layer in layers) > MOST_LAYERS:
         raise InputError(

@@ -19,7 +19,7 @@ from pipeplan.planner.estimates.stages import layer_costs, stage_costs
 from pipeplan.strategies import is_strategy, strategy
 from pipeplan.workload import Execution, ModelShape, Precision, RankParameters, layers_of, state_bytes
 
-# Specific names stand before general ones: "torchtitan ... eager" before "torchtitan".
+# Specific names come before general ones: "torchtitan ... eager" before "torchtitan".
 _BY_WORDS = (
     (r"torchtitan.*\beager\b", "torchtitan-eager"),
     (r"torchtitan.*row-?wise.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-row-wise-async-tp"),

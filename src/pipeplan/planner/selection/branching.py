@@ -1,7 +1,7 @@
 """Branch and bound over all valid configurations, the most promising first (Land and Doig 1960).
 
 The tree has three levels. A frame (degrees, microbatch size) is priced once for all of its variants (chunks and schedule); a
-variant stands for all savings of memory. A node is bounded before it is opened, and what a bound rules out is never
+variant represents all savings of memory. A node is bounded before it is opened, and what a bound rules out is never
 simulated. Among its savings of memory, a variant takes the first one that fits, in the order of their cost in time.
 """
 

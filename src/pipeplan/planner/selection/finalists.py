@@ -1,4 +1,4 @@
-"""Refinement of finalists: a layout of their own, recomputation that differs by stage, and a better order of ops."""
+"""Refinement of finalists: individual layouts, recomputation that differs by stage, and a better order of ops."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def laid_out(request: PlanRequest, start: Estimate, *, seconds: float, by_stage:
     Parameters
     ----------
     start
-        Estimate of a configuration that fits and has no layout of its own.
+        Estimate of a configuration that fits and has no layout.
     seconds
         Time budget.
     by_stage

@@ -151,7 +151,7 @@ RULES: tuple[Rule, ...] = (
         "stages",
         "pipeline",
         lambda q: (
-            f"pp must be at most {most_stages(q)}: one layer per stage; embedding and head may have stages of their own"
+            f"pp must be at most {most_stages(q)}: one layer per stage; embedding and head may have their own stages"
         ),
         lambda q, d: d["pipeline"] <= most_stages(q),
     ),
@@ -256,7 +256,7 @@ RULES: tuple[Rule, ...] = (
         "chunks",
         "pipeline chunks",
         lambda q: (
-            f"pp x vp must be at most {most_stages(q)}: one layer per stage; embedding and head may have stages of their own"
+            f"pp x vp must be at most {most_stages(q)}: one layer per stage; embedding and head may have their own stages"
         ),
         lambda q, d: d["pipeline"] * d["chunks"] <= most_stages(q),
     ),

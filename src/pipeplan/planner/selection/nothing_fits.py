@@ -24,8 +24,8 @@ from pipeplan.planner.selection.request import PlanRequest, short_name, written
 def refusal(request: PlanRequest) -> ShapeError | None:
     """Return the error for a request without a valid configuration; None if it has one.
 
-    The reported rule is one without which there would be a configuration; if several rules stand in the way together, the
-    one that refused the most drafts.
+    The reported rule is one without which there would be a configuration; if several rules exclude them only
+    together, the one that refused the most drafts.
     """
     # Try without one rule after the other, the most frequent refusals first.
     refusals: Counter[str] = Counter()

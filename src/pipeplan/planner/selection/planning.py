@@ -75,7 +75,7 @@ AFTERWARDS = 8.0
 """Minimum number of seconds for the closest miss if nothing fits, even if the budget has ended."""
 
 SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
-"""Fraction of the budget at which each phase ends at the latest; layouts have fractions of their own."""
+"""Fraction of the budget at which each phase ends at the latest; layouts have their own fractions."""
 
 ORDER_SHARE = 0.15
 """Fraction of the budget for the order search."""

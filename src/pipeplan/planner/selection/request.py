@@ -27,7 +27,7 @@ class PlanTrainer(Protocol):
 
     @property
     def software(self) -> str:
-        """Row of the software table that stands for the trainer."""
+        """Row of the software table that describes the trainer."""
 
     @property
     def schedules(self) -> frozenset[str] | None:
@@ -284,7 +284,7 @@ class PlanRequest:
     def __post_init__(self) -> None:
         for name in ("global_batch", "sequence"):
             if getattr(self, name) < 1:
-                raise ShapeError(f"{name} must be at least 1, got {getattr(self, name)}", field=name)
+                raise ShapeError(f"{name} must be at least 1, not {getattr(self, name)}", field=name)
         if self.gpus < 1:
             raise ShapeError(
                 f"the cluster has no GPUs ({self.cluster.nodes} nodes x {self.cluster.per_node})",

@@ -171,7 +171,7 @@ def loss_part(model: ModelShape, execution: Execution) -> Part:
 
 
 def loss(model: ModelShape, execution: Execution) -> LayerWork:
-    """Return the loss as a layer of its own."""
+    """Return the loss as its own layer."""
     part = loss_part(model, execution)
     return LayerWork(
         kind="loss",
@@ -188,7 +188,7 @@ def check_division(model: ModelShape, execution: Execution) -> None:
     """Raise ShapeError if a degree does not divide what it splits; names the nearest smaller degree that does."""
     for field, degree, what, size in _splits(model, execution):
         if degree < 1:
-            raise ShapeError(f"the {field.replace('_', '-')} degree must be at least 1, got {degree}", field=field)
+            raise ShapeError(f"the {field.replace('_', '-')} degree must be at least 1, not {degree}", field=field)
         if size % degree:
             nearest = next(divisor for divisor in range(degree, 0, -1) if size % divisor == 0)
             raise ShapeError(
