@@ -46,7 +46,7 @@ class Entry:
 class Turn:
     """One search of a placement, with its starts and budget.
 
-    ``again``: whether it goes on from what a search of the same placement has found.
+    ``again``: true if it continues an earlier search of the same placement.
     """
 
     problem: Problem

@@ -80,7 +80,7 @@ class Run:
     bound
         The best lower bound known.
     judge
-        Says what a schedule takes as the run will have it, where that is more than its candidate's value.
+        Judge of schedules on simulated runs; None if a candidate's value is already that.
     best
         The best lineage, as it is judged; None before anything feasible was found.
     history
@@ -141,7 +141,7 @@ class Run:
 
     @property
     def original(self) -> Problem:
-        """Problem as it was posed, from which strategies that look at costs make their schedules."""
+        """Problem as it was posed, from which strategies that depend on costs make their schedules."""
         return self.problem
 
     @property
@@ -236,7 +236,7 @@ class Run:
     def offer_published(self, schedule: Schedule, name: str, *, own: bool) -> None:
         """Take a published schedule as :meth:`offer_schedule` does; the search has to beat the best of them.
 
-        ``own``: whether the schedule by this name is so unless it is told otherwise.
+        ``own``: true if these are the default chunks and groups of the schedule with this name.
         """
         self.tried.add(name)
         value = self.offer_schedule(schedule, name)
@@ -293,7 +293,7 @@ class Run:
         if self._report is None or best is None:
             return
         self._reported = self.budget.seconds
-        # What is under way is guessed, and may turn out to have been less: what was said is not taken back.
+        # Work in progress is estimated and may turn out to be less: the reported share never falls.
         self._share = max(self._share, self.budget.share)
         self._report(
             SearchProgress(

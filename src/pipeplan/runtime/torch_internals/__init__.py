@@ -1,15 +1,15 @@
 """The one package that touches private parts of ``torch.distributed.pipelining``.
 
-What is used, and why nothing public serves:
+The parts used, and why nothing public suffices:
 
 * ``schedules._Action`` and ``_ComputationType``: the runtime's own ops; its CSV reader takes them from a file only.
 * ``schedules._PipelineScheduleRuntime``: the one runtime that executes a schedule with communication. Its order and the rank
   of every stage are set as attributes, and ``_step_microbatches`` is called on microbatches that are split already: ``step``
-  takes no order of ours, splits unevenly without a word, and takes targets that are one tensor only. Overridden are
+  takes no order of ours, splits unevenly without an error, and takes targets that are one tensor only. Overridden are
   ``_maybe_compute_loss``, ``_maybe_get_loss`` and ``_update_losses``, which keep losses in a list by order of arrival and
   so take the wrong one where the last stage's forwards are not in the order of the microbatches.
 * ``stage.PipelineStage.backward_weight_one_chunk`` and ``perform_reduce_grad``, overridden: a W computes gradients without
-  the hooks on which DDP's reduction hangs, so that its replicas would drift apart without a word. DDP's ``reducer`` is told
+  the hooks that trigger DDP's reduction, so that its replicas would diverge without an error. DDP's ``reducer`` is told
   to reduce at REDUCE_GRAD.
 * ``PipelineStage.backward_one_chunk``, overridden, with the states that it keeps (``fwd_cache`` or
   ``_forward_chunk_states``, ``backward_state``, ``bwd_cache``, ``args_recv_info``) and ``backward_maybe_with_nosync``:

@@ -2,7 +2,7 @@
 
 A block is a table of times, one for each forward and each backward of a microbatch. Repeated every period, it says how
 the kinds and stages of a rank interleave and how much is held (lifespan over period); a whole schedule, however many
-microbatches it has, hangs on so few numbers. So it is the numbers that are annealed here. As in interleaved schedules,
+microbatches it has, depends on these few numbers, so they are annealed here. As in interleaved schedules,
 microbatches may come in groups. Where memory is short a block may be of several microbatches, each with its own times:
 what one leaves idle another can use, and the steady state gets shorter than any that repeats after each microbatch. As
 they repeat a block, ranks may go by the real times, or by a clock on which every op takes one unit: the first knows the

@@ -17,13 +17,13 @@ class EarlyProof:
     Attributes
     ----------
     largest
-        It leaves alone problems of more ops than this.
+        Most ops of a problem that it tries.
     share, ops
-        It may spend this share of what is left, as much less as there are more ops than ``ops``.
+        Share of the remaining budget that it may spend; with more ops than ``ops`` proportionally less.
     worth_seconds
         Seconds of the solver's work that this must allow.
     annealed_share
-        The share of the budget that is annealed before: what is proven is mostly that nothing beats what this finds.
+        Share of the budget for annealing first: a proof mostly shows that nothing beats its schedule.
     """
 
     largest: int = 400
@@ -33,7 +33,7 @@ class EarlyProof:
     annealed_share: float = 0.05
 
     def __call__(self, run: Run) -> None:
-        """Prove or search exactly; does nothing without OR-Tools."""
+        """Prove or search exactly; do nothing without OR-Tools."""
         # F, I and W of every stage and microbatch. The larger the problem, the less it may spend here.
         size = 3 * run.problem.placement.stages * run.problem.microbatches
         share = self.share * min(1.0, self.ops / size)
@@ -50,14 +50,14 @@ class EarlyProof:
 class Proving:
     """Anneals for a while, then proves over a few ranks and over all: a good schedule makes proofs fast.
 
-    Where the proof does not come, the search goes on with something else.
+    If the proof fails, the search goes on with other engines.
 
     Attributes
     ----------
     annealed_share, annealed_seconds
-        The share of the budget that is annealed first, and for how many seconds at most.
+        Share of the budget that is annealed first, and the most seconds of it.
     few_share, share
-        The share of what is then left that goes into proofs over a few ranks, and of what is left into one over all.
+        Share of the rest that goes into proofs over a few ranks, and of the rest after that, into one over all.
     large_share
         The share that goes into proofs over a few ranks where there are too many ops for one over all.
     worth_seconds

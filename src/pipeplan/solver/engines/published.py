@@ -20,24 +20,24 @@ EVERY_GROUP_UP_TO = 200
 """Number of forwards up to which interleaved schedules are tried with every group size: they take milliseconds."""
 
 EVERYTHING_UP_TO = 2048
-"""Ranks times microbatches up to which strategies that look at costs take at most a second."""
+"""Ranks times microbatches up to which strategies that depend on costs take at most a second."""
 
 LARGE = 50_000
 """Number of forwards and backwards from which on generating a schedule takes noticeable time."""
 
 SECONDS_AN_OP = 2e-5
-"""Seconds per forward and backward that a strategy takes that looks at costs, about."""
+"""Approximate seconds per forward and backward of a strategy that depends on costs."""
 
 ACTIVATIONS_A_RANK = (1.0, 1.5, 2.0)
-"""Further limits for strategies that look at costs, in activations, divided by the number of ranks."""
+"""Further limits for strategies that depend on costs, in activations, divided by the number of ranks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedOrders:
     """Offers the schedule of each strategy that fits as a lineage; as this takes next to no time, on any budget.
 
-    Large schedules take tenths of a second each, and the largest seconds: of those none is begun, once one fits, that is not
-    likely to be done in time, by what the one before took.
+    Large schedules take tenths of a second each, and the largest seconds: once one fits, none is begun that would probably
+    not end in time, judging by the one before.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class FixedOrders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrivenByCosts:
-    """Offers the schedules of strategies that look at costs as lineages, while there is time.
+    """Offers the schedules of strategies that depend on costs as lineages, while there is time.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ def fixed_orders(problem: Problem, *, every_group_up_to: int = EVERY_GROUP_UP_TO
 def driven_by_costs(
     problem: Problem, *, activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 ) -> Iterator[tuple[str, Schedule]]:
-    """Yield the schedules of strategies that look at costs, by name, under the problem's limits and under others."""
+    """Yield the schedules of strategies that depend on costs, by name, under the problem's limits and under others."""
     for heuristic, suffix, limits in _heuristics(problem, activations_a_rank):
         if (schedule := _driven(heuristic, problem, limits)) is not None:
             yield heuristic.name + suffix, schedule
@@ -152,7 +152,7 @@ def driven_by_costs(
 def _heuristics(
     problem: Problem, activations_a_rank: tuple[float, ...]
 ) -> Iterator[tuple[Strategy, str, Limits | None]]:
-    """Yield each strategy that looks at costs with each limit to try, and the suffix of its name under that limit."""
+    """Yield each strategy that depends on costs with each limit to try, and the suffix of its name under that limit."""
     for heuristic in STRATEGIES.values():
         shape = Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks)
         driven = heuristic.looks_at_costs and problem.slices == 1

@@ -1,7 +1,7 @@
 """Annealing of long runs on shorter ones: the steady middle is cut out, the rest annealed, the middle put back.
 
-What a long run wastes, it wastes while the pipeline fills and drains; in between, the same repeats. With a few microbatches
-a rank steps take a fraction of the time, and what they gain holds for the whole run, whose middle is as it was.
+A long run idles while the pipeline fills and drains; in between, the same pattern repeats. With a few microbatches per rank
+steps take a fraction of the time, and their gains hold for the whole run, whose middle is unchanged.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class WindowSearch:
     worth_seconds: float = 3.0
 
     def __call__(self, run: Run) -> None:
-        """Search; does nothing without OR-Tools."""
+        """Run the search; do nothing without OR-Tools."""
         if run.best is None or run.is_over or not can_prove(run):
             return
         size = 3 * run.problem.placement.stages * run.problem.microbatches

@@ -4,8 +4,8 @@ Where memory is short it is often a single rank that holds up all others, and it
 one over all ranks would take hours. Where one rank is not enough, it is looked at together with another: on random
 instances of 3 to 6 ranks under tight limits, two or three ranks mostly prove what all of them would.
 
-A solver is never asked for the least value, only whether a value can be kept to: that it cannot is shown the sooner, the
-smaller the value is, so every answer raises the bound, and the time goes where it still can be raised.
+The solver never minimizes: each question is whether a value is feasible. The smaller the value, the sooner it is proven
+infeasible, so every such proof raises the bound, and the time is spent where the bound can still be raised.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ CLOSE = 0.004
 class FewRanks:
     """Raises the bound by exact proofs over one rank, then over more of them.
 
-    Every set of ranks gets a little time for each question; one that takes longer is asked for less, and gets twice as much
-    in the next round. To the set that is done and has the highest bound the flow through all others is
+    Every set of ranks gets a little time for each question. After a timeout, the next question asks for a smaller increase
+    and has twice the time. To the set that is done and has the highest bound the flow through all others is
     added, and every other rank in turn.
 
     Attributes
     ----------
     largest
-        It leaves alone sets of ranks with more ops than this.
+        Most ops of a set of ranks that it tries.
     share
         Share of the remaining budget that it may spend.
     patience
-        It stops when it has raised nothing for this share of what it may spend: then the bound is likely to be the optimum.
+        Share of its budget without progress after which it stops, because the bound is then probably the optimum.
     first_seconds
         Limit of a question in the first round, in seconds of the solver.
     step

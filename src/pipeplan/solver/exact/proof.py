@@ -112,14 +112,14 @@ class Proofs:
     ) -> None:
         """Run proofs in threads, and take their results in this thread, which the user can interrupt.
 
-        Until there are none any more or the run is over. What they spend counts against a budget of evaluations.
+        Stop when there are no more proofs or the run is over. Their time counts against a budget of evaluations.
 
         Parameters
         ----------
         source
             Function that returns the next proof, or None while there is none.
         done
-            Is told of each that has ended.
+            Function that receives each proof that has ended.
         side_by_side
             Number of proofs under way at the same time.
         """

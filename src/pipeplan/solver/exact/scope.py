@@ -40,7 +40,7 @@ class Scope:
     first_stage
         The first stage whose forwards stay: nothing starts before those.
     flow
-        As asked for; never where nothing is left out.
+        True if such jobs stay, as requested; always false if nothing is left out.
     passed
         Jobs of other ranks that hold up the flow.
     whole
