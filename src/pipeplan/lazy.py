@@ -1,4 +1,4 @@
-"""Names of a package that are loaded on first use (PEP 562), so that a command loads only what it needs."""
+"""Names of a package that are loaded on first use (PEP 562), so that a command loads only the modules it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records: what pipeplan returns, writes as JSON and publishes the schema of, each declared once."""
+"""Records: types that pipeplan returns, writes as JSON and publishes a schema for, each declared once."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FilePath = str | os.PathLike[str]
 
 
 class AnswerRecord(Record, frozen=True, kw_only=True):
-    """Base of what the public API returns::
+    """Base of the objects that the public API returns::
 
         class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
             valid: bool
@@ -51,7 +51,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Return its writable contents, each made on demand for a format: its record, and what :meth:`views` shows."""
+        """Return its writable contents, each made on demand for a format: its record, and the pictures of :meth:`views`."""
         contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: self.to_dict()}
         if views := self.views():
             contents["pictures"] = lambda _: views
@@ -97,7 +97,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         return pandas.DataFrame(self._rows())
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the picture, or the table of an answer that has none."""
+        """Return the HTML that a notebook shows: the picture, or the table of an answer that has none."""
         views = self.views()
         if not views:
             return self._tables_as_html()
@@ -166,8 +166,8 @@ def save(
         if answer.write_whole(path):
             return Written.of(path)
         if (own := answer.own_file(str(path if ending is None else ending))) is not None:
-            beside = {str(path.parent / name): text for name, text in own.files.items()}
-            return write_settings(replace(own, files=beside), path)
+            files = {str(path.parent / name): text for name, text in own.files.items()}
+            return write_settings(replace(own, files=files), path)
     return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=training, **look)
 
 

@@ -216,7 +216,7 @@ def _alone(entry: Strategy, timings: Sequence[ShapeTiming]) -> Iterator[Part]:
 
 
 def _idea(entry: Strategy) -> Iterator[Part]:
-    """Return what it does, in lines that fit; a timing table stays as it is typed, and errors are left out."""
+    """Return its description, wrapped; timing tables keep their lines, and errors are left out."""
     for block in entry.idea.partition("\nRaises\n")[0].rstrip().split("\n\n"):
         yield ""
         yield block if block.startswith(" ") else line(" ".join(block.replace("::", ":").split()))

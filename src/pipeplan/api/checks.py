@@ -76,7 +76,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return [] if self.schedule is None else [order_of(self.schedule)]
 
     def table(self) -> Iterator[Part]:
-        """Return the problems with the first faulty op marked, or the shape of what is right; then the notes."""
+        """Return the problems with the first faulty op marked, or the shape of a valid schedule; then the notes."""
         schedule = self.schedule
         if self.problems:
             yield f"{self.name} has {counted(len(self.problems), 'problem')}:"

@@ -82,7 +82,7 @@ def is_shipped(name: str) -> bool:
 
 
 def load_config(path: Path) -> Config:
-    """Read a config file; where there is none of this name, the costs that come with pipeplan under it.
+    """Read a config file; if there is none of this name, the costs of this name that come with pipeplan.
 
     Costs are settings with a value for each stage; ``stages`` is then how many there are. Without a name they have the
     file's.

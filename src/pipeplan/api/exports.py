@@ -58,7 +58,7 @@ class Export(Record, frozen=True, kw_only=True):
         return self.text
 
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
-        """Return what :meth:`save` writes, with a CSV next to the file unless ``csv`` was set; for a pipe, only the text.
+        """Return the content that :meth:`save` writes, with a CSV next to it unless ``csv`` is set; to a pipe, the text.
 
         Raises InputError for a trainer's settings under the name of a configuration file: they are code.
         """

@@ -31,7 +31,7 @@ class MachineRecord(Record, frozen=True, kw_only=True):
 
 @final
 class Machines(AnswerRecord, frozen=True, kw_only=True, eq=False):
-    """Machines by name: what each loses, in milliseconds, and the runs that it was fitted to.
+    """Machines by name: the overheads of each, in milliseconds, and the runs that they were fitted to.
 
     Iteration gives the machines; ``to_frame()`` has a row per machine.
     """

@@ -68,7 +68,7 @@ def write(
     training: Training | None = None,
     **look: Unpack[Look],
 ) -> Written:
-    """Write what a file's format can hold of contents; ``what`` they are is for messages.
+    """Write those contents that the file's format can hold; ``what`` names them in messages.
 
     Gives and raises what :func:`pipeplan.save` does.
     """
@@ -107,8 +107,8 @@ def placed(training: Training, path: Path) -> Training:
     """Return training options with a CSV next to the settings file, unless ``csv`` is set."""
     if training.csv is not None:
         return training
-    beside = path.with_suffix(".csv")
-    return replace(training, csv=str(beside if beside != path else path.with_suffix(".order.csv")))
+    order = path.with_suffix(".csv")
+    return replace(training, csv=str(order if order != path else path.with_suffix(".order.csv")))
 
 
 def content_as(
@@ -128,8 +128,8 @@ def content_as(
     """
     content = next(kind for kind in order if kind in contents and kind in chosen.writers)
     drawn = content in {"report", "pictures", "front picture", "plan picture"}
-    beside = (training,) if content == "settings" else ()
-    written = chosen.writers[content](contents[content](chosen), *beside, **(look if drawn else {}))
+    more = (training,) if content == "settings" else ()
+    written = chosen.writers[content](contents[content](chosen), *more, **(look if drawn else {}))
     text = written.text if isinstance(written, TrainerSettings) else written
     return text.encode() if isinstance(text, str) else text
 

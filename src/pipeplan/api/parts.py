@@ -134,12 +134,12 @@ def columns(*headings: str, padding: int = 0, least: Sequence[str] = (), text_la
 
 
 def notes(texts: Iterable[str]) -> tuple[Line, ...]:
-    """Return what the reader should know of the figures above, a line each."""
+    """Return notes on the figures above, one line per note."""
     return tuple(line(f"note: {text}") for text in dict.fromkeys(texts))
 
 
 def warnings(texts: Iterable[str]) -> tuple[Line, ...]:
-    """Return what may be wrong with the figures above, a line each."""
+    """Return warnings about the figures above, one line per warning."""
     return tuple(line(f"warning: {text}") for text in texts)
 
 

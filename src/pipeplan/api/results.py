@@ -151,7 +151,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         }
 
     def table(self) -> Iterator[RenderableType]:
-        """Return what it is, how a search found it, its figures, its ranks, and what the reader should know."""
+        """Return its description, how a search found it, its figures, its ranks, warnings and notes."""
         times = times_of(self)
         yield line(_heading(self), "bold")
         if self.search is not None:

@@ -171,7 +171,7 @@ def file_of(source: ScheduleLike) -> Path | None:
 
 
 def require_schedule(source: object) -> None:
-    """Raise InputError for what can be neither a schedule nor the name or file of one."""
+    """Raise InputError for a value that is neither a schedule nor the name or file of one."""
     if isinstance(source, str | os.PathLike | Schedule | Timeline | Result):
         return
     several = isinstance(source, list | tuple)

@@ -127,7 +127,7 @@ def sentence(error: Exception, options: Collection[str] | None = None) -> str:
 
 
 _LONGEST = 2_000
-"""Maximum length of a message, which may repeat what the user pasted."""
+"""Maximum length of a message, which may repeat the user's input."""
 
 
 def _message(error: Exception, options: Collection[str] | None) -> str:

@@ -57,7 +57,7 @@ class HelpPanels:
             DefaultFormatter().render_usage(console, options, usage)
 
     def render_description(self, console: Any, options: Any, description: Any) -> None:
-        """Print what the command does."""
+        """Print the description of the command."""
         from cyclopts.help import DefaultFormatter
 
         DefaultFormatter().render_description(console, options, _COSTS if self._extent == "costs" else description)

@@ -17,7 +17,7 @@ class ServeOptions(Options):
 
     host: str = option(
         "127.0.0.1", kind="text", title="Host", group="output", longest=400,
-        help="Address to listen on. Any address except loopback is open to everyone who can reach it; there is no password.",
+        help="Address to listen on. Any address except loopback is open to anyone who can reach it, without a password.",
     )  # fmt: skip
     port: int = option(
         PORT, kind="count", title="Port", group="output", help="Port to listen on; 0 for any free one.",

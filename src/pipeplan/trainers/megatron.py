@@ -39,7 +39,7 @@ _OF_LAYOUTS = (
 """Flags that Megatron refuses together with a layout."""
 
 FSDP = {2: "optim_grads", 3: "optim_grads_params"}
-"""Megatron FSDP's names for what is sharded, by ZeRO stage."""
+"""Megatron FSDP's names for the sharded tensors, by ZeRO stage."""
 
 _FREE_CONNECTIONS = frozenset({"blackwell"})
 """GPU generations on which the number of device connections does not order communication before kernels."""

@@ -31,7 +31,7 @@ PRECISIONS = {
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return bash arrays of Megatron-LM's flags, with comments on what differs from the plan.
+    """Return bash arrays of Megatron-LM's flags, with comments on the differences from the plan.
 
     An order of ops that it cannot run is replaced by the nearest one that it can, with a warning.
     """
@@ -198,7 +198,7 @@ def _model_flags(model: ModelShape) -> Iterator[str]:
 
 
 def _to_add(model: ModelShape) -> str:
-    """Return what the user has to add to the flags, as a list in words."""
+    """Return a list, in words, of the settings that the user has to add to the flags."""
     of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
     if model.learned_positions is None:
         of_config += [*([] if _has_whole_base(model) else ["--rotary-base"]), "the scaling of rotary positions"]

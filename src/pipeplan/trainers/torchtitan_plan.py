@@ -27,7 +27,7 @@ CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return a bash array of torchtitan's flags, with comments on what differs from the plan."""
+    """Return a bash array of torchtitan's flags, with comments on the differences from the plan."""
     warnings = [*_warnings(model, configuration)]
     degrees = _degrees(configuration)
     files: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _other_flags(configuration: Configuration) -> Iterator[str]:
 
 
 def _policy(configuration: Configuration) -> str:
-    """Return the policy that recomputes at least what the plan does."""
+    """Return the policy that recomputes at least as much as the plan."""
     return CHECKPOINTS.get(recomputed_anywhere(configuration), "full")
 
 

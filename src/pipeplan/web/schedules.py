@@ -149,7 +149,7 @@ def _fault(error: PipeplanError, of_file: bool) -> Fault:
 
 
 def _requested(request: SchedulesIn) -> dict[str, str | FileIn]:
-    """Return what a request names, by name; without names and files, all strategies."""
+    """Return the schedules that a request names, by name; without names and files, all strategies."""
     chosen = request.schedules if request.schedules or request.files else list(STRATEGIES)
     return {name: name for name in chosen} | {file.name: file for file in request.files}
 

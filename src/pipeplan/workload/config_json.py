@@ -50,7 +50,7 @@ _OTHER_LAYERS = {
 _BY_NAME = {name: row for row in ARCHITECTURES for name in (row.name, *row.also)}
 
 _HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "hidden_size", "n_layer", "n_embd", *_TEXT_PARTS)
-"""Fields of which every hub's config.json has one, and no short form has any."""
+"""Fields that identify a config.json: each has at least one of them, and a short form has none."""
 
 _SHORT_FORM = "layers, hidden, heads, kv_heads, ffn, vocab"
 

@@ -1,1 +1,1 @@
-"""Schedules side by side: what leads, until what, and the page that shows it."""
+"""Comparisons of schedules: the fastest one, the limits up to which it leads, and the page that shows them."""

@@ -102,7 +102,7 @@ class LeastBound(Record, frozen=True, kw_only=True):
 class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Several schedules on the same ranks, microbatches and costs.
 
-    ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row a schedule.
+    ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row per schedule.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from pipeplan.records import Record
 
 
 class Departure(Record, frozen=True, kw_only=True):
-    """The first op, by its start in the run, at which a run departs from what was planned.
+    """The first op, by its start in the run, at which a run departs from its plan.
 
     Attributes
     ----------

@@ -95,7 +95,7 @@ def differences(
 
 
 def _calibration(options: DiffOptions, measured: FilePath | Timeline | Result) -> CalibrationProfile:
-    """Return the calibration with what the run adds to it."""
+    """Return the calibration updated by the run."""
     from pipeplan.api.training.calibrations import calibrate_on_run  # the planner loads the solver
 
     assert options.configuration is not None

@@ -166,7 +166,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """The file or folder that the run was read from; empty if it was none."""
 
     calibration = Evidence[AnswerRecord | None]()
-    """The calibration with what the run adds to it; None without a configuration."""
+    """The calibration updated by the run; None without a configuration."""
 
     scale = Evidence[float]()
     """Factor on the times of a plan without a unit of time, which makes its ops take as long in sum as the run's."""
@@ -210,7 +210,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
         }
 
     def table(self) -> Iterator[Part]:
-        """Return what came out in sentences, and each kind on each stage."""
+        """Return the result in sentences, and the times of each kind on each stage."""
         yield line(f"{self.schedule or 'the schedule'}: planned against measured", "bold")
         if self.several:
             yield line(f"of {self.measured_of}, the one of median length")
@@ -261,7 +261,7 @@ def rows_of(diff: Diff) -> list[tuple[str, ...]]:
 
 
 def plus_sign(value: float, times: Times) -> str:
-    """Return the sign of what is added, unless it is rounded away."""
+    """Return the sign of a change, unless it rounds to zero."""
     return "+" if value > 0 and times.number(value) != times.number(0.0) else ""
 
 

@@ -1,1 +1,1 @@
-"""Schedules that a person types or drags: does it still run, and what does it cost?"""
+"""Schedules edited by hand: whether they still run, and their makespan and memory."""

@@ -79,7 +79,7 @@ def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, n
     Parameters
     ----------
     text
-        A row of ops a line; see :mod:`pipeplan.formats.rows`.
+        One row of ops per line; see :mod:`pipeplan.formats.rows`.
     settings
         Costs and memory limit; the shape is the text's own.
     shape

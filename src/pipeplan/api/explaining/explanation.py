@@ -150,7 +150,7 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return {**self.result.contents(), "record": lambda _: self.to_dict(), "pictures": lambda _: self.views()}
 
     def table(self) -> Iterator[Part]:
-        """Return a sentence per rank, the reasons by rank, the critical path, what would help, and what to do."""
+        """Return a sentence per rank, the reasons by rank, the critical path, the remedies, and a recommendation."""
         times, windows = _times(self.result, self.what_ifs), self.windows
         bound = list(bound_sentences(self.result, windows, times))
         heading, *ranks = self.sentences[: len(self.sentences) - len(bound)]

@@ -22,7 +22,7 @@ MOST_WORK = 500_000
 """Ops of other schedules that are timed: those first whose authors promise the shortest idle time."""
 
 MOST_SCHEDULES = 4
-"""Other schedules that are named: the shortest of those of which no other is shorter and needs less memory."""
+"""Maximum number of other schedules that are named: the shortest of the Pareto-optimal ones in time and memory."""
 
 LEAST_GAIN = 5e-4
 """Share of its time that a microbatch must save for a change to help: less is written as 0.0%."""

@@ -1,4 +1,4 @@
-"""Sentences of an explanation: why ranks idle, the reason of the bound, and what to do next."""
+"""Sentences of an explanation: why ranks idle, the reason of the bound, and a recommendation."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def bound_sentences(result: Result, windows: Sequence[LocatedWindow], times: Tim
 
 
 def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
-    """Return what to do next: what helps most of what is at hand; else what the batch or the costs could do.
+    """Return a recommendation: the best remedy that any user can apply; else the gain from a larger batch or other costs.
 
     Empty without what-ifs, as for a timeline that has its times already.
     """
@@ -171,7 +171,7 @@ def _gained(now: Result, what: Remedy, times: Times) -> str:
 
 
 def _if_possible(result: Result, what: Remedy) -> str:
-    """Return the gain of a change that is not at hand for everybody."""
+    """Return the gain of a change that not every training run can make."""
     now = result.makespan / result.microbatches
     share = change(what.per_microbatch / now - 1)
     times = Times.of([what.per_microbatch, now], result.time_unit)

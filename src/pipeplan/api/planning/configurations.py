@@ -235,7 +235,7 @@ _DEGREES = (
     ("expert", "ep"),
     ("expert_tensor", "etp"),
 )
-"""Degrees by name, and what people call them."""
+"""Degrees by name, with their usual abbreviations."""
 
 
 def degrees_in_words(configuration: Configuration) -> str:

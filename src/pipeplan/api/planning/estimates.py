@@ -227,8 +227,8 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield from _one(self.rows[0])
             return
         measured = any(row.measured is not UNSET for row in self)
-        beside = ("meas-\nured", "error", "meas-\nured", "error") if measured else ()
-        table = columns("configuration", "step\n(s)", *beside[:2], "peak\n(GiB)", *beside[2:])
+        figures = ("meas-\nured", "error", "meas-\nured", "error") if measured else ()
+        table = columns("configuration", "step\n(s)", *figures[:2], "peak\n(GiB)", *figures[2:])
         for row in self:
             if row.estimate is not None:
                 table.add_row(*_cells(row, row.estimate, measured))

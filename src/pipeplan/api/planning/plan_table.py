@@ -1,4 +1,4 @@
-"""A plan for a terminal, from the choice to what would change it, and as a picture."""
+"""Table and picture of a plan: the choice, its reasons, and the inputs that would change it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> s
 
 
 def miss_of(planned: PlanResult) -> str:
-    """Return why nothing fits and what would, in a sentence or two; empty if something does."""
+    """Return one or two sentences on why nothing fits and on the nearest request that would; empty if something fits."""
     closest = planned.closest_miss
     if planned.best is not None:
         return ""
@@ -69,7 +69,7 @@ def choice_parts(plan: PlanResult, best: Estimate, unfinished: str) -> Iterator[
 
 
 def miss_parts(plan: PlanResult, miss: str) -> Iterator[RenderableType]:
-    """Return why nothing fits, and what comes nearest."""
+    """Return why nothing fits, and the configuration that comes nearest."""
     yield line(miss)
     if plan.closest_miss is not None:
         yield from estimate_parts(plan.closest_miss.estimate, plan.memory_limit)
@@ -159,11 +159,11 @@ def _searched(plan: PlanResult) -> Iterator[RenderableType]:
         return
     best = plan.best
     behind = best is not None and searched.estimate.step_time > best.step_time
-    beside = ", still slower than the plan" if behind else ""
+    slower = ", still slower than the plan" if behind else ""
     yield line(
         f"searched order: {figure(searched.estimate.step_time)} s instead of {figure(searched.instead_of)} s for "
         f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; optimality gap "
-        f"{percent(searched.optimality_gap)}){beside}. No trainer flag can express this order: -o NAME.searched.csv writes "
+        f"{percent(searched.optimality_gap)}){slower}. No trainer flag can express this order: -o NAME.searched.csv writes "
         "it for PyTorch's runtime"
     )
     yield line()

@@ -1,4 +1,4 @@
-"""Which configuration to train with: the planner's answer, with what explains it."""
+"""Plans: the configuration to train with, and the reasons for it."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return _part_for(estimate, self.cluster)
 
     def table(self) -> Iterator[RenderableType]:
-        """Return what ``print()`` shows."""
+        """Return the parts of the table that ``print()`` shows."""
         yield line(self.heading, "bold")
         if self.best is None:
             yield from miss_parts(self.planned, self.miss)

@@ -14,7 +14,7 @@ from pipeplan.model import Placement, shortened
 from pipeplan.solver import Choices, Problem
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1, "bidirectional-v": 2}
-"""The placements that are searched by name, and their default chunks: of each copy, where there are two."""
+"""The placements that are searched by name, and their default numbers of chunks: of each copy, if there are two."""
 
 FIXED_CHUNKS = {"linear", "v", "bidirectional", "bidirectional-v"}
 """Those that have no other number of chunks."""
@@ -85,7 +85,7 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
 
 
 def _counts_parameters(problem: Problem, *, front: bool) -> bool:
-    """Return whether the memory limit, or those of a front, count what parameters take, of each copy of the model."""
+    """Return whether the memory limit, or those of a front, count the parameters of each copy of the model."""
     memory, limits = problem.costs.memory, problem.limits
     in_bytes = memory.in_bytes if front else limits is not None and not limits.in_activations
     return in_bytes and bool(memory.static.any())

@@ -65,7 +65,7 @@ def least_need(problem: Problem) -> Need | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedEntry:
-    """A published schedule that fits, as a search reports it and as it competes with what is found.
+    """A published schedule that fits, as a search reports it and as it competes with the schedules found.
 
     ``peak``: what its worst rank holds, in the unit of a front.
     """

@@ -82,7 +82,7 @@ class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
 
     @property
     def slow_rank(self) -> float | None:
-        """By what share any one rank is slower; None if none is."""
+        """Fraction by which any one rank is slower; None if no rank is."""
         return None if self.with_slow_rank is None else self.with_slow_rank.share
 
     @property
@@ -100,7 +100,7 @@ def record_of(
     tried: Iterable[PlacementTried],
     need: Need | None,
 ) -> SearchRecord:
-    """Return the record of what the solver found.
+    """Return the record of the solver's result.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _gain(published: PublishedSchedule | None, value: float) -> float | None:
 
 
 def _judged(solution: SearchResult) -> dict[str, Any]:
-    """Return what was made small, and how the schedule does in the runs that it is judged by."""
+    """Return the objective, and the schedule's times in the simulated runs that judge it."""
     problem, ours, theirs = solution.problem, solution.robustness, solution.published_robustness
     of: Literal["plan", "p95", "worst"] = "plan"
     robust: dict[str, Any] = {"under_jitter": None, "with_slow_rank": None}

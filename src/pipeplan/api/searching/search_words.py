@@ -53,7 +53,7 @@ def slow_start(record: SearchRecord) -> Iterator[str]:
 
 
 def placements_in_words(record: SearchRecord, times: Times) -> str:
-    """Name the placement of the answer, what was found on the others, and which of them cannot be shorter."""
+    """Name the placement of the answer, the makespans found on the others, and those that cannot be shorter."""
     others = [other for other in record.tried if other.placement != record.placement]
     searched = [f"{other.placement} {times.text(other.value)}" for other in others if other.value is not None]
     beaten = [other.placement for other in others if other.value is None]
@@ -237,8 +237,8 @@ def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:
     word, mean, ours, theirs = figures
     times = Times.of([time for time in (mean, ours, theirs) if time], unit)
     named = "" if record.best_published is None else record.best_published.name
-    beside = f"; {named}: {word} {times.text(theirs)}" if theirs and named else ""
-    return heading, f"mean {times.text(mean)}, {word} {times.text(ours)}{beside}{end}"
+    published = f"; {named}: {word} {times.text(theirs)}" if theirs and named else ""
+    return heading, f"mean {times.text(mean)}, {word} {times.text(ours)}{published}{end}"
 
 
 _TRANSFERS = {
@@ -250,7 +250,7 @@ _TRANSFERS = {
 def search_table_parts(
     search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
 ) -> list[RenderableType]:
-    """Return the search part of a result's table: its gain, its effort, what it has proven, its costs and limit."""
+    """Return the search part of a result's table: its gain, effort, proof, costs and limit."""
     times = Times.of((search.value, search.minimized.lower_bound), costs.time_unit)
     stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
     tried = "schedule" if search.evaluations == 1 else "schedules"

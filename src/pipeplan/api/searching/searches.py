@@ -202,7 +202,7 @@ def result_found(
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),
 ) -> Result:
-    """Return what the solver found as a result, under the name of a search.
+    """Return the solver's schedule as a result, under the name of a search.
 
     ``published`` are the published schedules of all placements, ``tried`` the bound and best value of each placement.
     """

@@ -41,7 +41,7 @@ FilePath = str | os.PathLike[str]
 class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Calibration of a machine: measured over expected time, by kind of work.
 
-    ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row a kind.
+    ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row per kind.
     """
 
     schema_name = "calibration"

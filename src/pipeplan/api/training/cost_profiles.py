@@ -113,7 +113,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
         return True
 
     def table(self) -> Iterable[RenderableType]:
-        """Return what stages cost, from wherever it was measured."""
+        """Return the table of the stages' costs."""
         measured = self.measured
         return _run_parts(measured) if isinstance(measured, RunCosts) else _profile_parts(measured, self.checks())
 
@@ -169,7 +169,7 @@ def profile(
     progress: TrainingReport | None = None,
     **options: Any,
 ) -> CostProfile | CalibrationProfile:
-    """Measure what a model's stages cost, or take it from a run's traces, as a config file for everything else.
+    """Measure the costs of a model's stages, or take them from a run's traces; the answer can be saved as a config file.
 
     With ``calibrate``: the measured over the expected times of one GPU, for ``calibration`` of a plan.
 
@@ -257,9 +257,9 @@ def costs_of_run(
     """Return the costs of a run's traces. Raises InputError for a schedule, model or times in addition to them."""
     if schedule is not None:
         raise InputError(f"the traces already determine the schedule: drop {label(schedule)}")
-    for beside in (settings, options):
-        for field in fields(beside):
-            if field.name != "repeats" and getattr(beside, field.name) != field.default:
+    for options_or_settings in (settings, options):
+        for field in fields(options_or_settings):
+            if field.name != "repeats" and getattr(options_or_settings, field.name) != field.default:
                 raise InputError(
                     f"the traces already determine the model and its times: drop {field.name}", field=field.name
                 )

@@ -1,4 +1,4 @@
-"""The costs that the traces of a run show: each stage's times over steps, replicas and microbatches, and what lay between.
+"""Costs in the traces of a run: each stage's times over steps, replicas and microbatches, and the time between ops.
 
 Times are medians, so that a slow first step or a microbatch that met another job's noise does not count.
 
@@ -127,7 +127,7 @@ class RunCosts:
         return _length(simulate(self.schedule, self.settings().costs(self.schedule.placement)).timeline)
 
     def doubts(self) -> list[str]:
-        """Return what cannot be true of these times, a sentence each: they count waiting as work, or clocks differ.
+        """Return one sentence per contradiction in these times: they count waiting as work, or clocks differ.
 
         By noise alone a time that is 0 may be a little below: what counts is a share of the step, and both quartiles.
         """

@@ -59,7 +59,7 @@ class StepSeconds(Record, frozen=True, kw_only=True):
 
 @final
 class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
-    """A run, and what was predicted for it: the figures of the measured step, the prediction, and the gradients.
+    """A run and its prediction: the figures of the measured step, the prediction, and the gradients.
 
     ``to_frame()`` has a row per op of the measured step. A loss or a difference that is not finite, which JSON has no word
     for, is None; so are differences that were not requested.

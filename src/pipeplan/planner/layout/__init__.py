@@ -1,4 +1,4 @@
-"""Layout search: which layers each stage has, and what it recomputes or offloads."""
+"""Layout search: the layers of each stage, and its recomputation and offload."""
 
 from pipeplan.planner.layout.best import best_layout, layout_peaks
 from pipeplan.planner.layout.stages import BestLayout, LaidLayer, LayerOption, StageOption

@@ -83,8 +83,8 @@ class OrderGraph:
     def _previous(self, nodes: NDArray[np.intp], number: Ints) -> Ints:
         schedule = self.schedule
         before = np.full(len(nodes), -1, np.int64)
-        behind = nodes[~np.isin(nodes, schedule.offsets)]
-        before[number[behind]] = number[behind - 1]
+        following = nodes[~np.isin(nodes, schedule.offsets)]
+        before[number[following]] = number[following - 1]
         return before
 
     def _features(self, schedule: Schedule) -> tuple[Ints, Floats]:

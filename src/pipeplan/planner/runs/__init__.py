@@ -1,1 +1,1 @@
-"""Runs described in rows of a file: their configurations and what the rows leave out."""
+"""Runs described in rows of a file: their configurations and assumptions for missing fields."""

@@ -278,7 +278,7 @@ class Branching:
 
     @property
     def least(self) -> float:
-        """Lower bound on the value of every configuration: the value of the best, or the bound of what is left."""
+        """Lower bound on the value of every configuration: the value of the best, or the bound of the unexplored rest."""
         # Whatever is still possible: nodes being estimated, the top of the heap, frames not yet priced.
         left = [self.best, *self._under_way.values()]
         if self._heap:

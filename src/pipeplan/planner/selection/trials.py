@@ -172,7 +172,7 @@ def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: Tim
 
 
 def identity(model: ModelShape, cluster: Cluster, calibration: TimeFactors | None) -> Mapping[str, Any]:
-    """Return what the answers of trials depend on besides the trials themselves."""
+    """Return the inputs that the answers of trials depend on besides the trials themselves."""
     return {"what": "plan", "model": str(model), "cluster": str(cluster), "calibration": str(calibration)}
 
 

@@ -115,7 +115,7 @@ def _unfused(execution: Execution, heads: float, score_dim: float, value_dim: fl
 
 
 def _context(execution: Execution, query_numbers: float, key_value_numbers: float) -> Part:
-    """Return what the context group exchanges around the core.
+    """Return the collectives of the context group around the core.
 
     Ring attention (arXiv 2310.01889): keys and values circulate in F, also their gradients in I. All-to-all (Ulysses, arXiv
     2309.14509): queries, keys and values go to the ranks with their heads, and the output returns; gradients take the same
