@@ -216,7 +216,7 @@ def steady_memory_of(schedule: Schedule) -> SteadyMemory:
 
 
 def _steady_memory_of_any(placement: Placement) -> SteadyMemory:
-    """Return the bytes that any schedule holds: one microbatch, after the last stage of each rank and before its backward."""
+    """Return the memory that any schedule holds: one microbatch, after each rank's last stage and before its backward."""
     table = np.asarray(placement.table, np.int64)
     whole = np.zeros((placement.ranks, table.shape[1]))
     following = np.zeros(placement.ranks, np.int64)
