@@ -12,7 +12,7 @@ from pipeplan.cli import main
 @pytest.mark.parametrize("line", ["run chimera -p 2 -m 4", "run dualpipe -p 2 -m 4"])
 def test_what_pytorch_cannot_run_is_refused_before_anything_is_measured(line, capsys):
     assert main(line.split()) == 2
-    assert "holds every stage twice" in capsys.readouterr().err
+    assert "supports one rank per stage" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("layout", [["3,3,2"], ["3", "3", "2"], ["3,3", "2"]])

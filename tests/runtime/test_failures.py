@@ -159,8 +159,8 @@ def test_ranks_with_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"timeout": float("nan")}, "timeout must be more than 0, not nan"),
         ({"device": "tpu"}, "unknown device 'tpu'"),
         ({"model": "gpt-tny"}, "did you mean 'gpt-tiny'"),
-        ({"layout": (3, 3)}, "does not"),
-        ({"kineto": Path("/no/such/folder")}, "is not there"),
+        ({"layout": (3, 3)}, "invalid layout"),
+        ({"kineto": Path("/no/such/folder")}, "does not exist"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, object], message: str) -> None:

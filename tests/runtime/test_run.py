@@ -161,7 +161,7 @@ def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("dualpipe", "holds every stage twice"), ("chimera", "holds every stage twice"), ("seq1f1b", "into 2 slices")],
+    [("dualpipe", "supports one rank per stage"), ("chimera", "supports one rank per stage"), ("seq1f1b", "has 2 slices per microbatch")],
 )
 def test_what_pytorchs_runtime_cannot_express(name: str, reason: str) -> None:
     with pytest.raises(ShapeError, match=reason):

@@ -15,7 +15,7 @@ from pipeplan.model import Kind, memory_levels, parse_schedule
 from pipeplan.model import dependency as rules
 from pipeplan.simulation import Bound, idle, simulator
 from pipeplan.simulation.chain import Chains
-from pipeplan.solver import candidate, problem
+from pipeplan.solver import layout, problem
 from pipeplan.solver.layout import flatten
 from pipeplan.solver.run import Run
 from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, PROOFS, SEARCHES, SIMULATOR
@@ -130,7 +130,7 @@ def test_a_candidate_that_is_worth_another_number(tmp_path, monkeypatch):
         flat = flatten(encoder)
         return flat._replace(delay=0 * flat.delay)
 
-    monkeypatch.setattr(candidate, "flatten", at_once)
+    monkeypatch.setattr(layout, "flatten", at_once)
     finds(KERNELS, tmp_path, 40, "its schedule takes")
 
 

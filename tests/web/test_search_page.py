@@ -60,7 +60,7 @@ def test_a_search_is_live_and_joins_the_table(watched):
     # What else it may decide is chosen beside; what that needs is asked for where it is typed.
     page.select_option("#search-decide", "offload")
     page.click("#panel-search .primary")
-    page.wait_for_selector("text=known time")
+    page.wait_for_selector("text=needs the time of a copy")
     page.select_option("#search-decide", "")
     # The row is as good as any other: other costs change it, and the panel says that it was found for others.
     watched.type("p2p_time", "0.5")

@@ -79,7 +79,7 @@ def with_index(device: torch.device) -> torch.device:
 def evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
     """Put modules into evaluation mode in the block, and restore the mode of every part afterwards."""
     training = [part for module in modules for part in module.modules() if part.training]
-    # Not module.eval(): parts that the user keeps in evaluation mode must stay in it afterwards.
+    # Not the eval method of the module: parts that the user keeps in evaluation mode must stay in it afterwards.
     for part in training:
         part.training = False
     try:
