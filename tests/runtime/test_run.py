@@ -161,7 +161,11 @@ def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("dualpipe", "supports one rank per stage"), ("chimera", "supports one rank per stage"), ("seq1f1b", "has 2 slices per microbatch")],
+    [
+        ("dualpipe", "supports one rank per stage"),
+        ("chimera", "supports one rank per stage"),
+        ("seq1f1b", "has 2 slices per microbatch"),
+    ],
 )
 def test_what_pytorchs_runtime_cannot_express(name: str, reason: str) -> None:
     with pytest.raises(ShapeError, match=reason):
