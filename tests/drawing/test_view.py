@@ -130,7 +130,7 @@ def test_limits_that_cannot_be_drawn():
         view_of(timeline, limit=2.0)
     with pytest.raises(ValueError, match="needs memory in bytes"):
         view_of(timeline, memory, limit=in_bytes)
-    with pytest.raises(ValueError, match="memory of 6 ops"):
+    with pytest.raises(ValueError, match="memory covers 6 ops"):
         view_of(timeline, memory_use(overlapped().schedule, costs_for(overlapped().schedule.placement)))
 
 
