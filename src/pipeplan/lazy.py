@@ -8,8 +8,10 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy_names(package: str, homes: Mapping[str, Collection[str]]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package whose names are loaded from its modules on first use.
+def lazy_names(
+    package: str, homes: Mapping[str, Collection[str]]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package whose names are loaded from its modules on first use.
 
     Parameters
     ----------
@@ -28,4 +30,4 @@ def lazy_names(package: str, homes: Mapping[str, Collection[str]]) -> Callable[[
         setattr(sys.modules[package], name, value)
         return value
 
-    return load
+    return sorted(home_of), load, lambda: sorted({*vars(sys.modules[package]), *home_of})

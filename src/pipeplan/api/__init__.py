@@ -7,153 +7,107 @@ from typing import TYPE_CHECKING
 from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.api.answers import contents_of, save
-    from pipeplan.api.arguments import ScheduleLike
-    from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, schedules
-    from pipeplan.api.checks import CheckOptions, Verdict, check, checked
-    from pipeplan.api.comparing.columns import ColumnOptions
+    from pipeplan.api.answers import contents_of as contents_of, save as save
+    from pipeplan.api.arguments import ScheduleLike as ScheduleLike
+    from pipeplan.api.catalogue import (
+        StrategyRecord as StrategyRecord,
+        fixed_chunks as fixed_chunks,
+        schedules as schedules,
+    )
+    from pipeplan.api.checks import CheckOptions as CheckOptions, Verdict as Verdict, check as check, checked as checked
+    from pipeplan.api.comparing.columns import ColumnOptions as ColumnOptions
     from pipeplan.api.comparing.compare import (
-        CompareOptions,
-        compare,
-        compared,
-        comparison_of,
-        settings_for,
-        with_shape_of,
+        CompareOptions as CompareOptions,
+        compare as compare,
+        compared as compared,
+        comparison_of as comparison_of,
+        settings_for as settings_for,
+        with_shape_of as with_shape_of,
     )
-    from pipeplan.api.comparing.comparison import Comparison, LeastBound, comparison_of_results
-    from pipeplan.api.config_files import BundledCosts, load_config, shipped, shipped_costs
-    from pipeplan.api.conversions import ConvertOptions, convert, converted
-    from pipeplan.api.differing.diff import DiffOptions, diff, differences
-    from pipeplan.api.differing.difference import Diff
-    from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
-    from pipeplan.api.editing.edits import Edit, change_in_words, edited, text_of
-    from pipeplan.api.editing.stopped_runs import StoppedRun, Waiting
-    from pipeplan.api.explaining.explanation import Explanation, explain, explained
-    from pipeplan.api.explaining.remedies import Remedy
-    from pipeplan.api.exports import Export, ExportOptions, export, exported_to
+    from pipeplan.api.comparing.comparison import (
+        Comparison as Comparison,
+        LeastBound as LeastBound,
+        comparison_of_results as comparison_of_results,
+    )
+    from pipeplan.api.config_files import (
+        BundledCosts as BundledCosts,
+        load_config as load_config,
+        shipped as shipped,
+        shipped_costs as shipped_costs,
+    )
+    from pipeplan.api.conversions import ConvertOptions as ConvertOptions, convert as convert, converted as converted
+    from pipeplan.api.differing.diff import DiffOptions as DiffOptions, diff as diff, differences as differences
+    from pipeplan.api.differing.difference import Diff as Diff
+    from pipeplan.api.editing.edit_texts import EditedShape as EditedShape, Flaw as Flaw, Place as Place
+    from pipeplan.api.editing.edits import (
+        Edit as Edit,
+        change_in_words as change_in_words,
+        edited as edited,
+        text_of as text_of,
+    )
+    from pipeplan.api.editing.stopped_runs import StoppedRun as StoppedRun, Waiting as Waiting
+    from pipeplan.api.explaining.explanation import (
+        Explanation as Explanation,
+        explain as explain,
+        explained as explained,
+    )
+    from pipeplan.api.explaining.remedies import Remedy as Remedy
+    from pipeplan.api.exports import (
+        Export as Export,
+        ExportOptions as ExportOptions,
+        export as export,
+        exported_to as exported_to,
+    )
     from pipeplan.api.outputs import (
-        all_formats,
-        content_as,
-        export_formats,
-        holds_schedule,
-        is_picture,
-        named_beside,
-        output_endings,
-        picture_name,
-        require_outputs,
+        all_formats as all_formats,
+        content_as as content_as,
+        export_formats as export_formats,
+        holds_schedule as holds_schedule,
+        is_picture as is_picture,
+        named_beside as named_beside,
+        output_endings as output_endings,
+        picture_name as picture_name,
+        require_outputs as require_outputs,
     )
-    from pipeplan.api.planning.estimates import EstimatedRow, Estimates
-    from pipeplan.api.planning.one_configuration import ChosenConfiguration
-    from pipeplan.api.planning.plans import Plan
-    from pipeplan.api.planning.presets import Gpus, Models, gpus, models
-    from pipeplan.api.results import Result
-    from pipeplan.api.searching.fronts import FrontMark, ParetoFront
-    from pipeplan.api.searching.search_record import SearchRecord
-    from pipeplan.api.searching.search_words import decisions_of, gain_of
-    from pipeplan.api.simulations import simulate, simulated, timed, without_times
-    from pipeplan.api.sources import as_taken_by, file_of, read, resolve, same_ranks, shape_of
-    from pipeplan.api.training.calibrations import CalibrationProfile
-    from pipeplan.api.training.cost_profiles import CostProfile, calibrated, costs_of_run, profile, profiled
-    from pipeplan.api.training.measuring import TrainingReport
-    from pipeplan.api.training.training_runs import TrainingRun, model_files, run, trained
-
-__all__ = [
-    "BundledCosts",
-    "CalibrationProfile",
-    "CheckOptions",
-    "ChosenConfiguration",
-    "ColumnOptions",
-    "CompareOptions",
-    "Comparison",
-    "ConvertOptions",
-    "CostProfile",
-    "Diff",
-    "DiffOptions",
-    "Edit",
-    "EditedShape",
-    "EstimatedRow",
-    "Estimates",
-    "Explanation",
-    "Export",
-    "ExportOptions",
-    "Flaw",
-    "FrontMark",
-    "Gpus",
-    "LeastBound",
-    "Models",
-    "ParetoFront",
-    "Place",
-    "Plan",
-    "Remedy",
-    "Result",
-    "ScheduleLike",
-    "SearchRecord",
-    "StoppedRun",
-    "StrategyRecord",
-    "TrainingReport",
-    "TrainingRun",
-    "Verdict",
-    "Waiting",
-    "all_formats",
-    "as_taken_by",
-    "calibrated",
-    "change_in_words",
-    "check",
-    "checked",
-    "compare",
-    "compared",
-    "comparison_of",
-    "comparison_of_results",
-    "content_as",
-    "contents_of",
-    "convert",
-    "converted",
-    "costs_of_run",
-    "decisions_of",
-    "diff",
-    "differences",
-    "edited",
-    "explain",
-    "explained",
-    "export",
-    "export_formats",
-    "exported_to",
-    "file_of",
-    "fixed_chunks",
-    "gain_of",
-    "gpus",
-    "holds_schedule",
-    "is_picture",
-    "load_config",
-    "model_files",
-    "models",
-    "named_beside",
-    "output_endings",
-    "picture_name",
-    "profile",
-    "profiled",
-    "read",
-    "require_outputs",
-    "resolve",
-    "run",
-    "same_ranks",
-    "save",
-    "schedules",
-    "settings_for",
-    "shape_of",
-    "shipped",
-    "shipped_costs",
-    "simulate",
-    "simulated",
-    "text_of",
-    "timed",
-    "trained",
-    "with_shape_of",
-    "without_times",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = lazy_names(
+    from pipeplan.api.planning.estimates import EstimatedRow as EstimatedRow, Estimates as Estimates
+    from pipeplan.api.planning.one_configuration import ChosenConfiguration as ChosenConfiguration
+    from pipeplan.api.planning.plans import Plan as Plan
+    from pipeplan.api.planning.presets import Gpus as Gpus, Models as Models, gpus as gpus, models as models
+    from pipeplan.api.results import Result as Result
+    from pipeplan.api.searching.fronts import FrontMark as FrontMark, ParetoFront as ParetoFront
+    from pipeplan.api.searching.search_record import SearchRecord as SearchRecord
+    from pipeplan.api.searching.search_words import decisions_of as decisions_of, gain_of as gain_of
+    from pipeplan.api.simulations import (
+        simulate as simulate,
+        simulated as simulated,
+        timed as timed,
+        without_times as without_times,
+    )
+    from pipeplan.api.sources import (
+        as_taken_by as as_taken_by,
+        file_of as file_of,
+        read as read,
+        resolve as resolve,
+        same_ranks as same_ranks,
+        shape_of as shape_of,
+    )
+    from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
+    from pipeplan.api.training.cost_profiles import (
+        CostProfile as CostProfile,
+        calibrated as calibrated,
+        costs_of_run as costs_of_run,
+        profile as profile,
+        profiled as profiled,
+    )
+    from pipeplan.api.training.measuring import TrainingReport as TrainingReport
+    from pipeplan.api.training.training_runs import (
+        TrainingRun as TrainingRun,
+        model_files as model_files,
+        run as run,
+        trained as trained,
+    )
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "answers": {"contents_of", "save"},
@@ -178,8 +132,8 @@ if not TYPE_CHECKING:
             "editing.edits": {"Edit", "change_in_words", "edited", "text_of"},
             "editing.stopped_runs": {"StoppedRun", "Waiting"},
             "explaining.explanation": {"Explanation", "explain", "explained"},
+            "explaining.remedies": {"Remedy"},
             "exports": {"Export", "ExportOptions", "export", "exported_to"},
-            "training.measuring": {"TrainingReport"},
             "outputs": {
                 "all_formats",
                 "content_as",
@@ -195,7 +149,6 @@ if not TYPE_CHECKING:
             "planning.one_configuration": {"ChosenConfiguration"},
             "planning.plans": {"Plan"},
             "planning.presets": {"Gpus", "Models", "gpus", "models"},
-            "explaining.remedies": {"Remedy"},
             "results": {"Result"},
             "searching.fronts": {"FrontMark", "ParetoFront"},
             "searching.search_record": {"SearchRecord"},
@@ -204,6 +157,7 @@ if not TYPE_CHECKING:
             "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "shape_of"},
             "training.calibrations": {"CalibrationProfile"},
             "training.cost_profiles": {"CostProfile", "calibrated", "costs_of_run", "profile", "profiled"},
+            "training.measuring": {"TrainingReport"},
             "training.training_runs": {"TrainingRun", "model_files", "run", "trained"},
         },
     )

@@ -11,55 +11,44 @@ from typing import TYPE_CHECKING
 from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.drawing.from_timeline import IdleReasons, MemoryLimit, order_of, view_of
-    from pipeplan.drawing.sizes import SIZES, Look, LookOptions, SizeName, ThemeName
-    from pipeplan.drawing.text import text_of
-    from pipeplan.drawing.theme import (
-        DARK,
-        KIND_TITLES,
-        LIGHT,
-        MEMORY_SHARES,
-        REASON_TITLES,
-        TIME_SHARES,
-        Share,
-        Theme,
-        theme_named,
+    from pipeplan.drawing.from_timeline import (
+        IdleReasons as IdleReasons,
+        MemoryLimit as MemoryLimit,
+        order_of as order_of,
+        view_of as view_of,
     )
-    from pipeplan.drawing.view import IdleGaps, LanePart, Ratios, View, Windows
-
-__all__ = [
-    "DARK",
-    "KIND_TITLES",
-    "LIGHT",
-    "MEMORY_SHARES",
-    "REASON_TITLES",
-    "SIZES",
-    "TIME_SHARES",
-    "IdleGaps",
-    "IdleReasons",
-    "LanePart",
-    "Look",
-    "LookOptions",
-    "MemoryLimit",
-    "Ratios",
-    "Share",
-    "SizeName",
-    "Theme",
-    "ThemeName",
-    "View",
-    "Windows",
-    "order_of",
-    "text_of",
-    "theme_named",
-    "view_of",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = lazy_names(
+    from pipeplan.drawing.sizes import (
+        SIZES as SIZES,
+        Look as Look,
+        LookOptions as LookOptions,
+        SizeName as SizeName,
+        ThemeName as ThemeName,
+    )
+    from pipeplan.drawing.text import text_of as text_of
+    from pipeplan.drawing.theme import (
+        DARK as DARK,
+        KIND_TITLES as KIND_TITLES,
+        LIGHT as LIGHT,
+        MEMORY_SHARES as MEMORY_SHARES,
+        REASON_TITLES as REASON_TITLES,
+        TIME_SHARES as TIME_SHARES,
+        Share as Share,
+        Theme as Theme,
+        theme_named as theme_named,
+    )
+    from pipeplan.drawing.view import (
+        IdleGaps as IdleGaps,
+        LanePart as LanePart,
+        Ratios as Ratios,
+        View as View,
+        Windows as Windows,
+    )
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "from_timeline": {"IdleReasons", "MemoryLimit", "order_of", "view_of"},
-            "sizes": {"SIZES", "Look", "LookOptions", "SizeName", "ThemeName"},
+            "sizes": {"Look", "LookOptions", "SIZES", "SizeName", "ThemeName"},
             "text": {"text_of"},
             "theme": {
                 "DARK",
@@ -67,8 +56,8 @@ if not TYPE_CHECKING:
                 "LIGHT",
                 "MEMORY_SHARES",
                 "REASON_TITLES",
-                "TIME_SHARES",
                 "Share",
+                "TIME_SHARES",
                 "Theme",
                 "theme_named",
             },

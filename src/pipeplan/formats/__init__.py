@@ -7,140 +7,82 @@ from typing import TYPE_CHECKING
 from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.formats.costs_record import costs_json, is_costs_json, parse_costs_json
-    from pipeplan.formats.format import (
-        Content,
-        Format,
-        TimelineContent,
-        TrainerSettings,
-        Training,
-        formats,
-        in_order,
+    from pipeplan.formats.costs_record import (
+        costs_json as costs_json,
+        is_costs_json as is_costs_json,
+        parse_costs_json as parse_costs_json,
     )
-    from pipeplan.formats.kineto import parse_kineto
+    from pipeplan.formats.format import (
+        Content as Content,
+        Format as Format,
+        TimelineContent as TimelineContent,
+        TrainerSettings as TrainerSettings,
+        Training as Training,
+        formats as formats,
+        in_order as in_order,
+    )
+    from pipeplan.formats.kineto import parse_kineto as parse_kineto
     from pipeplan.formats.pipeplan_json import (
-        BubbleRecord,
-        Decided,
-        JitterRecord,
-        ObjectiveRecord,
-        OverLimitRecord,
-        PlacementRecord,
-        Price,
-        PublishedSchedule,
-        ResultRecord,
-        SearchFigures,
-        SlowRankRecord,
-        StepRecord,
-        parse_json,
-        placement_record,
-        schedule_json,
-        timeline_json,
+        BubbleRecord as BubbleRecord,
+        Decided as Decided,
+        JitterRecord as JitterRecord,
+        ObjectiveRecord as ObjectiveRecord,
+        OverLimitRecord as OverLimitRecord,
+        PlacementRecord as PlacementRecord,
+        Price as Price,
+        PublishedSchedule as PublishedSchedule,
+        ResultRecord as ResultRecord,
+        SearchFigures as SearchFigures,
+        SlowRankRecord as SlowRankRecord,
+        StepRecord as StepRecord,
+        parse_json as parse_json,
+        placement_record as placement_record,
+        schedule_json as schedule_json,
+        timeline_json as timeline_json,
     )
     from pipeplan.formats.pytorch_csv import (
-        TORCH_RELEASES,
-        has_waits,
-        parse_torch_csv,
-        torch_csv,
-        torch_csv_compute,
-        torch_csv_warnings,
-        torch_release,
+        TORCH_RELEASES as TORCH_RELEASES,
+        has_waits as has_waits,
+        parse_torch_csv as parse_torch_csv,
+        torch_csv as torch_csv,
+        torch_csv_compute as torch_csv_compute,
+        torch_csv_warnings as torch_csv_warnings,
+        torch_release as torch_release,
     )
     from pipeplan.formats.reading import (
-        STANDARD_INPUT,
-        endings,
-        is_standard_input,
-        parse,
-        read_file,
-        read_schedule,
-        read_schedule_or_timeline,
-        read_standard_input,
-        unpacked_name,
+        STANDARD_INPUT as STANDARD_INPUT,
+        endings as endings,
+        is_standard_input as is_standard_input,
+        parse as parse,
+        read_file as read_file,
+        read_schedule as read_schedule,
+        read_schedule_or_timeline as read_schedule_or_timeline,
+        read_standard_input as read_standard_input,
+        unpacked_name as unpacked_name,
     )
-    from pipeplan.formats.rows import Rows, rows_of
-    from pipeplan.formats.run_files import holds_run, read_run, read_timelines
-    from pipeplan.formats.schema import RECORDS
-    from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
-    from pipeplan.formats.trace import chrome_trace
-    from pipeplan.formats.traced_run import MeasuredRun, median_step
-
-__all__ = [
-    "RECORDS",
-    "STANDARD_INPUT",
-    "TORCH_RELEASES",
-    "BubbleRecord",
-    "Content",
-    "Decided",
-    "Format",
-    "JitterRecord",
-    "MeasuredRun",
-    "ObjectiveRecord",
-    "OverLimitRecord",
-    "PlacementRecord",
-    "Price",
-    "PublishedSchedule",
-    "ResultRecord",
-    "Rows",
-    "SearchFigures",
-    "SlowRankRecord",
-    "StepRecord",
-    "TimelineContent",
-    "TrainerSettings",
-    "Training",
-    "chrome_trace",
-    "costs_json",
-    "endings",
-    "formats",
-    "has_waits",
-    "holds_run",
-    "in_order",
-    "is_costs_json",
-    "is_standard_input",
-    "median_step",
-    "parse",
-    "parse_costs_json",
-    "parse_json",
-    "parse_kineto",
-    "parse_torch_csv",
-    "placement_record",
-    "read_file",
-    "read_run",
-    "read_schedule",
-    "read_schedule_or_timeline",
-    "read_standard_input",
-    "read_timelines",
-    "rows_of",
-    "schedule_json",
-    "timeline_columns",
-    "timeline_csv",
-    "timeline_json",
-    "torch_csv",
-    "torch_csv_compute",
-    "torch_csv_warnings",
-    "torch_release",
-    "unpacked_name",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = lazy_names(
+    from pipeplan.formats.rows import Rows as Rows, rows_of as rows_of
+    from pipeplan.formats.run_files import (
+        holds_run as holds_run,
+        read_run as read_run,
+        read_timelines as read_timelines,
+    )
+    from pipeplan.formats.schema import RECORDS as RECORDS
+    from pipeplan.formats.timeline_table import timeline_columns as timeline_columns, timeline_csv as timeline_csv
+    from pipeplan.formats.trace import chrome_trace as chrome_trace
+    from pipeplan.formats.traced_run import MeasuredRun as MeasuredRun, median_step as median_step
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "costs_record": {"costs_json", "is_costs_json", "parse_costs_json"},
-            "format": {
-                "Content",
-                "Format",
-                "TimelineContent",
-                "TrainerSettings",
-                "Training",
-                "formats",
-                "in_order",
-            },
+            "format": {"Content", "Format", "TimelineContent", "TrainerSettings", "Training", "formats", "in_order"},
             "kineto": {"parse_kineto"},
             "pipeplan_json": {
                 "BubbleRecord",
-                "OverLimitRecord",
                 "Decided",
                 "JitterRecord",
                 "ObjectiveRecord",
+                "OverLimitRecord",
                 "PlacementRecord",
                 "Price",
                 "PublishedSchedule",
