@@ -225,7 +225,7 @@ def test_waiting_that_counts_as_work_is_never_written_without_a_word(tmp_path, c
     wrong = costs_of(waiting_as_work(true), pauses=(-4.0,))
     assert [reason.partition(":")[0] for reason in wrong.doubts()] == ["transfer between ranks", "end of a step"]
     assert all("is negative and counts as 0" in reason for reason in wrong.doubts())
-    wrong.write(tmp_path / "costs.yaml")
+    pipeplan.api.CostProfile.of(wrong).save(tmp_path / "costs.yaml")
     assert (tmp_path / "costs.yaml").read_text().count("# warning: ") == 2
     pipeplan.api.CostProfile.of(wrong).print()
     assert capsys.readouterr().out.count("warning: ") == 2

@@ -15,6 +15,7 @@ import shlex
 import unicodedata
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,12 +24,12 @@ import yaml
 
 import pipeplan
 from pipeplan.cli import main
+from pipeplan.cli.app import command_line
 from pipeplan.errors import PipeplanError
 from pipeplan.model import Schedule, Timeline
 from tests.torture.honest_files import honest_files, put
-from tests.torture.options import commands, options_of
 from tests.torture.suite import Found, Suite
-from tests.torture.values import NUMBERS, TEXTS, hostile_text
+from tests.torture.values import NODES, NUMBERS, TEXTS, hostile_value
 
 _SHAPE = "-p 2 -m 3"
 _SEARCH = "search -p 2 -m 2 --workers 1 --evaluations 30"
@@ -74,7 +75,7 @@ READERS = {
 def _attempt_command(seed: int, folder: Path) -> str:
     luck = random.Random(f"commands {seed}")
     _prepare(folder)
-    return _judged(command_line(luck))
+    return _judged(line_of(luck))
 
 
 def _attempt_file(seed: int, folder: Path) -> str:
@@ -99,23 +100,28 @@ def _prepare(folder: Path) -> None:
         (folder / name).touch()
 
 
-def command_line(luck: random.Random) -> list[str]:
+@cache
+def options_of(command: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of each option of a command."""
+    arguments = command_line()[command].assemble_argument_collection()
+    names = (tuple(name for name in argument.names if name.startswith("-")) for argument in arguments)
+    return tuple(each for each in names if each)
+
+
+def line_of(luck: random.Random) -> list[str]:
     """Return an honest line with a few options changed or added, without ``pipeplan``."""
     command = luck.choice(sorted(HONEST))
     line = luck.choice(HONEST[command]).split()
-    options = [each for each in options_of(command) if each.names]
     for _ in range(luck.choice((0, 1, 1, 1, 2, 3))):
         way = luck.random()
         if way < 0.8:
-            option = luck.choice(options)
-            name = luck.choice(option.names)
-            bare = option.kind == "bool" and luck.random() < 0.8
-            line += [name] if bare else [f"{name}={hostile_text(option, luck)}"]
+            names = luck.choice(options_of(command))
+            name = luck.choice(names)
+            line += [name] if luck.random() < 0.2 else [f"{name}={hostile_value(names, luck)}"]
         elif way < 0.9:
             line.append(luck.choice([*TEXTS, "--unknown", "-Z", "--no-", "---", "--="]))
         else:
-            other = luck.choice(commands())
-            line += luck.choice([each.names for each in options_of(other) if each.names])[:1]
+            line += luck.choice(options_of(luck.choice(sorted(HONEST))))[:1]
     return line if "--json" in line or luck.random() < 0.5 else [*line, "--json"]
 
 
@@ -215,26 +221,7 @@ def _tree(content: bytes, luck: random.Random) -> bytes:
             if luck.random() < 0.25:
                 del holder[key]
             else:
-                holder[key] = luck.choice(
-                    [
-                        None,
-                        True,
-                        -1,
-                        0,
-                        1.5,
-                        -0.0,
-                        1e308,
-                        2**63,
-                        10**400,
-                        [],
-                        {},
-                        [[]],
-                        [1, "x"],
-                        {"": 1},
-                        float("nan"),
-                        *TEXTS,
-                    ]
-                )
+                holder[key] = luck.choice(NODES)
     try:
         return json.dumps(tree).encode()
     except (TypeError, ValueError):  # dates and other values that only YAML has

@@ -1,7 +1,6 @@
 """All suites of the torture."""
 
-from tests.torture.calls import CALLS
 from tests.torture.commands import COMMANDS, FILES
 from tests.torture.schedules import SCHEDULES
 
-SUITES = (COMMANDS, FILES, CALLS, *SCHEDULES)
+SUITES = (COMMANDS, FILES, *SCHEDULES)

@@ -30,8 +30,3 @@ def test_what_no_command_may_do_is_found():
     }.items():
         assert any(fault in each for each in faults(["simulate", "--json"], *ended))
     assert faults(["simulate", "--json"], 0, "{}", "a note\n") == []
-
-
-def test_suites_have_names_of_their_own_and_say_what_they_are():
-    assert len({suite.name for suite in SUITES}) == len(SUITES)
-    assert all(suite.about and suite.share > 0 and suite.sample >= 0 for suite in SUITES)

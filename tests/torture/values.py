@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-from tests.torture.options import Option
-
 
 def _words(*lines: str) -> list[str]:
     return " ".join(lines).split()
@@ -41,36 +39,32 @@ OUTPUTS = _words(
     "x.png x.svg x.pdf x.html x.txt x.json x.csv x.trace.json x.rows.txt x.comms.csv x.zb.txt x.yaml x.megatron.txt",
     "x.torchtitan.sh x.columns.json x.timeline.csv x.costs.json folder/x.json x.PNG é.svg [b].html",
 )
+CHOICES = _words(
+    "edge contended blocking linear loop v wave auto megatron torchtitan light dark rank stage ms all split"
+)
 SMALL = {
     **{"seconds": 0.4, "evaluations": 60, "steps": 1, "warmup": 1, "repeats": 1, "points": 3, "searches": 2},
     **{"rounds": 2, "workers": 1, "threads": 2, "port": 0, "deadline": 1e308, "timeout": 1e308},
 }
 """The largest honest value of an option, by name: a larger one makes an answer slow, which is no fault."""
 
+VALUES = (*NUMBERS, *SIZES, *TEXTS, *PATHS, *OUTPUTS, *CHOICES, *("1", "2", "3", "4", "0.5", "1,2", "1,2,3,4", "maybe"))
+"""Values for an option of the command line."""
 
-def hostile_text(option: Option, luck: random.Random) -> str:
-    """A value for an option of the command line."""
+NODES: tuple[object, ...] = (
+    *(None, True, -1, 0, 1.5, -0.0, 1e308, 2**63, 10**400, float("nan"), [], {}, [[]], [1, "x"], {"": 1}),
+    *TEXTS,
+)
+"""Values for a key of a document."""
+
+
+def hostile_value(names: tuple[str, ...], luck: random.Random) -> str:
+    """Return a value for an option with these names that asks for little work, or is refused."""
+    most = next((SMALL[name.strip("-")] for name in names if name.strip("-") in SMALL), None)
     while True:
-        value = _text(option, luck)
-        if _is_bounded(option, value):
+        value = luck.choice(VALUES)
+        try:
+            if most is None or not most < float(value) < 1e18:
+                return value
+        except ValueError:
             return value
-
-
-def _text(option: Option, luck: random.Random) -> str:
-    if option.choices and luck.random() < 0.5:
-        return luck.choice(option.choices)
-    if option.kind == "path":
-        return luck.choice([*OUTPUTS, *PATHS] if "--output" in option.names else PATHS)
-    if option.kind in ("int", "float") and luck.random() < 0.35:
-        return luck.choice("12346" if option.kind == "int" else ("1", "0.5", "1,2", "1,2,3,4"))
-    pool = {"int": NUMBERS, "float": [*NUMBERS, *SIZES], "bool": ["", "maybe", "2", "true"], "text": [*TEXTS, *SIZES]}
-    return luck.choice(pool[option.kind])
-
-
-def _is_bounded(option: Option, value: str) -> bool:
-    """Whether a value asks for little work, or is refused."""
-    most = next((SMALL[name.strip("-")] for name in option.names if name.strip("-") in SMALL), None)
-    try:
-        return most is None or not most < float(value) < 1e18
-    except ValueError:
-        return True

@@ -35,6 +35,7 @@ from pipeplan.costs import (
     Settings,
     SettingsTable,
     options_of,
+    write_costs_file,
 )
 from pipeplan.errors import InputError
 from pipeplan.files import path_of
@@ -109,7 +110,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
 
     def write_whole(self, path: Path) -> bool:
         """Write the config file."""
-        self.measured.write(path)
+        write_costs_file(path, self.settings(), self.measured.provenance())
         return True
 
     def table(self) -> Iterable[RenderableType]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.api.sources import in_unit
-from pipeplan.costs import Settings, Spread, write_costs_file
+from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import HOST_KINDS, Floats, Kind, Schedule, Timeline, among, crosses_ranks, dependencies
@@ -188,16 +188,6 @@ class RunCosts:
         yield "gap before every op", self.gaps.op
         yield "a message takes from a rank", self.gaps.message
         yield "end of a step", self.step_time
-
-    def write(self, path: Path, notes: Sequence[str] = ()) -> None:
-        """Write a config file; its suffix is .yaml, .yml or .json.
-
-        Raises
-        ------
-        InputError
-            For another suffix, or if it cannot be written.
-        """
-        write_costs_file(path, self.settings(), (*self.provenance(), *notes))
 
 
 def _at_least_0(spread: Spread | None) -> float | None:
