@@ -14,7 +14,7 @@ from pipeplan.runtime.running import RunTask
 
 PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1")
 RUN = RunTask(schedule=PLAN, options=RunOptions(steps=3))
-PROFILE = ProfileTask(placement=Placement.loop(2, 2), trial=PLAN, options=ProfileOptions(repeats=4), warmup=1)
+PROFILE = ProfileTask(placement=Placement.loop(2, 2), trial=PLAN, options=ProfileOptions(repeats=4, warmup=1))
 
 
 def at(step: int, position: int, phase: Phase = Phase.COMPUTING) -> RankPlace:

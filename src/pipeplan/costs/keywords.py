@@ -91,6 +91,8 @@ class RunOptionsKeywords(ModelOptionsKeywords, total=False):
     warmup: int
     verify: bool
     receives: Receives
+    learning_rate: float
+    kineto: str | os.PathLike[str] | None
 
 
 class MeasuringOptionsKeywords(DeviceOptionsKeywords, total=False):
@@ -101,6 +103,8 @@ class MeasuringOptionsKeywords(DeviceOptionsKeywords, total=False):
 
 class ProfileOptionsKeywords(ModelOptionsKeywords, MeasuringOptionsKeywords, total=False):
     """Keywords of ProfileOptions."""
+
+    warmup: int
 
 
 class CalibrationOptionsKeywords(MeasuringOptionsKeywords, total=False):

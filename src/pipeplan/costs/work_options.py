@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
@@ -87,6 +88,13 @@ class RunOptions(ModelOptions):
         "early", kind="choice", title="Receives", group="training", choices=get_args(Receives),
         help="Time to post receives: as early as possible, or right before the message is needed (late).",
     )  # fmt: skip
+    learning_rate: float = option(
+        1e-3, kind="number", title="Learning rate", group="training", help="Learning rate of AdamW.", range=Range(0)
+    )  # fmt: skip
+    kineto: str | os.PathLike[str] | None = option(
+        kind="file", title="Profiles", group="training",
+        help="Existing folder for PyTorch's own profile of one more step: rank0.json and so on.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +109,11 @@ class MeasuringOptions(DeviceOptions):
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions(ModelOptions, MeasuringOptions):
     """Options of a profile of a model's stages."""
+
+    warmup: int = option(
+        3, kind="count", title="Warm-up", group="training", help="Number of rounds before the measured ones.",
+        range=Range(0, most=1_000_000),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,6 @@ from pipeplan.costs import (
     RunOptions,
     Spread,
     options_of,
-    require_settings,
-    table_of,
 )
 from pipeplan.errors import InputError
 from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Floats, Placement, Schedule, Timeline, among, dependencies
@@ -110,14 +108,11 @@ class ProfileTask:
         Schedule with its communication on the same ranks, one stage each, to measure the overhead between ops.
     options
         Options of the profile; the device is ``cpu`` or ``cuda``.
-    warmup
-        Number of rounds before the measured ones.
     """
 
     placement: Placement
     trial: Schedule
     options: ProfileOptions
-    warmup: int = 3
 
     @property
     def ranks(self) -> int:
@@ -128,14 +123,14 @@ class ProfileTask:
         """Describe what a rank is doing, for messages."""
         if place.phase != Phase.STARTING and place.step != _MEASURING_STAGES:
             return f"{place.describe(self.trial, rank)}, while measuring what is lost between ops"
-        stage = place.position // (self.options.repeats + self.warmup)
+        stage = place.position // (self.options.repeats + self.options.warmup)
         doing = "starting up" if place.phase == Phase.STARTING else f"measuring its stage number {stage}"
         return f"rank {rank}, {doing}"
 
     @property
     def _rounds(self) -> int:
         """Return the number of rounds over all stages of a rank; a rank with fewer stages waits for the others."""
-        return self.placement.chunks * (self.options.repeats + self.warmup)
+        return self.placement.chunks * (self.options.repeats + self.options.warmup)
 
     def how_far(self, places: Sequence[RankPlace]) -> HowFar:
         """Return the number of finished rounds, and trial steps after them, from the places of all ranks."""
@@ -152,7 +147,7 @@ class ProfileTask:
 
     def work_alone(self, report: ProgressListener | None = None) -> Profile:
         """Measure all stages one after the other, in this process."""
-        rounds = self.placement.stages * (self.options.repeats + self.warmup)
+        rounds = self.placement.stages * (self.options.repeats + self.options.warmup)
         done = 0
 
         def measuring(_: Sequence[RankPlace]) -> HowFar:
@@ -209,7 +204,7 @@ class ProfileTask:
         return self._profile(ordered, device, together=True, transfer=transfer, lost=self._lost(rank, device, places))
 
     def _measure(self, meet: Callable[[], None]) -> Callable[[Stage], StageProfile]:
-        return partial(measure, repeats=self.options.repeats, warmup=self.warmup, meet=meet)
+        return partial(measure, repeats=self.options.repeats, warmup=self.options.warmup, meet=meet)
 
     def _transfer(self, stages: tuple[StageProfile, ...], rank: int, device: torch.device) -> float | None:
         """Return the milliseconds of a transfer of the largest tensor between the first two ranks; None with one rank."""
@@ -313,7 +308,6 @@ def profile(
     /,
     placement: Placement | None = None,
     *,
-    warmup: int = 3,
     together: bool | None = None,
     progress: ProgressListener | None = None,
     **options: Unpack[ProfileOptionsKeywords],
@@ -326,8 +320,6 @@ def profile(
         Built-in name, ``module:function``, or a :class:`~pipeplan.runtime.Model`.
     placement
         Rank of each stage; None: two ranks with one stage each.
-    warmup
-        Number of rounds before the measured ones.
     together
         True if one process per rank measures, all at the same time, so that ranks compete for memory bandwidth and clock
         speed as in a run. This also measures a transfer and, in some steps of 1F1B, the overhead between ops. False: one
@@ -344,16 +336,14 @@ def profile(
     RunError
         If a process dies, raises or hangs.
     """
-    require_settings(table_of(RunOptions), warmup=warmup)
     chosen = options_of(ProfileOptions, {"model": model, **options})
-    return profile_with(placement or Placement.linear(2), chosen, warmup=warmup, together=together, progress=progress)
+    return profile_with(placement or Placement.linear(2), chosen, together=together, progress=progress)
 
 
 def profile_with(
     placement: Placement,
     options: ProfileOptions,
     *,
-    warmup: int = 3,
     together: bool | None = None,
     progress: ProgressListener | None = None,
 ) -> Profile:
@@ -371,7 +361,6 @@ def profile_with(
         placement=placement,
         trial=_trial(placement.ranks),
         options=replace(options, device=device),
-        warmup=warmup,
     )
     cut(model_for(options), placement.stages, options.layout)
     if alone:

@@ -45,16 +45,10 @@ class RunTask:
         Schedule with its communication, as PyTorch's runtime executes it.
     options
         Options of the run; the device is ``cpu`` or ``cuda``.
-    learning_rate
-        Learning rate of AdamW.
-    kineto
-        Folder for PyTorch's own profile of one more step, one file per rank; None: no profile.
     """
 
     schedule: Schedule
     options: RunOptions
-    learning_rate: float = 1e-3
-    kineto: Path | None = None
 
     @property
     def ranks(self) -> int:
@@ -111,14 +105,14 @@ class _Trainer:
         modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(dist.get_rank())}
         # An invalid schedule runs all the same: the verification of gradients reports its effect.
         self.pipeline = Pipeline(task.schedule, modules, self.model.loss, device=device, checked=False, places=places)
-        self.optimizers = _optimizers(modules.values(), task.learning_rate)
+        self.optimizers = _optimizers(modules.values(), task.options.learning_rate)
         self.difference = Difference()
         self.reference: Reference | None = None
         if task.options.verify:
             # Copied together: a model may return the layers that share a parameter as modules that it has built before.
             stages = copy.deepcopy([self._build(stage) for stage in range(task.schedule.stages)])
             self.reference = Reference(stages, task.schedule, self.model.loss)
-            self.reference_optimizers = _optimizers(stages, task.learning_rate)
+            self.reference_optimizers = _optimizers(stages, task.options.learning_rate)
 
     def _build(self, stage: int) -> nn.Module:
         return self.model.build(*self.ranges[stage], seed=self.task.options.seed, device=self.device)
@@ -131,8 +125,8 @@ class _Trainer:
                 self._step(number)
                 for number in range(self.task.options.warmup, self.task.options.warmup + self.task.options.steps)
             ]
-        if self.task.kineto is not None:
-            self._profiled_step(len(losses), self.task.kineto)
+        if self.task.options.kineto is not None:
+            self._profiled_step(len(losses), Path(self.task.options.kineto))
         return self._result(recording, losses)
 
     def _step(self, number: int) -> list[float]:
@@ -233,8 +227,6 @@ def run(
     model: str | Model = "gpt-tiny",
     /,
     *,
-    learning_rate: float = 1e-3,
-    kineto: Path | None = None,
     progress: ProgressListener | None = None,
     **options: Unpack[RunOptionsKeywords],
 ) -> RunResult:
@@ -249,10 +241,6 @@ def run(
         RELOAD run in their place. Communication is inserted unless the schedule already has it.
     model
         Built-in name, ``module:function``, or a :class:`~pipeplan.runtime.Model`.
-    learning_rate
-        Learning rate of AdamW.
-    kineto
-        Existing folder for PyTorch's profile of one more step: ``rank0.json`` and so on.
     progress
         Function that receives the progress twice a second; in a job, in the process of the first rank.
     **options
@@ -270,26 +258,22 @@ def run(
         If a rank dies, raises or hangs; the message names it and its op.
     """
     chosen = options_of(RunOptions, {"model": model, **options})
-    return run_with(schedule, chosen, learning_rate=learning_rate, kineto=kineto, progress=progress)
+    return run_with(schedule, chosen, progress=progress)
 
 
 def run_with(
     schedule: Schedule,
     options: RunOptions,
     *,
-    learning_rate: float = 1e-3,
-    kineto: Path | None = None,
     progress: ProgressListener | None = None,
 ) -> RunResult:
     """See :func:`run`."""
     require_torch()
-    if kineto is not None and not kineto.is_dir():
-        raise InputError(f"the folder for PyTorch's profiles does not exist: {kineto}")
+    if options.kineto is not None and not Path(options.kineto).is_dir():
+        raise InputError(f"the folder for PyTorch's profiles does not exist: {options.kineto}", field="kineto")
     task = RunTask(
         schedule=lower_for_torch(schedule, receives=options.receives),
         options=replace(options, device=choose_device(options.device, schedule.ranks)),
-        learning_rate=learning_rate,
-        kineto=kineto,
     )
     # Raise errors of the model or its layout here, before any process starts.
     cut(model_for(task.options), schedule.stages, options.layout)
