@@ -25,6 +25,17 @@ GIB = 2.0**30
 ORDER = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(4, 32))
 SHAPE, MACHINES = model("llama3-8b"), cluster("h100-sxm:8x2")
 
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+}
+"""A model's configuration as model hubs hold it."""
+
 LONG: dict[str, Any] = {"sequence": 8192, "global_batch": 64}
 
 

@@ -160,11 +160,6 @@ def test_shapes_that_a_schedule_cannot_take(name, settings, message):
         pipeplan.simulate(name, **settings)
 
 
-def test_an_unknown_name():
-    with pytest.raises(UnknownNameError, match="unknown schedule 'zbw'; did you mean 'zbv'"):
-        pipeplan.simulate("zbw")
-
-
 def test_overlap_below_its_longer_half():
     with pytest.raises(CostError, match=r"overlap time 1\.5 of stage 0 is below its longer half, 2"):
         pipeplan.simulate("1f1b-overlap", overlap_times=1.5)

@@ -7,8 +7,7 @@ import pytest
 
 import pipeplan
 from pipeplan.api import results
-from pipeplan.api.answers import contents_of, save
-from pipeplan.api.outputs import all_formats
+from pipeplan.api.answers import save
 from pipeplan.cli import main
 from pipeplan.simulation import Reason
 
@@ -206,13 +205,6 @@ def test_the_windows_of_the_bound_are_found_on_the_timeline(capsys):
     )
     assert found.sentences[-1].startswith("No schedule within the memory limit takes less than 30.0: rank 0 holds")
     assert "from the last forward on 25.0 to 37.0" in said
-
-
-def test_a_picture_of_an_explanation_marks_its_windows():
-    found = pipeplan.explain("v-min", ranks=4, microbatches=6, p2p_time=0.1, memory_limit="2act")
-    (view,) = contents_of(found)["pictures"](all_formats()["svg"])
-    assert view.windows is not None
-    assert len(view.windows.start) == 3
 
 
 def test_a_bound_of_another_kind_has_no_windows():

@@ -15,7 +15,7 @@ from docs.build.formats import formats_page
 from pipeplan.api.answers import contents_of
 from pipeplan.api.outputs import all_formats, content_as, export_formats, output_endings
 from pipeplan.costs import Costs
-from pipeplan.errors import FormatError, InputError, ShapeError
+from pipeplan.errors import FormatError, ShapeError
 from pipeplan.formats import parse, read_file
 from pipeplan.model import Schedule, Timeline
 
@@ -65,13 +65,6 @@ def test_the_longest_ending_counts(tmp_path):
         assert (tmp_path / f"a{ending}").read_text().startswith(start)
     result.save(tmp_path / "a.costs.json")
     assert json.loads((tmp_path / "a.costs.json").read_text())["format"] == "pipeplan-costs"
-
-
-def test_what_an_answer_does_not_hold_is_said_with_what_it_does(tmp_path):
-    table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=2)
-    with pytest.raises(InputError, match=r"would hold one schedule, but this is a comparison: choose one of \.png"):
-        table.save(tmp_path / "a.csv")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_text_says_its_format_where_the_ending_does_not():

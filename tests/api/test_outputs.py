@@ -8,7 +8,6 @@ import pipeplan
 from pipeplan.api.outputs import picture_name, require_outputs
 from pipeplan.costs import SettingsKeywords
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.formats import read_schedule
 
 SHAPE: SettingsKeywords = {"ranks": 2, "microbatches": 2}
 
@@ -25,23 +24,6 @@ def test_pictures(tmp_path, result, ending, start):
         pipeplan.save(answer, path)
         assert path.read_bytes().startswith(start)
     assert os.listdir(tmp_path) == [path.name]
-
-
-def test_json_has_the_figures_and_is_a_schedule(tmp_path, result):
-    path = tmp_path / "result.json"
-    pipeplan.save(result, path)
-    document = json.loads(path.read_text())
-    figures = result.to_dict()
-    assert {name: document[name] for name in figures} == figures
-    assert read_schedule(path) == result.schedule
-    assert pipeplan.simulate(path).makespan == result.makespan
-
-
-def test_csv_and_trace(tmp_path, result):
-    pipeplan.save(result, tmp_path / "plan.csv")
-    assert (tmp_path / "plan.csv").read_text() == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
-    pipeplan.save(result, tmp_path / "plan.trace.json")
-    assert "traceEvents" in json.loads((tmp_path / "plan.trace.json").read_text())
 
 
 def test_a_trainers_settings_are_saved_with_their_csv(tmp_path, result):

@@ -9,18 +9,10 @@ import pytest
 
 from pipeplan.api.planning.planned import PlanOptions
 from pipeplan.costs import table_of
+from tests.plans import CONFIG
 
 ASKED = "plan --model llama3-8b --cluster h100-sxm:8x1 --global-batch 16 --sequence 4096 --workers 1"
 QUICK = f"{ASKED} --seconds 3 --fix tp=2 dp=4"
-CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 8,
-    "num_attention_heads": 16,
-    "vocab_size": 32000,
-}
 
 
 def test_help_lists_every_setting(run):

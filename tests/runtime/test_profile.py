@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 import yaml
 
-from pipeplan.costs import Settings, Spread
+from pipeplan.costs import Settings
 from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.runtime import Profile, profile
@@ -136,7 +136,3 @@ def test_what_cannot_be_profiled(together: Profile, tmp_path: Path) -> None:
         profile(placement=Placement.bidirectional(2))
     with pytest.raises(InputError, match="8 layers cannot make 9 stages"):
         profile(tiny(), Placement.linear(9), together=False)
-
-
-def test_spread_is_median_and_quartiles() -> None:
-    assert Spread.of([1, 2, 3, 4, 5]) == Spread(3.0, 2.0, 4.0, 5)

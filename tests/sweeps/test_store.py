@@ -99,37 +99,31 @@ def cut_off(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
 
 
-def later_layout(path: Path) -> None:
+def edited(path: Path, *statements: str) -> None:
+    """Write a store, and change it with SQL."""
     run(path)
     file = sqlite3.connect(path)
-    file.execute("PRAGMA user_version = 2")
+    for statement in statements:
+        file.execute(statement)
+    file.commit()
     file.close()
+
+
+def later_layout(path: Path) -> None:
+    edited(path, "PRAGMA user_version = 2")
 
 
 def without_answers(path: Path) -> None:
     """As a flipped bit leaves a row: neither answer nor error."""
-    run(path)
-    file = sqlite3.connect(path)
-    file.execute("PRAGMA ignore_check_constraints = 1")
-    file.execute("UPDATE finished SET answer = NULL WHERE key = '3'")
-    file.commit()
-    file.close()
+    edited(path, "PRAGMA ignore_check_constraints = 1", "UPDATE finished SET answer = NULL WHERE key = '3'")
 
 
 def half_a_question(path: Path) -> None:
-    run(path)
-    file = sqlite3.connect(path)
-    file.execute("UPDATE sweep SET asked = substr(asked, 1, 9)")
-    file.commit()
-    file.close()
+    edited(path, "UPDATE sweep SET asked = substr(asked, 1, 9)")
 
 
 def half_an_answer(path: Path) -> None:
-    run(path)
-    file = sqlite3.connect(path)
-    file.execute("UPDATE finished SET answer = substr(answer, 1, 3) WHERE key = '3'")
-    file.commit()
-    file.close()
+    edited(path, "UPDATE finished SET answer = substr(answer, 1, 3) WHERE key = '3'")
 
 
 @pytest.mark.parametrize("make", [text, other_database, cut_off, later_layout, without_answers, half_a_question])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+from tests.browser import chromium
 
 
 @pytest.fixture(scope="package")
@@ -14,6 +17,12 @@ def address() -> Iterator[str]:
 
     with running() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
 
 
 @pytest.fixture

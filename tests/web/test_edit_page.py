@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 import pipeplan
-from tests.browser import chromium, serious_faults
-from tests.web.test_page import Watched
+from tests.browser import serious_faults
+from tests.web.test_page import Watched, watching
 
 QUERY = "?ranks=4&microbatches=8&schedules=1f1b,zb-h1&show=1f1b&open=edit"
 
@@ -95,28 +95,15 @@ class Editor(Watched):
         mouse.up()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
-
-
-def opened(browser: Any, address: str, **context: Any) -> Iterator[Editor]:
-    given = {
-        "viewport": {"width": 1440, "height": 1200},
-        "permissions": ["clipboard-read", "clipboard-write"],
-    } | context
-    found = browser.new_context(**given)
-    editor = Editor(found, address)
-    yield editor
-    found.close()
-    assert editor.errors == []
-    assert editor.elsewhere == []
+CONTEXT: dict[str, Any] = {
+    "viewport": {"width": 1440, "height": 1200},
+    "permissions": ["clipboard-read", "clipboard-write"],
+}
 
 
 @pytest.fixture
 def editor(browser, address) -> Iterator[Editor]:
-    yield from opened(browser, address)
+    yield from watching(browser, address, Editor, **CONTEXT)
 
 
 def test_it_begins_with_the_schedule_that_is_drawn(editor):
@@ -280,7 +267,7 @@ def test_a_large_schedule_shows_some_ranks_at_a_time(editor):
 
 @pytest.fixture(params=["light", "dark"])
 def coloured(request, browser, address) -> Iterator[Editor]:
-    yield from opened(browser, address, color_scheme=request.param)
+    yield from watching(browser, address, Editor, **CONTEXT, color_scheme=request.param)
 
 
 def test_no_serious_fault_at_any_width(coloured):
@@ -296,7 +283,9 @@ def test_no_serious_fault_at_any_width(coloured):
 
 @pytest.fixture
 def touched(browser, address) -> Iterator[Editor]:
-    yield from opened(browser, address, viewport={"width": 390, "height": 844}, has_touch=True)
+    yield from watching(
+        browser, address, Editor, **CONTEXT | {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    )
 
 
 def test_by_touch(touched):

@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
-from tests.browser import chromium
 
 RAN = "q7x9z"
 PAYLOADS = [
@@ -31,12 +30,6 @@ CAME = f"""() => [...document.querySelectorAll("*")].filter(
     || element.hasAttribute("onerror") || element.hasAttribute("onload") || element.hasAttribute("ontoggle")
     || element.tagName === "SCRIPT" && element.textContent.startsWith("{RAN}")).map(element => element.outerHTML)"""
 """The elements that came of a payload."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 class Hooked:

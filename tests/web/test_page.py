@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,7 +14,6 @@ pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 import pipeplan
 from pipeplan.costs import SETTINGS
-from tests.browser import chromium
 
 PROFILES = Path(__file__).parents[2] / "examples" / "profiles"
 LATER_MS = 600
@@ -90,20 +90,19 @@ class Watched:
         return parse_qs(urlsplit(self.page.url).query)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def watched(browser, address) -> Iterator[Watched]:
-    context = browser.new_context(viewport={"width": 1440, "height": 1000}, permissions=["clipboard-write"])
-    found = Watched(context, address)
+def watching(browser, address: str, kind=Watched, **options) -> Iterator[Any]:
+    """Open a page whose errors, and requests to elsewhere, fail the test."""
+    context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}} | options)
+    found = kind(context, address)
     yield found
     context.close()
     assert found.errors == []
     assert found.elsewhere == []
+
+
+@pytest.fixture
+def watched(browser, address) -> Iterator[Watched]:
+    yield from watching(browser, address, permissions=["clipboard-write"])
 
 
 def test_it_begins_with_an_example(watched):

@@ -13,18 +13,10 @@ import pipeplan
 from pipeplan.api.planning.planned import PlanOptions
 from pipeplan.costs import table_of
 from pipeplan.web.workers import Workers
+from tests.plans import CONFIG
 
 ASKED: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096}
 QUICK = ASKED | {"seconds": 2.0, "fix": ["tp=2", "pp=2"]}
-CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 8,
-    "num_attention_heads": 16,
-    "vocab_size": 32000,
-}
 
 
 def lines_of(answer) -> list[dict[str, Any]]:

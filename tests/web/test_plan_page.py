@@ -10,35 +10,17 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
-from tests.browser import chromium
-from tests.web.test_page import Watched
-from tests.web.test_plan_api import CONFIG
+from tests.plans import CONFIG
+from tests.web.test_page import Watched, watching
 
 QUICK = "?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=2&fix=tp=2,4"
 LONG = "?model=llama3-70b&cluster=h100-sxm:8x64&global_batch=1024&sequence=8192&seconds=60"
 ANSWERED = "() => document.querySelector('.flags pre') && document.querySelector('.pp-chart')"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
-
-
-def opened(browser, address: str, **options) -> Iterator[Watched]:
-    context = browser.new_context(
-        viewport={"width": 1440, "height": 1000}, permissions=["clipboard-read", "clipboard-write"], **options
-    )
-    found = Watched(context, address)
-    yield found
-    context.close()
-    assert found.errors == []
-    assert found.elsewhere == []
-
-
 @pytest.fixture
 def watched(browser, address) -> Iterator[Watched]:
-    yield from opened(browser, address)
+    yield from watching(browser, address, permissions=["clipboard-read", "clipboard-write"])
 
 
 def visit(watched: Watched, query: str = "") -> None:

@@ -8,26 +8,15 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
-from tests.browser import chromium, serious_faults
-from tests.web.test_page import Watched
+from tests.browser import serious_faults
+from tests.web.test_page import watching
 
 SHAPE = "?ranks=4&microbatches=8&memory_limit=3act&schedules=1f1b,v-half"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
-
-
 @pytest.fixture
 def watched(browser, address):
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    found = Watched(context, address)
-    yield found
-    context.close()
-    assert found.errors == []
-    assert found.elsewhere == []
+    yield from watching(browser, address)
 
 
 def test_a_search_is_live_and_joins_the_table(watched):

@@ -6,16 +6,10 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
-from tests.browser import chromium, serious_faults
+from tests.browser import serious_faults
 from tests.web.test_page import Watched
 
 OVER = "?ranks=8&microbatches=16&memory_limit=6act&schedules=1f1b,zbv,v-half,dualpipe,interleaved-1f1b-overlap"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture

@@ -152,9 +152,6 @@ def test_every_value_is_the_planned_one(name: str):
     assert wrong_in(name, flags(name).text) == {}
 
 
-"""By what is planted: the plan, the text to replace, what with, and the argument that must be told."""
-
-
 def test_windows_are_where_they_were(ran: Callable[[str], None]):
     shape, _, _ = plan("windows and sinks")
     config = configured(set_by(flags("windows and sinks").text))

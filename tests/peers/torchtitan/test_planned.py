@@ -72,9 +72,6 @@ def test_the_csv_has_the_planned_order(name: str):
     assert parse_torch_csv(text) == planned
 
 
-"""By what is planted: the plan, the text to replace, what with, and what must be told."""
-
-
 def test_what_it_has_no_place_for_is_said(ran: Callable[[str], None]):
     assert "multi-token prediction" in " ".join(flags("latent attention").warnings)
     shape, machines, configuration = plan("latent attention")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import pipeplan
-from pipeplan.formats import Training, parse_torch_csv
+from pipeplan.formats import Training
 from pipeplan.model import Schedule, format_cells, parse_schedule
 from pipeplan.passes import in_order_of_losses, insert_recompute
 from pipeplan.strategies import STRATEGIES
@@ -22,6 +22,12 @@ from tests.peers.torchtitan_trainer.jobs import LAYERS, Step
 Gradients = Mapping[str, torch.Tensor | None]
 
 WITHOUT_PIPELINE = ("--training.disable_cuda_graphs", "--training.local_batch_size")
+
+
+SWAPPED = "0F1 0F0 0F3 0F2 0B1 0B0 0B3 0B2\n1F1 1F0 1B1 1B0 1F3 1F2 1B3 1B2"
+SPLIT = "0F2 0F0 0F1 0I2 0I0 0W2 0I1 0W0 0W1\n1F2 1I2 1F0 1I0 1F1 1W2 1I1 1W0 1W1"
+ON_A_V = "0F1 0F0 3F1 3B1 3F0 3B0 0B1 0B0\n1F1 2F1 1F0 2F0 2B1 1B1 2B0 1B0"
+"""Orders of two ranks whose last stage does not take microbatch 0 first."""
 
 
 @cache
@@ -87,7 +93,7 @@ def test_layouts_searches_and_odd_orders_train_right(tmp_path: Path, ran: Callab
     found = pipeplan.search(
         ranks=2, microbatches=4, forward_times=[1, 3], memory_limit="3act", evaluations=200, seed=0
     ).schedule
-    mixed = parse_schedule("0F1,0F0,0F3,0F2,0B1,0B0,0B3,0B2\n1F1,1F0,1B1,1B0,1F3,1F2,1B3,1B2".replace(",", " "))
+    mixed = parse_schedule(SWAPPED)
     cases = {
         "nothing but the embedding on the first stage": Case(named("1f1b", 2, 4), (0, LAYERS)),
         "nothing but the head on the last stage": Case(named("zb-h1", 2, 4), (LAYERS, 0)),
@@ -95,6 +101,8 @@ def test_layouts_searches_and_odd_orders_train_right(tmp_path: Path, ran: Callab
         "four stages a rank": Case(named("interleaved-1f1b", 2, 4, 4), (1, 2, 1, 2, 1, 2, 1, LAYERS - 10)),
         "a search": Case(found, (5, LAYERS - 5)),
         "microbatches out of order": Case(mixed, (5, LAYERS - 5)),
+        "split backwards out of order": Case(parse_schedule(SPLIT), (5, LAYERS - 5)),
+        "microbatches out of order on a V": Case(parse_schedule(ON_A_V), (1, 2, 3, LAYERS - 6)),
         "full recomputation": Case(insert_recompute(named("interleaved-1f1b", 2, 4)), (1, 2, 3, LAYERS - 6)),
         "full recomputation, split backwards": Case(insert_recompute(named("zbv", 2, 4)), (1, 2, 3, LAYERS - 6)),
         "fewer microbatches than ranks": Case(named("zbv", 2, 1), (1, 2, 3, LAYERS - 6)),
@@ -151,8 +159,6 @@ def test_a_middle_stage_without_layers_is_refused(tmp_path: Path):
 def test_losses_in_another_order_are_mixed_up(tmp_path: Path):
     """Once this fails, PyTorch keeps losses by microbatch, and the export need not number microbatches anew."""
     step = of_flags(Case(named("1f1b", 2, 4), (7, 5)), tmp_path)
-    order = "0F1,0F0,0F3,0F2,0B1,0B0,0B3,0B2\n1F1,1F0,1B1,1B0,1F3,1F2,1B3,1B2\n"
-    parse_torch_csv(order)
-    (tmp_path / "plan.csv").write_text(order)
+    (tmp_path / "plan.csv").write_text(SWAPPED.replace(" ", ",") + "\n")
     (trained,) = stepped(2, [step])
     assert wrong(trained.gradients, expected(4))

@@ -3,14 +3,11 @@
 ``python -m tests.planner.estimates.test_memory_page`` writes its tables anew.
 """
 
-import re
-from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from pipeplan.planner.estimates.memory import RULES, MemoryRules
 from pipeplan.workload import RECOMPUTE, Execution, LayerWork, layers_of, model, recomputed
+from tests.generated_tables import with_tables, write_tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "memory.md"
 TOKENS = 4096
@@ -68,15 +65,8 @@ def rules() -> str:
 TABLES = {"kept": kept, "modules": modules, "rules": rules}
 
 
-def between(table: str) -> re.Pattern[str]:
-    return re.compile(rf"(<!-- {table}: .* -->\n)(.*?)(<!-- {table} end -->)", re.DOTALL)
-
-
-@pytest.mark.parametrize(("table", "made"), TABLES.items())
-def test_tables_are_current(table: str, made: Callable[[], str]):
-    found = between(table).search(PAGE.read_text())
-    assert found is not None
-    assert found.group(2) == made()
+def test_tables_are_current():
+    assert PAGE.read_text() == with_tables(PAGE.read_text(), TABLES)
 
 
 def test_every_module_stands_there():
@@ -84,7 +74,4 @@ def test_every_module_stands_there():
 
 
 if __name__ == "__main__":
-    text = PAGE.read_text()
-    for table, made in TABLES.items():
-        text = between(table).sub(lambda found, made=made: found.group(1) + made() + found.group(3), text)  # type: ignore[misc]
-    PAGE.write_text(text)
+    write_tables(PAGE, TABLES)
