@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from pipeplan.api.comparing.comparison import ComparisonFacts
 from pipeplan.api.differing.difference import DifferenceFacts
-from pipeplan.drawing import KIND_TITLES, REASON_TITLES
+from pipeplan.model import KIND_WORDS, REASON_WORDS
 from pipeplan.records import Record
 from pipeplan.web.app import create_api
 from pipeplan.web.workers import Workers
@@ -87,10 +87,13 @@ def typescript() -> str:
         for status in operation["responses"]
         if "content" in operation["responses"][status]
     ]
-    titles = {"KIND_TITLES": {kind.name: title for kind, title in KIND_TITLES.items()}, "REASON_TITLES": REASON_TITLES}
+    words = {
+        "KIND_WORDS": {kind.name: text for kind, text in KIND_WORDS.items()},
+        "REASON_WORDS": {reason.key: text for reason, text in REASON_WORDS.items()},
+    }
     constants = [
         f"export const {name}: Readonly<Record<string, string>> = {json.dumps(texts, indent=2)};\n"
-        for name, texts in titles.items()
+        for name, texts in words.items()
     ]
     constants += [
         f"export const {name} = {json.dumps(_fields(schemas[request]), indent=2)} satisfies Record<string, SearchField>;\n"

@@ -25,7 +25,7 @@ from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.view import Bars, View
 from pipeplan.formats.rows import parse_rows
 from pipeplan.model import Bools, Kind, Timeline
-from pipeplan.simulation import critical_path
+from pipeplan.simulation import critical_ops
 
 FOLDER = "explanation/glossary"
 
@@ -162,7 +162,7 @@ def _critical_path() -> Drawing:
     result = _one_f_one_b(p2p_time=0.5)
     view = result.view()
     chosen = np.zeros(len(view.bars), bool)
-    chosen[list(critical_path(result.timeline, result.costs).ops)] = True
+    chosen[critical_ops(result.timeline, result.costs)] = True
     return Drawing(view, _boxes(view.bars, chosen))
 
 

@@ -52,7 +52,7 @@ def _picture(shown: Explanation, theme: ThemeName) -> bytes:
         for bottom, height, fill in ((trips.rank - 0.47, 0.94, "none"), (ranks - 0.3, 0.7, colors.lane)):
             box = Rectangle((each.start, bottom), length, height, facecolor=fill, edgecolor=colors.limit, zorder=5)
             ax.add_patch(box)
-        said = f"{each.window.kind}: {times.number(each.idle)} of {times.number(length)}"
+        said = f"{each.kind}: {times.number(each.idle)} of {times.number(length)}"
         middle = (each.start + length / 2, ranks + 0.05)
         ax.text(*middle, said, ha="center", va="center", fontsize=page.smallest, color=colors.text, zorder=6)
     file = BytesIO()

@@ -35,7 +35,7 @@ def test_it_is_explained_as_it_was_measured(tmp_path, name):
         np.testing.assert_allclose(found.totals.sum(axis=1), simulated.timeline.idle)
     expected = pipeplan.explain(name, **SHAPE, **TIMES)
     np.testing.assert_allclose(found.totals, expected.totals, atol=1e-9)
-    assert found.path.by_kind == expected.path.by_kind
+    assert found.explain.critical_path.by_kind == expected.explain.critical_path.by_kind
     assert found.result.bound.value == pytest.approx(simulated.bound.value)
 
 

@@ -2,8 +2,8 @@
 
 from pipeplan.costs import Settings
 from pipeplan.drawing import LanePart, View, text_of, view_of
-from pipeplan.drawing.theme import KIND_TITLES, LIGHT
-from pipeplan.model import HOST_KINDS, Kind, parse_schedule
+from pipeplan.drawing.theme import LIGHT
+from pipeplan.model import HOST_KINDS, KIND_WORDS, Kind, parse_schedule
 from pipeplan.simulation import idle_times, memory_use, simulate
 
 PLAN = "0F0 0F1 0OFFLOAD0 0F2 0RELOAD0 0OFFLOAD1 0B2 0RELOAD1 0B0 0B1"
@@ -22,7 +22,7 @@ def test_each_direction_has_a_band_beside_compute():
     assert bars.part[bars.kind == Kind.OFFLOAD].tolist() == [LanePart.TO_HOST] * 2
     assert bars.part[bars.kind == Kind.RELOAD].tolist() == [LanePart.FROM_HOST] * 2
     assert int(bars.compute.sum()) == 6
-    assert {KIND_TITLES[kind] for kind in view_with(0.5).kinds} >= {"offload to the host", "reload from the host"}
+    assert {KIND_WORDS[kind] for kind in view_with(0.5).kinds} >= {"offload to the host", "reload from the host"}
 
 
 def test_the_curve_falls_where_a_copy_has_ended_and_its_rank_has_come_to_it():

@@ -17,10 +17,9 @@ from pipeplan.drawing.labels import fit_labels, text_widths
 from pipeplan.drawing.legend import legend_entries
 from pipeplan.drawing.sizes import SIZES
 from pipeplan.drawing.static import draw, figure_of, html_of, png_of, save_picture
-from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import IdleGaps, Windows
 from pipeplan.errors import FormatError, InputError, UnknownNameError
-from pipeplan.model import Kind
+from pipeplan.model import Kind, Reason
 from pipeplan.model.memory import MemoryUse
 from tests.drawing.examples import one_f_one_b, overlapped, schedule_named, view_named
 
@@ -173,9 +172,9 @@ def test_the_legend_names_what_is_there():
         end=one + 1,
         reason=np.array([2]),
         cause=np.array([-1]),
-        reasons=tuple(REASON_TITLES),
+        reasons=tuple(reason.key for reason in Reason),
     )
-    assert legend_entries([replace(view, gaps=gaps)], LIGHT)[-1].title == "idle: waits for a transfer"
+    assert legend_entries([replace(view, gaps=gaps)], LIGHT)[-1].title == "idle: waiting for messages"
 
 
 def test_gaps_are_drawn_in_the_color_of_their_reason():
@@ -185,7 +184,7 @@ def test_gaps_are_drawn_in_the_color_of_their_reason():
         end=np.array([4.0]),
         reason=np.array([1]),
         cause=np.array([5]),
-        reasons=tuple(REASON_TITLES),
+        reasons=tuple(reason.key for reason in Reason),
     )
     found = fills(draw(replace(view_of(one_f_one_b()), gaps=gaps)))
     assert boxes(found[LIGHT.reasons["compute"]][0])[0, :2].tolist() == [2, 4]

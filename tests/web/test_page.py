@@ -284,7 +284,7 @@ def test_explaining(watched):
     page.wait_for_selector(".explain-body table")
     assert page.text_content(".explain h2") == "Why ranks idle: 1f1b"
     text = page.text_content(".explain-body")
-    for words in ("waits for a transfer", "critical path", "transfers free", "1 more microbatch"):
+    for words in ("waiting for messages", "critical path", "transfers free", "1 more microbatch"):
         assert words in text
     page.evaluate(MOVE, ["p2p_time", "0"])
     watched.settled("() => !document.querySelector('.explain-body').textContent.includes('transfers free')")

@@ -10,7 +10,7 @@ import pytest
 from pipeplan.drawing import Windows, view_of
 from pipeplan.drawing.theme import DARK, LIGHT
 from pipeplan.model import Kind
-from pipeplan.simulation.critical import critical_path
+from pipeplan.simulation.critical import critical_ops
 from tests.drawing.examples import overlapped
 from tests.web_ui.plans import measured, plan, simulated
 
@@ -128,7 +128,7 @@ def test_a_click_lights_the_chain(opened):
 def test_the_critical_path_is_the_simulators(opened, name):
     timeline = simulated(name, 4, 8, p2p_time=0.5).timeline
     page = opened(view_of(timeline), fragment="critical=1")
-    expected = [str(timeline.schedule.op(op)) for op in critical_path(timeline).ops]
+    expected = [str(timeline.schedule.op(op)) for op in critical_ops(timeline)]
     assert page.ask("timeline.lit.critical") == [expected]
 
 

@@ -14,7 +14,7 @@ export type SearchField = {
   readonly choices: readonly string[];
 };
 
-export const KIND_TITLES: Readonly<Record<string, string>> = {
+export const KIND_WORDS: Readonly<Record<string, string>> = {
   "F": "forward",
   "B": "backward",
   "I": "backward for inputs",
@@ -34,16 +34,16 @@ export const KIND_TITLES: Readonly<Record<string, string>> = {
   "WAIT_REDUCE_GRAD": "wait for reduced gradients"
 };
 
-export const REASON_TITLES: Readonly<Record<string, string>> = {
-  "start-up": "start-up",
-  "compute": "waits for compute",
-  "transfer": "waits for a transfer",
-  "imbalance": "slower stage",
-  "memory": "held back by memory",
-  "drain": "drain",
-  "overhead": "gap between ops",
-  "offload": "waits for a copy to the host",
-  "reload": "waits for a copy back"
+export const REASON_WORDS: Readonly<Record<string, string>> = {
+  "start-up": "before the first microbatch arrives",
+  "compute": "waiting for ops on other ranks",
+  "transfer": "waiting for messages",
+  "imbalance": "waiting for slower stages",
+  "memory": "held back by the memory limit",
+  "drain": "after the last op",
+  "overhead": "between ops",
+  "offload": "waiting for copies to the host",
+  "reload": "waiting for copies back from the host"
 };
 
 export const SEARCH_FIELDS = {
@@ -327,6 +327,15 @@ export type Counts = {
   readonly over_memory: number;
   readonly too_slow: number;
   readonly estimated: number;
+};
+
+/** Time on the critical path by kind of op and by stage, in gaps between ops, and in transfers and waiting. */
+export type CriticalPath = {
+  readonly by_kind: Readonly<Record<string, number>>;
+  readonly by_stage: readonly number[];
+  readonly overhead: number;
+  readonly transfer: number;
+  readonly ops: number;
 };
 
 /** Choices that a search was free to make, and the choices in its schedule. */
@@ -636,6 +645,17 @@ export type Link = {
   readonly peer_bandwidth: number | null;
 };
 
+/** Stretch of time on a timeline in which a memory limit keeps round trips apart. */
+export type LocatedWindow = {
+  readonly rank: number;
+  readonly kind: "first" | "last" | "owed" | "trip";
+  readonly start: number;
+  readonly end: number;
+  readonly idle: number;
+  readonly least_length: number;
+  readonly least_idle: number;
+};
+
 /** Parts of a rank's peak memory, in GiB, which add up to it. */
 export type MemoryBreakdown = {
   readonly weights: number;
@@ -718,15 +738,6 @@ export type OverLimitRecord = {
   readonly limit: number;
   readonly unit: "activations" | "bytes";
   readonly others: number;
-};
-
-/** Time on the critical path by kind of op and by stage, in gaps between ops, and in transfers and waiting. */
-export type PathShares = {
-  readonly by_kind: Readonly<Record<string, number>>;
-  readonly by_stage: readonly number[];
-  readonly overhead: number;
-  readonly transfer: number;
-  readonly ops: number;
 };
 
 /** A word of a text: the number of its line and its number there, from 0. */
@@ -838,8 +849,8 @@ export type Reasons = {
   readonly reasons: Readonly<Record<string, readonly number[]>>;
   readonly longest_waits: readonly (Wait | null)[];
   readonly per_microbatch: number;
-  readonly critical_path: PathShares;
-  readonly windows: readonly WindowRecord[];
+  readonly critical_path: CriticalPath;
+  readonly windows: readonly LocatedWindow[];
   readonly what_ifs: readonly Remedy[];
   readonly sentences: readonly string[];
   readonly advice: string;
@@ -1130,15 +1141,4 @@ export type Waiting = {
   readonly op: string;
   readonly message: string;
   readonly places: readonly Place[];
-};
-
-/** Stretch of time in which a memory limit keeps round trips apart. */
-export type WindowRecord = {
-  readonly rank: number | null;
-  readonly kind: string;
-  readonly start: number;
-  readonly end: number;
-  readonly idle: number;
-  readonly least_length: number;
-  readonly least_idle: number;
 };

@@ -115,8 +115,8 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
             start=np.array([window.start for window in windows]),
             end=np.array([window.end for window in windows]),
             idle=np.array([window.idle for window in windows]),
-            least=np.array([window.window.idle for window in windows]),
-            kind=tuple(window.window.kind for window in windows),
+            least=np.array([window.least_idle for window in windows]),
+            kind=tuple(window.kind for window in windows),
         )
 
     def _bound_in_words(self) -> str:

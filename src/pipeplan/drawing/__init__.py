@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from pipeplan.drawing.text import text_of as text_of
     from pipeplan.drawing.theme import (
         DARK as DARK,
-        KIND_TITLES as KIND_TITLES,
         LIGHT as LIGHT,
         MEMORY_SHARES as MEMORY_SHARES,
-        REASON_TITLES as REASON_TITLES,
         TIME_SHARES as TIME_SHARES,
         Share as Share,
         Theme as Theme,
@@ -52,10 +50,8 @@ else:
             "text": {"text_of"},
             "theme": {
                 "DARK",
-                "KIND_TITLES",
                 "LIGHT",
                 "MEMORY_SHARES",
-                "REASON_TITLES",
                 "Share",
                 "TIME_SHARES",
                 "Theme",

@@ -8,7 +8,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import Bars, Curves, IdleGaps, Integers, LanePart, Lanes, Links, View
 from pipeplan.model import (
     COMPUTE_KINDS,
@@ -17,6 +16,7 @@ from pipeplan.model import (
     Floats,
     Kind,
     MemoryUse,
+    Reason,
     Schedule,
     Timeline,
     among,
@@ -55,7 +55,7 @@ class IdleReasons(Protocol):
 
     @property
     def reason(self) -> Integers:
-        """Reason: position in ``pipeplan.drawing.theme.REASON_TITLES``."""
+        """Reason: code of :class:`~pipeplan.model.Reason`."""
 
     @property
     def cause(self) -> Integers:
@@ -174,7 +174,12 @@ def _gaps(schedule: Schedule, idle: IdleReasons) -> IdleGaps:
     timed = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     cause = np.where(idle.cause < 0, -1, timed[np.maximum(idle.cause, 0)])
     return IdleGaps(
-        lane=idle.rank, start=idle.start, end=idle.end, reason=idle.reason, cause=cause, reasons=tuple(REASON_TITLES)
+        lane=idle.rank,
+        start=idle.start,
+        end=idle.end,
+        reason=idle.reason,
+        cause=cause,
+        reasons=tuple(reason.key for reason in Reason),
     )
 
 

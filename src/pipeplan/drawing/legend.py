@@ -15,9 +15,9 @@ from matplotlib.patches import Patch
 from pipeplan.drawing.color import Ramp
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import fitted
-from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES, Theme, scale_fills, scale_title
+from pipeplan.drawing.theme import Theme, scale_fills, scale_title
 from pipeplan.drawing.view import View
-from pipeplan.model import Kind
+from pipeplan.model import KIND_WORDS, REASON_WORDS, Kind, Reason
 
 _GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
 
@@ -54,7 +54,7 @@ def legend_entries(views: Sequence[View], theme: Theme) -> list[LegendEntry]:
     scales = dict.fromkeys(scale_title(view.ratios) for view in views if view.ratios is not None)
     entries += [LegendEntry(scale_fills(theme), title) for title in scales]
     reasons = {view.gaps.reasons[code] for view in views if view.gaps for code in np.unique(view.gaps.reason)}
-    named = {key: title for key, title in REASON_TITLES.items() if key in reasons}
+    named = {reason.key: REASON_WORDS[reason] for reason in Reason if reason.key in reasons}
     if not named and any(view.idle_over_total > 0 for view in views):
         entries.append(LegendEntry((theme.lane,), "idle", theme.grid))
     return entries + [LegendEntry((theme.reasons[key],), f"idle: {title}") for key, title in named.items()]
@@ -62,7 +62,7 @@ def legend_entries(views: Sequence[View], theme: Theme) -> list[LegendEntry]:
 
 def _titles(kinds: list[Kind]) -> dict[Kind, str]:
     """Return the title of each kind. A receive has the color of its send; if both occur, they share an entry."""
-    titles = {kind: KIND_TITLES[kind] for kind in kinds}
+    titles = {kind: KIND_WORDS[kind] for kind in kinds}
     for send, receive in ((Kind.SEND_F, Kind.RECV_F), (Kind.SEND_B, Kind.RECV_B)):
         if send in titles and receive in titles:
             del titles[receive]

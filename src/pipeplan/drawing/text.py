@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.labels import figures_of, times_of
 from pipeplan.drawing.sizes import ThemeName
-from pipeplan.drawing.theme import KIND_TITLES, Theme, kind_codes, kind_fill, theme_named
+from pipeplan.drawing.theme import Theme, kind_codes, kind_fill, theme_named
 from pipeplan.drawing.view import LanePart, View, bar_numbers, busy_until
-from pipeplan.model import Floats, Kind, cell_width, shortened, tolerances
+from pipeplan.model import KIND_WORDS, Floats, Kind, cell_width, shortened, tolerances
 
 _IDLE = -1
 _DOT = "\N{MIDDLE DOT}"
@@ -252,9 +252,9 @@ def _step(least: float) -> tuple[float, int]:
 def _legend(view: View, theme: Theme, width: int, color: bool) -> list[str]:
     kinds = [kind for kind in view.kinds if kind.is_compute]
     if not color:
-        return textwrap.wrap("  ".join([*(f"{kind.name} {KIND_TITLES[kind]}" for kind in kinds), ". idle"]), width)
+        return textwrap.wrap("  ".join([*(f"{kind.name} {KIND_WORDS[kind]}" for kind in kinds), ". idle"]), width)
     shades = view.copies * view.chunks
-    entries = [(_swatch(theme, kind, shades), shades + 2, KIND_TITLES[kind]) for kind in kinds]
+    entries = [(_swatch(theme, kind, shades), shades + 2, KIND_WORDS[kind]) for kind in kinds]
     entries.append((_dots("...", theme), 3, "idle"))
     lines, used = [""], 0
     for swatch, cells, title in entries:

@@ -20,41 +20,7 @@ from pipeplan.drawing.color import Ramp, mixed, readable_on
 from pipeplan.drawing.sizes import ThemeName
 from pipeplan.drawing.view import Ratios, View
 from pipeplan.errors import UnknownNameError
-from pipeplan.model import Kind
-
-KIND_TITLES: dict[Kind, str] = {
-    Kind.F: "forward",
-    Kind.B: "backward",
-    Kind.I: "backward for inputs",
-    Kind.W: "backward for weights",
-    Kind.R: "recompute",
-    Kind.SEND_F: "send forward",
-    Kind.RECV_F: "receive forward",
-    Kind.SEND_B: "send backward",
-    Kind.RECV_B: "receive backward",
-    Kind.UNSHARD: "unshard",
-    Kind.RESHARD: "reshard",
-    Kind.REDUCE_GRAD: "reduce gradients",
-    Kind.OFFLOAD: "offload to the host",
-    Kind.RELOAD: "reload from the host",
-    Kind.WAIT_SEND_F: "wait for a send forward",
-    Kind.WAIT_SEND_B: "wait for a send backward",
-    Kind.WAIT_REDUCE_GRAD: "wait for reduced gradients",
-}
-"""Title of each kind in a legend."""
-
-REASON_TITLES: dict[str, str] = {
-    "start-up": "start-up",
-    "compute": "waits for compute",
-    "transfer": "waits for a transfer",
-    "imbalance": "slower stage",
-    "memory": "held back by memory",
-    "drain": "drain",
-    "overhead": "gap between ops",
-    "offload": "waits for a copy to the host",
-    "reload": "waits for a copy back",
-}
-"""Titles of the reasons for idle time in a legend, by the keys of gaps' reasons in the order of their codes."""
+from pipeplan.model import KIND_WORDS, REASON_WORDS, Kind, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +77,12 @@ class Theme:
             "name": self.name,
             **{part: getattr(self, part) for part in ("page", "lane", "grid", "text", "faint", "limit")},
             "kinds": {
-                kind.name: {"title": KIND_TITLES[kind], "fill": list(fills), "ink": [readable_on(c) for c in fills]}
+                kind.name: {"title": KIND_WORDS[kind], "fill": list(fills), "ink": [readable_on(c) for c in fills]}
                 for kind, fills in shades.items()
             },
-            "reasons": {key: {"title": REASON_TITLES[key], "fill": fill} for key, fill in self.reasons.items()},
+            "reasons": {
+                reason.key: {"title": REASON_WORDS[reason], "fill": self.reasons[reason.key]} for reason in Reason
+            },
             "curves": list(self.curves),
         }
 

@@ -166,7 +166,7 @@ class IdleGaps(_Table):
     cause
         Bar that the rank waits for, -1 if there is none.
     reasons
-        Keys of the reasons, as in ``pipeplan.drawing.theme.REASON_TITLES``.
+        Keys of the reasons, as :class:`~pipeplan.model.Reason` has them.
     """
 
     lane: Integers

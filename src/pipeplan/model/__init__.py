@@ -39,6 +39,7 @@ from pipeplan.model.op import (
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
     HOST_KINDS,
+    KIND_WORDS,
     NO_GROUP,
     NO_MICROBATCH,
     PASS_KINDS,
@@ -68,6 +69,7 @@ from pipeplan.model.quantities import (
     require_size,
     units_in,
 )
+from pipeplan.model.reason import REASON_WORDS, Reason
 from pipeplan.model.running import RowProgress, farthest, progress, rendezvous
 from pipeplan.model.schedule import Schedule, order_of_losses
 from pipeplan.model.timeline import Bubble, Timeline
@@ -77,6 +79,7 @@ __all__ = [
     "COMMUNICATION_KINDS",
     "COMPUTE_KINDS",
     "HOST_KINDS",
+    "KIND_WORDS",
     "LARGEST",
     "LONGEST_NAME",
     "MISSING",
@@ -87,6 +90,7 @@ __all__ = [
     "NO_GROUP",
     "NO_MICROBATCH",
     "PASS_KINDS",
+    "REASON_WORDS",
     "RECEIVE_KINDS",
     "SEND_KINDS",
     "SEND_WAIT_KINDS",
@@ -107,6 +111,7 @@ __all__ = [
     "MemoryUse",
     "Op",
     "Placement",
+    "Reason",
     "RowProgress",
     "Schedule",
     "Timeline",

@@ -62,20 +62,31 @@ class Kind(IntEnum):
         return self in COMPUTE_KINDS
 
     @property
-    def is_communication(self) -> bool:
-        """True if the op is one end of a point-to-point message."""
-        return self in COMMUNICATION_KINDS
-
-    @property
     def is_stage_wide(self) -> bool:
         """True if the op belongs to a stage and has no microbatch."""
         return self in STAGE_WIDE_KINDS
 
-    @property
-    def is_host_copy(self) -> bool:
-        """True if the op copies between the rank and its host, concurrently with computation."""
-        return self in HOST_KINDS
 
+KIND_WORDS = {
+    Kind.F: "forward",
+    Kind.B: "backward",
+    Kind.I: "backward for inputs",
+    Kind.W: "backward for weights",
+    Kind.R: "recompute",
+    Kind.SEND_F: "send forward",
+    Kind.RECV_F: "receive forward",
+    Kind.SEND_B: "send backward",
+    Kind.RECV_B: "receive backward",
+    Kind.UNSHARD: "unshard",
+    Kind.RESHARD: "reshard",
+    Kind.REDUCE_GRAD: "reduce gradients",
+    Kind.OFFLOAD: "offload to the host",
+    Kind.RELOAD: "reload from the host",
+    Kind.WAIT_SEND_F: "wait for a send forward",
+    Kind.WAIT_SEND_B: "wait for a send backward",
+    Kind.WAIT_REDUCE_GRAD: "wait for reduced gradients",
+}
+"""Words for each kind in sentences, tables and legends."""
 
 PASS_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W)
 """Kinds that every runtime can execute. Runtimes recompute inside the backward, so R is not among them."""

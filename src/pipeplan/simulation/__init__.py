@@ -18,11 +18,11 @@ if TYPE_CHECKING:
         Cause as Cause,
         CriticalPath as CriticalPath,
         cause_of_delay as cause_of_delay,
+        critical_ops as critical_ops,
         critical_path as critical_path,
     )
     from pipeplan.simulation.idle import IdleTimes as IdleTimes, idle_times as idle_times
     from pipeplan.simulation.idle_gaps import WAITS as WAITS
-    from pipeplan.simulation.idle_pieces import Reason as Reason
     from pipeplan.simulation.simulator import (
         Communication as Communication,
         Simulation as Simulation,
@@ -45,10 +45,9 @@ else:
         {
             "bounds": {"Bound", "earliest_starts", "lower_bound", "span_bound"},
             "chain": {"compute_only", "timed_only"},
-            "critical": {"Cause", "CriticalPath", "cause_of_delay", "critical_path"},
+            "critical": {"Cause", "CriticalPath", "cause_of_delay", "critical_ops", "critical_path"},
             "idle": {"IdleTimes", "idle_times"},
             "idle_gaps": {"WAITS"},
-            "idle_pieces": {"Reason"},
             "simulator": {
                 "Communication",
                 "Simulation",

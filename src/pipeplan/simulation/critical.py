@@ -12,37 +12,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.model import Floats, Kind, Op, Schedule, Timeline, tolerances
+from pipeplan.model import Kind, Op, Schedule, Timeline, tolerances
+from pipeplan.records import Record
 from pipeplan.simulation.chain import Chains, overhead_around_ops, timed_only
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CriticalPath:
-    """The critical path of a timeline.
+class CriticalPath(Record, frozen=True, kw_only=True):
+    """Time on the critical path by kind of op and by stage, in gaps between ops, and in transfers and waiting.
 
     Attributes
     ----------
-    ops
-        Positions of its ops among the timeline's compute ops and copies, earliest first.
     by_kind
-        Time on the path by kind of op.
+        Time of its ops by the name of their kind.
     by_stage
-        Time on the path by stage, shape (stages,).
+        Time of its ops by stage.
     overhead
         Overhead before and after its ops.
     transfer
         Remaining time between its ops: messages, and anything else that kept an op waiting.
+    ops
+        Number of its ops.
     """
 
-    ops: tuple[int, ...]
-    by_kind: dict[Kind, float]
-    by_stage: Floats
+    by_kind: dict[str, float]
+    by_stage: list[float]
     overhead: float
     transfer: float
+    ops: int
 
 
-def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPath:
-    """Return the chain that leads to the op that ends last; of several chains, the one through messages.
+def critical_ops(timeline: Timeline, costs: Costs | None = None) -> list[int]:
+    """Return the chain of ops that leads to the op that ends last; of several chains, the one through messages.
 
     Parameters
     ----------
@@ -50,6 +50,11 @@ def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPat
         A simulated or measured timeline.
     costs
         Costs with the overhead between ops; None: no overhead.
+
+    Returns
+    -------
+    list of int
+        Positions among the timeline's compute ops and copies, earliest first.
     """
     timeline = timed_only(timeline)
     chains = Chains(timeline, costs)
@@ -58,19 +63,26 @@ def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPat
     while op >= 0:
         path.append(op)
         op = chains.holder(op)
-    path.reverse()
+    return path[::-1]
+
+
+def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPath:
+    """Return how the time of the chain of :func:`critical_ops` is spent."""
+    timeline = timed_only(timeline)
+    path = critical_ops(timeline, costs)
     columns = timeline.schedule.columns
     times = (timeline.end - timeline.start)[path]
     before, after = overhead_around_ops(timeline.schedule, costs)
     overhead = float(before[path].sum() + after[path[:-1]].sum())
     rest = float(timeline.makespan - times.sum() - overhead)
     by_kind = np.bincount(columns.kind[path], times, minlength=len(Kind))
+    by_stage = np.bincount(columns.stage[path], times, minlength=timeline.schedule.stages)
     return CriticalPath(
-        tuple(path),
-        {kind: float(by_kind[kind]) for kind in Kind if by_kind[kind] > 0},
-        np.bincount(columns.stage[path], times, minlength=timeline.schedule.stages).astype(np.float64),
-        overhead,
-        rest if rest > tolerances.ROUNDING * timeline.makespan else 0.0,
+        by_kind={kind.name: float(by_kind[kind]) for kind in Kind if by_kind[kind] > 0},
+        by_stage=by_stage.astype(np.float64).tolist(),
+        overhead=overhead,
+        transfer=rest if rest > tolerances.ROUNDING * timeline.makespan else 0.0,
+        ops=len(path),
     )
 
 

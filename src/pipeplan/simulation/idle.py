@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
-from pipeplan.model import Floats, Ints, Kind, Timeline, tolerances
+from pipeplan.model import Floats, Ints, Kind, Reason, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, timed_only
 from pipeplan.simulation.idle_branches import Branches, Spent
 from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Walk
-from pipeplan.simulation.idle_pieces import Piece, Pieces, Reason, pieces_of
+from pipeplan.simulation.idle_pieces import Piece, Pieces, pieces_of
 
 MOST_PIECES = 10_000_000
 """Maximum number of pieces that are listed one by one: about 0.3 GB."""
@@ -86,7 +86,7 @@ class IdleTimes:
 
     @property
     def reason(self) -> NDArray[np.int8]:
-        """Reason of each piece of idle time: codes of :class:`Reason`."""
+        """Reason of each piece of idle time: codes of :class:`~pipeplan.model.Reason`."""
         return self.pieces.reason
 
     @property

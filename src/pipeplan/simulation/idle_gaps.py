@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipeplan.costs import Costs
-from pipeplan.model import HOST_KINDS, Floats, Kind, Schedule, Timeline, among, tolerances
+from pipeplan.model import HOST_KINDS, Floats, Kind, Reason, Schedule, Timeline, among, tolerances
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains
-from pipeplan.simulation.idle_pieces import Piece, Reason
+from pipeplan.simulation.idle_pieces import Piece
 from pipeplan.simulation.simulator import memory_use
 
 WAITS = -1

@@ -1,45 +1,15 @@
-"""Reasons of idle time, and pieces of idle time in columns."""
+"""Pieces of idle time in columns."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.model import Floats, Ints
-
-
-class Reason(IntEnum):
-    """Reason why a rank idles. Reports use the names with ``-`` instead of ``_``."""
-
-    START_UP = 0
-    """nothing could have arrived yet"""
-    COMPUTE = 1
-    """waits for an op on another rank"""
-    TRANSFER = 2
-    """waits for a message that is under way"""
-    IMBALANCE = 3
-    """waits because an op of a slower stage takes longer than the mean"""
-    MEMORY = 4
-    """had a forward to do that did not fit under the memory limit"""
-    DRAIN = 5
-    """has done all its work"""
-    OVERHEAD = 6
-    """is between ops: the gap before one, or what a message takes from its rank"""
-    OFFLOAD = 7
-    """waits for a copy to the host, which frees its memory"""
-    RELOAD = 8
-    """waits for a copy back from the host"""
-
-    @property
-    def key(self) -> str:
-        """Name of the reason in reports, such as ``start-up``."""
-        return self.name.lower().replace("_", "-")
-
 
 Piece = tuple[int, float, float, int, int]
 """Rank, start, end, the code of the reason, and the cause."""
@@ -54,7 +24,8 @@ class Pieces:
     rank, start, end
         Rank and times of each piece.
     reason
-        Codes of :class:`Reason`; in the stretches of a gap also -1, if the chain that leads to an op determines the reasons.
+        Codes of :class:`~pipeplan.model.Reason`; in the stretches of a gap also -1, if the chain that leads to an
+        op determines the reasons.
     cause
         The op that ran on another rank or whose result was under way, or the copy; in the stretches of a gap, the op that
         the rank waits for. A position in the timeline's compute ops and copies

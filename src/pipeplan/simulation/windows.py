@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeplan.costs import Costs
 from pipeplan.model import Floats, Ints, Kind, Timeline, among, tolerances
+from pipeplan.records import Record
 from pipeplan.simulation.chain import compute_only, overhead_around_ops
 
 WindowKind = Literal["first", "trip", "last", "owed"]
@@ -96,24 +97,28 @@ class RoundTrips:
         return idle * (1 + tolerances.ROUNDING)
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedWindow:
-    """A window on a timeline.
+class LocatedWindow(Record, frozen=True, kw_only=True):
+    """Stretch of time on a timeline in which a memory limit keeps round trips apart.
 
     Attributes
     ----------
-    window
-        The kind of window, with its least length.
+    rank, kind
+        Rank that holds the microbatches, and the kind of window; see :class:`Window`.
     start, end
-        Its times on the timeline.
+        Times on the timeline.
     idle
-        Idle time of the rank in it.
+        Idle time of the rank between them.
+    least_length, least_idle
+        Least length and least idle time of such a window on any timeline.
     """
 
-    window: Window
+    rank: int
+    kind: WindowKind
     start: float
     end: float
     idle: float
+    least_length: float
+    least_idle: float
 
 
 def located_windows(timeline: Timeline, trips: RoundTrips, costs: Costs | None = None) -> tuple[LocatedWindow, ...]:
@@ -170,7 +175,15 @@ def _located(rank: _RankTimes, trips: RoundTrips) -> Iterator[LocatedWindow]:
         whole = trips.begin, rank.makespan
     for window in trips.windows:
         for start, stop in _places(rank, window, trips.fit, whole):
-            yield LocatedWindow(window, start, stop, rank.idle(start, stop))
+            yield LocatedWindow(
+                rank=trips.rank,
+                kind=window.kind,
+                start=start,
+                end=stop,
+                idle=rank.idle(start, stop),
+                least_length=window.length,
+                least_idle=window.idle,
+            )
 
 
 def _places(rank: _RankTimes, window: Window, fit: int, whole: tuple[float, float]) -> Iterator[tuple[float, float]]:

@@ -90,13 +90,13 @@ def _misplaced(bound: Bound, timeline: Timeline, costs: Costs, source: str) -> l
         return []
     found = located_windows(timeline, trips, costs)
     rounding = WITHIN * timeline.makespan
-    short = [each for each in found if each.end - each.start < each.window.length - rounding]
+    short = [each for each in found if each.end - each.start < each.least_length - rounding]
     over = [one for one, other in pairwise(found) if one.end > other.start + rounding]
     idle = sum(each.idle for each in found)
     least = costs.occupied(timeline.schedule.placement, timeline.schedule.slices)
     halves = least.backward_input + least.backward_weight
     comparable = costs.overlap is None and bool((least.backward >= halves).all())
-    busy = [each for each in found if each.idle < each.window.idle - rounding]
+    busy = [each for each in found if each.idle < each.least_idle - rounding]
     if not short and not over and (not comparable or (not busy and idle >= trips.idle - rounding)):
         return []
     return [

@@ -2,7 +2,7 @@
 
 import { make } from "../dom.js";
 import { change, memoryScale, memoryText, percent, Times } from "../format.js";
-import { KIND_TITLES, REASON_TITLES } from "../records.js";
+import { KIND_WORDS, REASON_WORDS } from "../records.js";
 import { scroller } from "../scroller.js";
 import { type Comparison, type Explanation, explain } from "./api.js";
 import { Latest } from "./latest.js";
@@ -71,7 +71,7 @@ function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }:
   const ranks = totals.map((_, rank) => Object.values(reasons).map((times) => times[rank] ?? 0));
   const times = Times.of([...ranks.flat(), ...ranks.map(sum)], unit);
   const used = Object.keys(reasons)
-    .map((key, at) => ({ key, title: REASON_TITLES[key] ?? key, at }))
+    .map((key, at) => ({ key, title: REASON_WORDS[key] ?? key, at }))
     .filter(({ at }) => ranks.some((row) => (row[at] ?? 0) > 0));
   const most = Math.max(...ranks.map(sum));
   const headings = used.map(({ key, title }) => make("th", { scope: "col" }, swatch(`reason-${key}`), title));
@@ -106,7 +106,7 @@ function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }:
 function path({ explain: { critical_path: critical }, makespan, time_unit: unit }: Explanation): HTMLElement {
   const kinds = Object.entries(critical.by_kind).map(([kind, time]) => ({
     key: `kind-${kind}`,
-    title: KIND_TITLES[kind] ?? kind,
+    title: KIND_WORDS[kind] ?? kind,
     time,
   }));
   const parts = [...kinds, { key: "reason-transfer", title: "transfers and waiting", time: critical.transfer }];

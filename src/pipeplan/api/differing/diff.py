@@ -24,7 +24,7 @@ from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
-from pipeplan.simulation import compute_only, critical_path
+from pipeplan.simulation import compute_only, critical_ops
 from pipeplan.strategies import strategy
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
 
 def _path_waits(measured: Timeline) -> tuple[float, float]:
     """Return the time on the critical path between ops of different ranks, and between ops of one rank."""
-    path = np.array(critical_path(measured).ops, np.intp)
+    path = np.array(critical_ops(measured), np.intp)
     gaps = measured.start[path[1:]] - measured.end[path[:-1]]
     crosses = measured.schedule.rank[path[1:]] != measured.schedule.rank[path[:-1]]
     return float(gaps[crosses].sum()), float(gaps[~crosses].sum())

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, asked, takes
 from pipeplan.api.explaining.remedies import Remedy, remedies, round_off
-from pipeplan.api.explaining.sentences import advice_of, bound_sentences, sentences_of
+from pipeplan.api.explaining.sentences import advice_of, sentences_of
 from pipeplan.api.explaining.waits import Wait, longest_waits
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
 from pipeplan.api.results import Result
@@ -22,10 +22,10 @@ from pipeplan.api.simulations import timed
 from pipeplan.api.sources import label, opened
 from pipeplan.costs import ConfiguredSettings, Settings, SettingsKeywords
 from pipeplan.formats import ResultRecord
-from pipeplan.model import Floats, Timeline, counted
+from pipeplan.model import Floats, Reason, Timeline, counted
 from pipeplan.readable import Times, change, percent
 from pipeplan.records import Evidence, Record
-from pipeplan.simulation import CriticalPath, IdleTimes, LocatedWindow, Reason, critical_path
+from pipeplan.simulation import CriticalPath, LocatedWindow, critical_path
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -43,36 +43,14 @@ _WINDOWS = {
 }
 
 
-class PathShares(Record, frozen=True, kw_only=True):
-    """Time on the critical path by kind of op and by stage, in gaps between ops, and in transfers and waiting."""
-
-    by_kind: dict[str, float]
-    by_stage: list[float]
-    overhead: float
-    transfer: float
-    ops: int
-
-
-class WindowRecord(Record, frozen=True, kw_only=True):
-    """Stretch of time in which a memory limit keeps round trips apart."""
-
-    rank: int | None
-    kind: str
-    start: float
-    end: float
-    idle: float
-    least_length: float
-    least_idle: float
-
-
 class Reasons(Record, frozen=True, kw_only=True):
     """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words."""
 
     reasons: dict[str, list[float]]
     longest_waits: tuple[Wait | None, ...]
     per_microbatch: float
-    critical_path: PathShares
-    windows: list[WindowRecord]
+    critical_path: CriticalPath
+    windows: tuple[LocatedWindow, ...]
     what_ifs: tuple[Remedy, ...]
     sentences: tuple[str, ...]
     advice: str
@@ -91,12 +69,6 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     result = Evidence[Result]()
     """The schedule on its costs, or the timeline as it was measured."""
-
-    idle = Evidence[IdleTimes]()
-    """Every idle moment of every rank with its reason; the reasons add up to the idle time."""
-
-    path = Evidence[CriticalPath]()
-    """Chain of ops and messages that determines the makespan."""
 
     @cached_property
     def totals(self) -> Floats:
@@ -129,7 +101,7 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
     @property
     def windows(self) -> tuple[LocatedWindow, ...]:
         """The windows of the result: where its rank must idle under its memory limit."""
-        return self.result.windows
+        return self.explain.windows
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -150,21 +122,18 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return {**self.result.contents(), "record": lambda _: self.to_dict(), "pictures": lambda _: self.views()}
 
     def table(self) -> Iterator[Part]:
-        """Return a sentence per rank, the reasons by rank, the critical path, the remedies, and a recommendation."""
-        times, windows = _times(self.result, self.what_ifs), self.windows
-        bound = list(bound_sentences(self.result, windows, times))
-        heading, *ranks = self.sentences[: len(self.sentences) - len(bound)]
+        """Return the sentences, the reasons by rank, the windows, the critical path, the remedies, and a recommendation."""
+        times = _times(self.result, self.what_ifs)
+        heading, *sentences = self.sentences
         yield line(heading, "bold")
         yield line()
-        yield from map(line, ranks)
+        yield from map(line, sentences)
         yield line()
         yield _reasons(self, times)
         yield from left_out(self.ranks)
-        for sentence in bound:
+        if self.windows:
             yield line()
-            yield line(sentence)
-            yield line()
-            yield _windows(windows, times)
+            yield _windows(self.windows, times)
         yield line()
         yield line("critical path", "bold")
         yield facts(_path(self, times), below=1)
@@ -220,40 +189,21 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     result = timed(opened_source, settings, called=label(source))
     stands = isinstance(opened_source, Timeline) and result.timeline is opened_source
     order = opened_source.schedule if isinstance(opened_source, Timeline) else opened_source
-    idle, path = result.idle_times(), critical_path(result.timeline, result.costs)
-    what_ifs = () if stands else remedies(order, settings, result)
+    idle, windows = result.idle_times(), result.windows
     totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle)
+    what_ifs = () if stands else remedies(order, settings, result)
     times = _times(result, what_ifs)
-    windows, trips = result.windows, result.bound.round_trips
     explain = Reasons(
         reasons={reason.key: totals[:, reason].tolist() for reason in Reason},
         longest_waits=waits,
         per_microbatch=result.makespan / result.microbatches,
-        critical_path=PathShares(
-            by_kind={kind.name: time for kind, time in path.by_kind.items()},
-            by_stage=path.by_stage.tolist(),
-            overhead=path.overhead,
-            transfer=path.transfer,
-            ops=len(path.ops),
-        ),
-        windows=[
-            WindowRecord(
-                rank=None if trips is None else trips.rank,
-                kind=window.window.kind,
-                start=window.start,
-                end=window.end,
-                idle=window.idle,
-                least_length=window.window.length,
-                least_idle=window.window.idle,
-            )
-            for window in windows
-        ],
+        critical_path=critical_path(result.timeline, result.costs),
+        windows=windows,
         what_ifs=what_ifs,
         sentences=sentences_of(result, totals, waits, windows, times),
         advice=advice_of(result, what_ifs, times),
     )
-    explanation = Explanation(**msgspec.structs.asdict(result), explain=explain)
-    return explanation.holding(result=result, idle=idle, path=path)
+    return Explanation(**msgspec.structs.asdict(result), explain=explain).holding(result=result)
 
 
 def _times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
@@ -279,17 +229,17 @@ def _reasons(explanation: Explanation, times: Times) -> Part:
 
 
 def _path(explanation: Explanation, times: Times) -> list[tuple[str, str]]:
-    path, makespan = explanation.path, explanation.makespan
+    path, makespan = explanation.explain.critical_path, explanation.makespan
     between = "transfers and waiting" if path.overhead else "between ops"
-    named = [(kind.name, time) for kind, time in path.by_kind.items()]
+    named = list(path.by_kind.items())
     named += [("gaps between ops", path.overhead)] if path.overhead else []
     named.append((between, path.transfer))
     numbers = times.parts(time for _, time in named)
     rows = [
         (name, f"{number}  ({percent(time / makespan)})") for (name, time), number in zip(named, numbers, strict=True)
     ]
-    largest = np.argsort(-path.by_stage, kind="stable")[:MOST_STAGES]
-    stages = [f"{stage} ({percent(path.by_stage[stage] / makespan)})" for stage in largest if path.by_stage[stage]]
+    longest = sorted(enumerate(path.by_stage), key=lambda stage: -stage[1])[:MOST_STAGES]
+    stages = [f"{stage} ({percent(time / makespan)})" for stage, time in longest if time]
     return [*rows, ("stages", ", ".join(stages))]
 
 
@@ -335,14 +285,14 @@ def _windows(windows: Sequence[LocatedWindow], times: Times) -> Part:
     """Return the table of windows, a row per kind with the least and the most of them."""
     unit = f" ({times.unit})" if times.unit else ""
     table = columns("windows", f"between{unit}", "long,\nat least", "idle,\nat least", "idle\nhere", padding=1)
-    for kind, group in groupby(windows, key=lambda window: window.window.kind):
+    for kind, group in groupby(windows, key=lambda window: window.kind):
         alike = list(group)
         title = _WINDOWS[kind] if len(alike) == 1 else counted(len(alike), _WINDOWS[kind])
         table.add_row(
             title,
             f"{times.number(alike[0].start)} to {times.number(alike[-1].end)}",
-            times.number(alike[0].window.length),
-            times.number(alike[0].window.idle),
+            times.number(alike[0].least_length),
+            times.number(alike[0].least_idle),
             _range([window.idle for window in alike], times),
         )
     return table

@@ -9,32 +9,15 @@ import numpy as np
 from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.explaining.waits import Wait
 from pipeplan.api.results import Result
-from pipeplan.model import Floats, Kind, Timeline, counted
+from pipeplan.model import REASON_WORDS, Floats, Kind, Reason, Timeline, counted
 from pipeplan.readable import Times, change, percent, size_text
-from pipeplan.simulation import LocatedWindow, Reason
+from pipeplan.simulation import LocatedWindow
 
 MOST_RANKS = 4
 """Maximum number of ranks that all have a sentence; of more ranks, only the first, the last and the one that idles most."""
 
-_WORDS = {
-    Reason.START_UP: "before the first microbatch can reach it",
-    Reason.COMPUTE: "waiting for ops on other ranks",
-    Reason.TRANSFER: "waiting for messages",
-    Reason.IMBALANCE: "waiting for slower stages",
-    Reason.MEMORY: "held back by the memory limit",
-    Reason.DRAIN: "after its last op",
-    Reason.OVERHEAD: "between ops",
-    Reason.OFFLOAD: "waiting for copies to the host",
-    Reason.RELOAD: "waiting for copies back from the host",
-}
-
-_ARRIVES = {
-    Kind.F: "the forward of",
-    Kind.B: "the backward of",
-    Kind.I: "the backward of",
-    Kind.R: "the recomputation of",
-}
-
+_ON_ITS_WAY = {Kind.F: "input", Kind.B: "gradient", Kind.I: "gradient"}
+"""What an op receives from another rank, by kind."""
 
 _AT_HAND = ("schedule", "chunks", "recomputation", "offload")
 """Kinds of remedies that keep the model, the batch and the machine, and stay within its memory."""
@@ -56,8 +39,8 @@ def sentences_of(
     waits
         The longest wait of each rank.
     """
-    ranks = (_sentence(result.timeline, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle))
-    return (_heading(result, times), *ranks, *bound_sentences(result, windows, times))
+    ranks = [_sentence(result.timeline, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
+    return (_heading(result, times), *ranks, *_bound(result, windows, times))
 
 
 def _heading(result: Result, times: Times) -> str:
@@ -81,7 +64,7 @@ def _sentence(timeline: Timeline, rank: int, totals: Floats, wait: Wait | None, 
     if not reasons:
         return f"Rank {rank} never idles."
     parts = times.parts(map(float, totals))  # In the order of the table: the same time is the same number there.
-    causes = ", ".join(f"{parts[reason]} {_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
+    causes = ", ".join(f"{parts[reason]} {REASON_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
     share = percent(idle / timeline.makespan)
     sentence = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({share})"
     return f"{sentence}: {causes or 'in gaps too short to show'}.{'' if wait is None else _longest(wait, times)}"
@@ -89,19 +72,16 @@ def _sentence(timeline: Timeline, rank: int, totals: Floats, wait: Wait | None, 
 
 def _longest(wait: Wait, times: Times) -> str:
     """Return a sentence on the longest wait of a rank and its source."""
-    if not times.number(wait.time).strip("0.") or wait.op.kind not in _ARRIVES:
+    if not times.number(wait.time).strip("0."):
         return ""
-    part = f", slice {wait.op.slice}" if wait.op.slice else ""
-    arrives = "arrive" if wait.op.kind is Kind.F else "come back"
-    origin = "" if wait.source is None else f" to {arrives} from rank {wait.source}"
+    received = _ON_ITS_WAY.get(wait.op.kind)
+    remote = received is not None and wait.source is not None
+    origin = f", whose {received} is on its way from rank {wait.source}" if remote else ""
     since = f"{times.number(wait.start)} to {times.number(wait.end)}"
-    return (
-        f" Its longest wait, {times.number(wait.time)} from {since}, is for {_ARRIVES[wait.op.kind]} microbatch "
-        f"{wait.op.microbatch}{part}{origin}."
-    )
+    return f" Its longest wait, {times.number(wait.time)} from {since}, is before {wait.notation}{origin}."
 
 
-def bound_sentences(result: Result, windows: Sequence[LocatedWindow], times: Times) -> Iterator[str]:
+def _bound(result: Result, windows: Sequence[LocatedWindow], times: Times) -> Iterator[str]:
     """Return how long every schedule within the limit takes, why, and how much of this one's idle time is due to it.
 
     Empty if the bound has no windows, or none is on the timeline.

@@ -9,9 +9,9 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Op, Timeline, among, parse_cell, tolerances
+from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Op, Reason, Timeline, among, parse_cell, tolerances
 from pipeplan.records import Record
-from pipeplan.simulation import WAITS, IdleTimes, Reason, timed_only
+from pipeplan.simulation import WAITS, IdleTimes, timed_only
 
 
 class Wait(Record, frozen=True, kw_only=True):
