@@ -11,8 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from cyclopts import App, Parameter
 
-from pipeplan.cli.app import command_line
-from pipeplan.cli.command_help import describe
+from pipeplan.cli.app import command_line, describe
 from pipeplan.costs import SETTINGS
 
 FOLDER = "reference/commands/"

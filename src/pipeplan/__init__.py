@@ -11,100 +11,119 @@ Names are loaded on first use, so that importing pipeplan is fast.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pipeplan.lazy import lazy_names
-
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeplan.api import (
-        CalibrationProfile as CalibrationProfile,
-        Comparison as Comparison,
-        CostProfile as CostProfile,
-        Diff as Diff,
-        Estimates as Estimates,
-        Explanation as Explanation,
-        Export as Export,
-        Gpus as Gpus,
-        Models as Models,
-        ParetoFront as ParetoFront,
-        Plan as Plan,
-        Result as Result,
-        ScheduleLike as ScheduleLike,
-        SearchRecord as SearchRecord,
-        TrainingRun as TrainingRun,
-        Verdict as Verdict,
-        check as check,
-        compare as compare,
-        convert as convert,
-        diff as diff,
-        explain as explain,
-        export as export,
-        gpus as gpus,
-        models as models,
-        profile as profile,
-        read as read,
-        run as run,
-        save as save,
-        schedules as schedules,
-        simulate as simulate,
+        CalibrationProfile,
+        Comparison,
+        CostProfile,
+        Diff,
+        Estimates,
+        Explanation,
+        Export,
+        Gpus,
+        Models,
+        ParetoFront,
+        Plan,
+        Result,
+        ScheduleLike,
+        SearchRecord,
+        TrainingRun,
+        Verdict,
+        check,
+        compare,
+        convert,
+        diff,
+        explain,
+        export,
+        gpus,
+        models,
+        profile,
+        read,
+        run,
+        save,
+        schedules,
+        simulate,
     )
-    from pipeplan.api.planning.planned import estimate as estimate, plan as plan
-    from pipeplan.api.searching.searches import pareto as pareto, search as search
-    from pipeplan.api.searching.steady_states import SteadyStates as SteadyStates, steady_state as steady_state
-    from pipeplan.costs import Costs as Costs, Settings as Settings
-    from pipeplan.errors import PipeplanError as PipeplanError
-    from pipeplan.formats import Training as Training, read_schedule as read_schedule
-    from pipeplan.model import (
-        Kind as Kind,
-        Op as Op,
-        Placement as Placement,
-        Schedule as Schedule,
-        Timeline as Timeline,
-    )
-else:
-    __all__, __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "api": {
-                "CalibrationProfile",
-                "Comparison",
-                "CostProfile",
-                "Diff",
-                "Estimates",
-                "Explanation",
-                "Export",
-                "Gpus",
-                "Models",
-                "ParetoFront",
-                "Plan",
-                "Result",
-                "ScheduleLike",
-                "SearchRecord",
-                "TrainingRun",
-                "Verdict",
-                "check",
-                "compare",
-                "convert",
-                "diff",
-                "explain",
-                "export",
-                "gpus",
-                "models",
-                "profile",
-                "read",
-                "run",
-                "save",
-                "schedules",
-                "simulate",
-            },
-            "api.planning.planned": {"estimate", "plan"},
-            "api.searching.searches": {"pareto", "search"},
-            "api.searching.steady_states": {"SteadyStates", "steady_state"},
-            "costs": {"Costs", "Settings"},
-            "errors": {"PipeplanError"},
-            "formats": {"Training", "read_schedule"},
-            "model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
-        },
-    )
+    from pipeplan.api.planning.planned import estimate, plan
+    from pipeplan.api.searching.searches import pareto, search
+    from pipeplan.api.searching.steady_states import SteadyStates, steady_state
+    from pipeplan.costs import Costs, Settings
+    from pipeplan.errors import PipeplanError
+    from pipeplan.formats import Training, read_schedule
+    from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CalibrationProfile",
+    "Comparison",
+    "CostProfile",
+    "Costs",
+    "Diff",
+    "Estimates",
+    "Explanation",
+    "Export",
+    "Gpus",
+    "Kind",
+    "Models",
+    "Op",
+    "ParetoFront",
+    "PipeplanError",
+    "Placement",
+    "Plan",
+    "Result",
+    "Schedule",
+    "ScheduleLike",
+    "SearchRecord",
+    "Settings",
+    "SteadyStates",
+    "Timeline",
+    "Training",
+    "TrainingRun",
+    "Verdict",
+    "check",
+    "compare",
+    "convert",
+    "diff",
+    "estimate",
+    "explain",
+    "export",
+    "gpus",
+    "models",
+    "pareto",
+    "plan",
+    "profile",
+    "read",
+    "read_schedule",
+    "run",
+    "save",
+    "schedules",
+    "search",
+    "simulate",
+    "steady_state",
+]
+
+_HOMES = {
+    "pipeplan.api.planning.planned": {"estimate", "plan"},
+    "pipeplan.api.searching.searches": {"pareto", "search"},
+    "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
+    "pipeplan.costs": {"Costs", "Settings"},
+    "pipeplan.errors": {"PipeplanError"},
+    "pipeplan.formats": {"Training", "read_schedule"},
+    "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
+}
+"""Modules of the public names that are not in :mod:`pipeplan.api`; plans and searches load the planner and the solver."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
+    home = next((home for home, names in _HOMES.items() if name in names), "pipeplan.api")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,7 +4,7 @@ import pytest
 
 import pipeplan
 from pipeplan.api.config_files import load_config
-from pipeplan.costs import Settings, merged
+from pipeplan.costs import Settings
 from pipeplan.costs.costs_file import settings_of
 from pipeplan.errors import FormatError
 from pipeplan.formats import costs_json
@@ -30,7 +30,7 @@ SETTINGS = Settings(
 def test_costs_are_settings_again(settings):
     placement = Placement.v(2)
     costs = settings.costs(placement)
-    again = merged(settings_of(costs), {}).costs(placement)
+    again = Settings(**settings_of(costs)).costs(placement)
     assert costs_json(again) == costs_json(costs)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pipeplan
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions
-from pipeplan.cli.app import command_line
-from pipeplan.cli.command_help import describe
+from pipeplan.cli.app import command_line, describe
 from pipeplan.costs import SETTINGS, RunOptions, table_of
 from pipeplan.costs.settings import SettingsTable
 from pipeplan.strategies import STRATEGIES

@@ -8,7 +8,11 @@ from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pipeplan.api.answers import contents_of as contents_of, save as save
-    from pipeplan.api.arguments import ScheduleLike as ScheduleLike
+    from pipeplan.api.arguments import (
+        DEFAULT_SCHEDULE as DEFAULT_SCHEDULE,
+        ScheduleLike as ScheduleLike,
+        configured as configured,
+    )
     from pipeplan.api.catalogue import (
         StrategyRecord as StrategyRecord,
         fixed_chunks as fixed_chunks,
@@ -111,7 +115,7 @@ else:
         __name__,
         {
             "answers": {"contents_of", "save"},
-            "arguments": {"ScheduleLike"},
+            "arguments": {"DEFAULT_SCHEDULE", "ScheduleLike", "configured"},
             "catalogue": {"StrategyRecord", "fixed_chunks", "schedules"},
             "checks": {"CheckOptions", "Verdict", "check", "checked"},
             "comparing.columns": {"ColumnOptions"},

@@ -91,7 +91,7 @@ def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> 
         For a value that cannot be, and a config file that cannot be read or understood.
     """
     options, settings = apart(record, keywords)
-    return options_of(record, options), settings_of(settings)
+    return options_of(record, options), configured(settings)[1]
 
 
 def apart(record: type[Options], keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -107,8 +107,8 @@ def apart(record: type[Options], keywords: Mapping[str, Any]) -> tuple[dict[str,
     )
 
 
-def settings_of(keywords: Mapping[str, Any] | SettingsKeywords) -> Settings:
-    """Return the settings of keywords and their config file, with names and types checked.
+def configured(keywords: Mapping[str, Any] | SettingsKeywords) -> tuple[Config, Settings]:
+    """Return the config file that keywords name, and the settings of both: a keyword overrides the file.
 
     Raises
     ------
@@ -117,7 +117,13 @@ def settings_of(keywords: Mapping[str, Any] | SettingsKeywords) -> Settings:
     InputError
         For a value of the wrong type, and a config file that cannot be read or understood.
     """
-    return _laid_over(_config(keywords), keywords)
+    values = dict(keywords)
+    path, config = values.pop("config", None), Config()
+    if path is not None:
+        from pipeplan.api.config_files import load_config  # most calls have no config file
+
+        config = load_config(path_of(path, "the config file", field="config"))
+    return config, settings_from(values, config.settings)
 
 
 def asked(
@@ -125,27 +131,12 @@ def asked(
 ) -> tuple[ScheduleLike, Settings]:
     """Return the requested schedule and the settings; the default schedule is the config file's, else ``1f1b``.
 
-    Raises what :func:`settings_of` does, and InputError for None.
+    Raises what :func:`configured` does, and InputError for None.
     """
     if schedule is None:
         raise InputError(
             "a schedule is a name, a file, a schedule or a timeline, not None; leave it out for 1f1b",
             field="schedule",
         )
-    config = _config(keywords)
-    source = config.schedule or DEFAULT_SCHEDULE if isinstance(schedule, UnsetType) else schedule
-    return source, _laid_over(config, keywords)
-
-
-def _config(keywords: Mapping[str, Any]) -> Config:
-    path = keywords.get("config")
-    if path is None:
-        return Config()
-    from pipeplan.api.config_files import load_config
-
-    return load_config(path_of(path, "the config file", field="config"))
-
-
-def _laid_over(config: Config, keywords: Mapping[str, Any]) -> Settings:
-    values = {name: value for name, value in keywords.items() if name != "config"}
-    return settings_from(values, config.settings)
+    config, settings = configured(keywords)
+    return config.schedule or DEFAULT_SCHEDULE if isinstance(schedule, UnsetType) else schedule, settings

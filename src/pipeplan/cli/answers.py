@@ -1,4 +1,4 @@
-"""Output of answers: files, JSON or text, and messages on stderr."""
+"""Output of answers: files, JSON, or text with pictures in the terminal; and messages on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.files import Written
 
 if TYPE_CHECKING:
-    from pipeplan.drawing import Look
+    from pipeplan.drawing import Look, View
 
 
 @contextmanager
@@ -61,14 +61,14 @@ class Answer(Protocol):
 
 def deliver(
     answer: Answer,
-    outputs: Iterable[Path] | Mapping[Path, Callable[[Path], Written]],
+    outputs: Iterable[Path] | Mapping[Path, Callable[[Path], Written]] = (),
     *,
     json: bool,
     look: Look | None = None,
     messages: Iterable[str] = (),
-    above: Callable[[], None] | None = None,
+    text: Callable[[], None] | None = None,
 ) -> None:
-    """Write an answer to files, and print it as JSON with messages on stderr, or as text.
+    """Write an answer to files, and print it: as text, or as JSON with its warnings on stderr, too.
 
     Parameters
     ----------
@@ -77,23 +77,21 @@ def deliver(
     look
         Theme and size of pictures.
     messages
-        Messages in addition to the JSON; the text holds them already.
-    above
-        Prints what is above the text, such as a diagram.
+        Further messages in addition to the JSON; the text holds them already.
+    text
+        Prints the text; by default the answer's ``print``.
     """
     save = partial(answer.save, **(look or {}))
     writers = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, save)
     with written(writers) as changes:
         if not json:
-            if above is not None:
-                above()
-            answer.print()
+            (text or answer.print)()
             return
         document = answer.to_dict()
         if "warnings" in document:
             document["warnings"] += changes
         print_json(document)
-        for message in messages:
+        for message in (*messages, *(f"warning: {warning}" for warning in getattr(answer, "warnings", ()))):
             tell(message)
 
 
@@ -173,3 +171,53 @@ def print_json(document: dict[str, Any]) -> None:
     from pipeplan.documents import json_text
 
     print(json_text(document))
+
+
+NARROWEST_PICTURE = 40
+"""Minimum number of columns for a picture."""
+
+MOST_LANES = 16
+"""Maximum number of ranks in a picture; of more, the first and the last are shown."""
+
+
+def show_above(view: View, look: Look) -> None:
+    """Draw a view on stdout, followed by a blank line; coloured in a terminal, plain in a file or a pipe."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    if console.width < NARROWEST_PICTURE:
+        return
+    colored = console.is_terminal and console.color_system is not None and not console.no_color
+    picture = _drawn(view, look, console.width, colored=colored)
+    if console.is_terminal:
+        console.print(Text.from_ansi(picture), no_wrap=True, highlight=False)
+    else:
+        print("\n".join(line.rstrip() for line in picture.split("\n")))
+    print()
+
+
+def show_below(views: Iterable[View], look: Look) -> None:
+    """Draw views on stdout if it is a terminal: the first one, and further ones while they fit on the screen."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal or console.width < NARROWEST_PICTURE:
+        return
+    colored = console.color_system is not None and not console.no_color
+    used = 0
+    for view in views:
+        picture = _drawn(view, look, console.width, colored=colored)
+        height = picture.count("\n") + 2
+        if used and used + height > console.height:
+            return
+        console.print()
+        console.print(Text.from_ansi(picture), no_wrap=True, highlight=False)
+        used += height
+
+
+def _drawn(view: View, look: Look, width: int, *, colored: bool) -> str:
+    from pipeplan.drawing import text_of  # most answers draw nothing in the terminal
+
+    return text_of(view, width=width, color=colored, theme=look.get("theme", "light"), max_lanes=MOST_LANES)

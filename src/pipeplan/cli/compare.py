@@ -1,14 +1,11 @@
-"""``pipeplan compare`` and ``explain``."""
+"""``pipeplan compare``: several schedules."""
 
 from __future__ import annotations
 
-from functools import partial
-
 from pipeplan import api
 from pipeplan.api import ColumnOptions, CompareOptions, require_outputs
-from pipeplan.cli.answers import deliver, print_json, tell, written
-from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
-from pipeplan.cli.request import request
+from pipeplan.cli.answers import deliver, show_below
+from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
 
 @command
@@ -33,44 +30,12 @@ def compare(
     query, columns = request(names, settings, output), shown.names
     require_outputs(query.outputs, ("record", "report", "pictures"), what="a comparison")
     comparison = api.comparison_of(query.names, query.settings, leads=options.leads)
-    with written(dict.fromkeys(query.outputs, partial(comparison.save, **query.look))):
-        if json:
-            print_json(comparison.to_dict())
-            for name, reason in comparison.refused.items():
-                tell(f"not possible here: {name}: {reason}")
-            for warning in comparison.warnings:
-                tell(f"warning: {warning}")
-        else:
-            comparison.print(columns)
-            if query.pictures:
-                from pipeplan.cli.terminal_picture import show_below
 
-                show_below((result.view() for result in comparison.results), query.look)
+    def show() -> None:
+        comparison.print(columns)
+        if query.pictures:
+            show_below((result.view() for result in comparison.results), query.look)
+
+    refusals = [f"not possible here: {name}: {reason}" for name, reason in comparison.refused.items()]
+    deliver(comparison, query.outputs, json=json, look=query.look, messages=refusals, text=show)
     return 0 if comparison.fits else 1
-
-
-@command
-def explain(
-    name: ScheduleName | None = None,
-    /,
-    *,
-    settings: LineSettings,
-    output: OutputOptions,
-    json: bool = False,
-) -> int:
-    """Explain why each rank idles, and what would help.
-
-    Attributes every idle moment of a rank to one reason, shows what the critical path consists of, and simulates the
-    effect of changes. A measured timeline is explained with its measured times.
-
-    Parameters
-    ----------
-    name
-        Name of a schedule (see `pipeplan schedules`), a CSV or JSON file with a schedule or a timeline, or a folder of
-        traces. Default: 1f1b.
-    """
-    query = request(() if name is None else (name,), settings, output)
-    explanation = api.explained(query.name, query.settings)
-    warnings = [f"warning: {warning}" for warning in explanation.result.warnings]
-    deliver(explanation, query.outputs, json=json, look=query.look, messages=warnings)
-    return 0 if explanation.result.fits else 1

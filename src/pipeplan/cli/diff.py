@@ -6,8 +6,7 @@ from pathlib import Path
 
 from pipeplan.api import DiffOptions, differences, require_outputs
 from pipeplan.cli.answers import deliver
-from pipeplan.cli.options import LineSettings, OutputOptions, command
-from pipeplan.cli.request import request
+from pipeplan.cli.options import LineSettings, OutputOptions, command, request
 from pipeplan.files import require_apart, require_writable
 from pipeplan.planner import require_calibration_file
 

@@ -1,11 +1,11 @@
-"""Command line from records of options: parsers of each kind of option, and the ``command`` decorator."""
+"""Options of commands: parsers of their words, the ``command`` decorator, and the checked request that commands get."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hi
 from cyclopts import Group, Parameter, Token
 from cyclopts import convert as convert_as
 
+from pipeplan import api
 from pipeplan.costs import (
     GROUPS,
+    Config,
     ConfiguredSettings,
     Options,
     Setting,
     SettingKind,
+    Settings,
     load_layers,
     missing_in,
     option,
@@ -28,12 +31,14 @@ from pipeplan.costs import (
 )
 from pipeplan.drawing import LookOptions
 from pipeplan.errors import CostError, InputError
-from pipeplan.files import path_of
+from pipeplan.files import path_of, require_apart, require_writable
 from pipeplan.formats import STANDARD_INPUT
 from pipeplan.model import shortened
 from pipeplan.strategies import STRATEGIES
 
 if TYPE_CHECKING:
+    from pipeplan.drawing import Look
+
     ScheduleName = str
 else:
     ScheduleName: Any = Annotated[Literal[tuple(STRATEGIES)] | str, Parameter(show_choices=False)]
@@ -219,21 +224,16 @@ def _number_for_all(setting: Setting, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class LineSettings:
-    """Settings of the command line, the config file that they override, and the files that they are read from."""
+    """Settings of the command line, with ``config`` among them, and the files that they are read from."""
 
     values: Mapping[str, Any]
-    config: Path | None
     files: tuple[Path, ...]
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> LineSettings:
         """Return the settings of these options. Raises InputError for an unreadable or invalid file of layers."""
         files = tuple(options[name] for name in ("config", "layers") if name in options)
-        values: dict[str, Any] = {
-            name: load_layers(value) if name == "layers" else value for name, value in options.items()
-        }
-        config: Path | None = values.pop("config", None)
-        return cls(values, config, files)
+        return cls({name: load_layers(value) if name == "layers" else value for name, value in options.items()}, files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,15 +246,19 @@ class PictureOptions(LookOptions):
     )  # fmt: skip
 
 
+def output_option(description: str) -> Any:
+    """Declare ``--output``, the files that the answer is written to, in a record of options."""
+    return option((), kind="files", title="Output", group="output", flags=("-o",), help=description)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(PictureOptions):
     """Files that the answer is written to."""
 
-    output: tuple[Path, ...] = option(
-        (), kind="files", title="Output", group="output", flags=("-o",),
-        help="File to write; repeatable. The suffix selects the format, such as .png, .svg, .html, .csv or .json; an "
-        "unknown suffix lists all.",
-    )  # fmt: skip
+    output: tuple[Path, ...] = output_option(
+        "File to write; repeatable. The suffix selects the format, such as .png, .svg, .html, .csv or .json; an unknown "
+        "suffix lists all."
+    )
 
 
 def command(function: Callable[..., int]) -> Callable[..., int]:
@@ -316,3 +320,92 @@ def _switch(text: str) -> Any:
 
 _JSON = _switch("Print one JSON object on stdout, and nothing else.")
 _DEBUG = _switch("Print the traceback of an error.")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Validated request of a command.
+
+    Attributes
+    ----------
+    names
+        Schedules, by name or file.
+    settings
+        Shape and costs.
+    outputs
+        Files to write: writable, distinct, and none of them an input.
+    look
+        Theme and size of pictures.
+    pictures
+        Whether pictures are drawn, in the terminal and in files that the config file names.
+    """
+
+    names: tuple[str, ...]
+    settings: Settings
+    outputs: tuple[Path, ...] = ()
+    look: Look = field(default_factory=dict)  # type: ignore[assignment]
+    pictures: bool = True
+
+    @property
+    def name(self) -> str:
+        """The schedule of a command that takes one."""
+        return self.names[0] if self.names else api.DEFAULT_SCHEDULE
+
+
+def request(
+    names: tuple[str, ...],
+    line: LineSettings,
+    output: OutputOptions | None = None,
+    *,
+    draws: bool = False,
+    reads: Iterable[Path] = (),
+    writes: Iterable[Path] = (),
+) -> Request:
+    """Read the config file, apply the options, and check all inputs and outputs before any work.
+
+    Parameters
+    ----------
+    names
+        Schedules by name or file.
+    line, output
+        Options of the command line; ``output`` is None for a command without ``--output``.
+    draws
+        Draw a picture if neither the command line nor the config file names an output.
+    reads, writes
+        Further files that the command reads and writes.
+
+    Raises
+    ------
+    InputError
+        For an invalid config file, and an output that cannot be written, is an input or is another output.
+    """
+    config, settings = api.configured(line.values)
+    names = names or (() if config.schedule is None else (config.schedule,))
+    result = Request(names, settings)
+    if output is not None:
+        pictures = not (output.no_visualization or config.no_visualization)
+        outputs = _outputs(output, config, result.name if draws else None, pictures=pictures)
+        result = replace(result, outputs=outputs, look=output.look, pictures=pictures)
+    writes = list(writes)
+    for path in writes:
+        require_writable(path)
+    files = [path for path in map(api.file_of, names) if path is not None]
+    named = [path for output in result.outputs for path in api.named_beside(output)]
+    require_apart([*result.outputs, *named, *writes], [*reads, *files, *line.files])
+    return result
+
+
+def _outputs(options: OutputOptions, config: Config, drawn: str | None, *, pictures: bool) -> tuple[Path, ...]:
+    """Return the files to write, or a picture of the schedule ``drawn`` if there are none.
+
+    Without pictures, the pictures that only the config file names are left out.
+    """
+    outputs = options.output or tuple(path_of(name, "the output", field="output") for name in config.output)
+    api.require_outputs(outputs)
+    if not pictures and not options.output:
+        return tuple(path for path in outputs if not api.is_picture(path))
+    if outputs or drawn is None:
+        return outputs
+    picture = Path(api.picture_name(Path(drawn).stem))
+    api.require_outputs([picture])
+    return (picture,)

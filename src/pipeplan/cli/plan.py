@@ -19,8 +19,8 @@ from pipeplan.api.planning.planned import (
     estimated,
     planned,
 )
-from pipeplan.cli.answers import deliver, print_json, tell, written
-from pipeplan.cli.options import command
+from pipeplan.cli.answers import deliver, tell, written
+from pipeplan.cli.options import command, output_option
 from pipeplan.cli.progress import ProgressBar, progress_bar
 from pipeplan.costs import Options, option
 from pipeplan.drawing import LookOptions
@@ -43,12 +43,11 @@ class PlanOutputOptions(LookOptions):
         kind="text", title="Release", group="output", default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )  # fmt: skip
-    output: tuple[Path, ...] = option(
-        (), kind="files", title="Output", group="output", flags=("-o",),
-        help="File to write; repeatable. The suffix selects the content: .json everything; .png .svg .pdf front, time "
-        "and memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
-        "schedule; .searched.csv a better order, if one was found.",
-    )  # fmt: skip
+    output: tuple[Path, ...] = output_option(
+        "File to write; repeatable. The suffix selects the content: .json everything; .png .svg .pdf front, time and "
+        "memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
+        "schedule; .searched.csv a better order, if one was found."
+    )
 
 
 @command
@@ -73,24 +72,24 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     with progress_bar("planning", quiet=json or flags is not None or not sys.stderr.isatty()) as bar:
         result = planned(options, progress=partial(_show, bar))
     if result.best is None:
-        return _nothing_fits(result, json=json)
+        deliver(result, json=json, messages=[f"pipeplan: {result.miss}"])
+        return 1
     if flags is not None and trainer_version is not None:
         result = result.for_releases({flags: trainer_version})
     writers = {path: partial(_write, result, flags, beside) for path in output}
+    if flags is None:
+        deliver(result, writers, json=json)
+        return 0
+    trainer_flags = result.flags_for(flags)
     with written(writers) as reported:
-        if flags is not None:
-            print(result.flags_for(flags).text)
-            tell(result.summary)
-            for note in filter(None, (result.unfinished, *result.chosen.assumed)):
-                tell(f"note: {note}")
-            for warning in [text for text in result.flags_for(flags).warnings if text not in reported]:
-                tell(f"warning: {warning}")
-            for name in [] if any(path.suffix.lower() == ".sh" for path in output) else result.flags_for(flags).files:
-                tell(f"warning: the flags name {name}, which is not written: add -o NAME.sh to write both")
-        elif json:
-            print_json(result.to_dict())
-        else:
-            result.print()
+        print(trainer_flags.text)
+        tell(result.summary)
+        for note in filter(None, (result.unfinished, *result.chosen.assumed)):
+            tell(f"note: {note}")
+        for warning in [text for text in trainer_flags.warnings if text not in reported]:
+            tell(f"warning: {warning}")
+        for name in [] if any(path.suffix.lower() == ".sh" for path in output) else trainer_flags.files:
+            tell(f"warning: the flags name {name}, which is not written: add -o NAME.sh to write both")
     return 0
 
 
@@ -125,22 +124,11 @@ def _write(result: Plan, flags: str | None, look: LookOptions, path: Path) -> Wr
     return result.save(path, ending=ending, **look.look)
 
 
-def _nothing_fits(result: Plan, *, json: bool) -> int:
-    if json:
-        print_json(result.to_dict())
-        tell(f"pipeplan: {result.miss}")
-    else:
-        result.print()
-    return 1
-
-
 @dataclass(frozen=True, kw_only=True)
 class FileOptions(Options):
     """File of the estimates."""
 
-    output: tuple[Path, ...] = option(
-        (), kind="files", title="Output", group="output", flags=("-o",), help="JSON file to write the estimates to."
-    )
+    output: tuple[Path, ...] = output_option("JSON file to write the estimates to.")
 
 
 @command

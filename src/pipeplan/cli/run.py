@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipeplan import api
 from pipeplan.api import TrainingReport, calibrated, costs_of_run, model_files, profiled, trained
 from pipeplan.cli.answers import deliver
-from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
+from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 from pipeplan.cli.progress import progress_bar
-from pipeplan.cli.request import request
 from pipeplan.costs import (
     CalibrationOptions,
     ModelOptions,
@@ -141,7 +139,8 @@ def profile(
             if source is None
             else costs_of_run(source, name, query.settings, options)
         )
-    return _shown(measured, beside.outputs, json=json, notes=measured.checks() if json else ())
+    deliver(measured, beside.outputs, json=json, messages=measured.checks() if json else ())
+    return 0
 
 
 @command
@@ -170,7 +169,8 @@ def calibrate(model: str, /, *, options: CalibrationOptions, beside: FactorOptio
             calibration=beside.calibration,
             progress=progress,
         )
-    return _shown(factors, beside.outputs, json=json)
+    deliver(factors, beside.outputs, json=json)
+    return 0
 
 
 def _model(options: ModelOptions) -> str:
@@ -182,14 +182,3 @@ def _model(options: ModelOptions) -> str:
 def _bar(*, quiet: bool) -> Iterator[TrainingReport]:
     with progress_bar("starting up", quiet=quiet, refreshes=REFRESHES) as bar:
         yield lambda description, share: bar.show(share, description)
-
-
-def _shown(
-    measured: api.CostProfile | api.CalibrationProfile,
-    outputs: Sequence[Path],
-    *,
-    json: bool,
-    notes: Sequence[str] = (),
-) -> int:
-    deliver(measured, outputs, json=json, messages=notes)
-    return 0

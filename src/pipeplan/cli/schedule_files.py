@@ -21,9 +21,8 @@ from pipeplan.api import (
     file_of,
     output_endings,
 )
-from pipeplan.cli.answers import print_json, tell, tell_written
-from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command
-from pipeplan.cli.request import request
+from pipeplan.cli.answers import deliver, tell, tell_written
+from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command, request
 from pipeplan.errors import InputError
 from pipeplan.files import require_apart, write_text
 from pipeplan.formats import STANDARD_INPUT
@@ -44,10 +43,7 @@ def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: 
     """
     query = request((file,), settings)
     verdict = checked(file, options, query.settings)
-    if json:
-        print_json(verdict.to_dict())
-    else:
-        verdict.print()
+    deliver(verdict, json=json)
     return 0 if verdict.valid else 1
 
 

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, Literal
 
 from pipeplan import api
-from pipeplan.cli.answers import print_json
+from pipeplan.cli.answers import deliver, print_json, show_above
 from pipeplan.cli.options import PictureOptions, ScheduleName, command
-from pipeplan.cli.terminal_picture import show_above
 
 
 @command
@@ -30,12 +29,13 @@ def schedules(
         Name of a schedule. Default: all.
     """
     entries = api.schedules(name)
-    if json:
-        print_json(entries.to_dict())
-        return 0
-    if name is not None and not looks.no_visualization:
-        show_above(api.simulate(name).view(), looks.look)
-    entries.print()
+
+    def show() -> None:
+        if name is not None and not looks.no_visualization:
+            show_above(api.simulate(name).view(), looks.look)
+        entries.print()
+
+    deliver(entries, json=json, text=show)
     return 0
 
 

@@ -12,9 +12,8 @@ from pipeplan.api.searching.options import ParetoOptions, ScheduleSearchOptions,
 from pipeplan.api.searching.searches import front_found, searched
 from pipeplan.api.searching.steady_states import steady_state_found
 from pipeplan.cli.answers import deliver
-from pipeplan.cli.options import LineSettings, OutputOptions, command
+from pipeplan.cli.options import LineSettings, OutputOptions, Request, command, request
 from pipeplan.cli.progress import ProgressBar
-from pipeplan.cli.request import Request, request
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
 from pipeplan.kernels import are_being_compiled
@@ -33,8 +32,7 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
     query = _request(options, settings, output)
     with _progress(query, [path for path in query.outputs if holds_schedule(path)], quiet=json) as progress:
         result = searched(options, query.settings, progress=progress, outputs=query.outputs)
-    warnings = [f"warning: {warning}" for warning in result.warnings]
-    deliver(result, query.outputs, json=json, look=query.look, messages=warnings)
+    deliver(result, query.outputs, json=json, look=query.look)
     return 0
 
 

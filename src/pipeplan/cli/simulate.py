@@ -1,13 +1,10 @@
-"""``pipeplan simulate``."""
+"""``pipeplan simulate`` and ``explain``: one schedule."""
 
 from __future__ import annotations
 
-from functools import partial
-
 from pipeplan import api
-from pipeplan.cli.answers import deliver
-from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
-from pipeplan.cli.request import request
+from pipeplan.cli.answers import deliver, show_above
+from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
 
 @command
@@ -32,11 +29,37 @@ def simulate(
     """
     query = request(() if name is None else (name,), settings, output, draws=not json)
     result = api.simulated(query.name, query.settings)
-    diagram = None
-    if query.pictures and not json:
-        from pipeplan.cli.terminal_picture import show_above
 
-        diagram = partial(show_above, result.view(), query.look)
-    warnings = [f"warning: {warning}" for warning in result.warnings]
-    deliver(result, query.outputs, json=json, look=query.look, messages=warnings, above=diagram)
+    def show() -> None:
+        if query.pictures:
+            show_above(result.view(), query.look)
+        result.print()
+
+    deliver(result, query.outputs, json=json, look=query.look, text=show)
     return 0 if result.fits else 1
+
+
+@command
+def explain(
+    name: ScheduleName | None = None,
+    /,
+    *,
+    settings: LineSettings,
+    output: OutputOptions,
+    json: bool = False,
+) -> int:
+    """Explain why each rank idles, and what would help.
+
+    Attributes every idle moment of a rank to one reason, shows what the critical path consists of, and simulates the
+    effect of changes. A measured timeline is explained with its measured times.
+
+    Parameters
+    ----------
+    name
+        Name of a schedule (see `pipeplan schedules`), a CSV or JSON file with a schedule or a timeline, or a folder of
+        traces. Default: 1f1b.
+    """
+    query = request(() if name is None else (name,), settings, output)
+    explanation = api.explained(query.name, query.settings)
+    deliver(explanation, query.outputs, json=json, look=query.look)
+    return 0 if explanation.result.fits else 1

@@ -1,6 +1,6 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
-from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, merged, settings_from, settings_given
+from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, settings_from, settings_given
 from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
@@ -100,7 +100,6 @@ __all__ = [
     "bounds_of",
     "load_config",
     "load_layers",
-    "merged",
     "missing_in",
     "option",
     "options_of",

@@ -31,7 +31,7 @@ from pipeplan.costs import (
     Setting,
     SettingKind,
     Settings,
-    merged,
+    settings_from,
     settings_given,
     table_of,
 )
@@ -198,7 +198,7 @@ class SettingsIn(_Settings):  # type: ignore[misc]
     def settings(self) -> Settings:
         """Return the settings of the workbench."""
         # Checked values are tuples where JSON has lists, of which pydantic would warn.
-        return merged({}, settings_given(self.model_dump(exclude_none=True, warnings=False)))
+        return settings_from(self.model_dump(exclude_none=True, warnings=False))
 
 
 class FileIn(Strict):
