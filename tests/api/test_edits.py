@@ -11,7 +11,7 @@ import pipeplan
 from pipeplan.api.editing.edit_texts import EditedShape, Place
 from pipeplan.api.editing.edits import Edit, change_in_words, edited, text_of
 from pipeplan.api.editing.stopped_runs import StoppedRun
-from pipeplan.api.results import Result
+from pipeplan.api.simulating.result import Result
 from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError

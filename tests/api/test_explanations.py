@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api import results
 from pipeplan.api.answers import save
+from pipeplan.api.simulating import result as results
 from pipeplan.cli import main
 from pipeplan.model import Reason
 

@@ -10,12 +10,11 @@ import pipeplan
 from pipeplan.api import decisions_of
 from pipeplan.api.searching.options import SearchOptions
 from pipeplan.api.searching.problems import choices_of, names_of, placement_named, problem_of
-from pipeplan.api.searching.search_record import decided_in
+from pipeplan.api.searching.search_record import Decided, Price, decided_in
 from pipeplan.api.searching.search_words import decided_in_words
 from pipeplan.cli import main
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, ShapeError, UnknownNameError
-from pipeplan.formats import Decided, Price
 from pipeplan.passes import insert_recompute
 from pipeplan.solver import CHOICES, Choices, Jitter, SlowRank
 
@@ -206,8 +205,8 @@ def test_a_search_that_may_recompute_needs_less_memory_and_is_held_against_recom
     assert sum(decided.recomputed) > 0
     assert found.memory.peak_activation.max() <= 1
     assert found.search.best_published is not None
-    assert found.search.best_published.name.endswith("all recomputed")
-    assert found.search.value <= found.search.best_published.value
+    assert found.search.best_published.schedule.endswith("all recomputed")
+    assert found.search.objective.value <= found.search.best_published.value
     kept = pipeplan.search(**shape, evaluations=500)  # type: ignore[arg-type]
     assert found.makespan < kept.makespan
     found.save(tmp_path / "again.json")
@@ -221,7 +220,7 @@ def test_sequences_that_are_cut():
     assert found.schedule.slices == 2
     assert found.search is not None
     assert found.search.best_published is not None
-    assert found.search.value <= found.search.best_published.value
+    assert found.search.objective.value <= found.search.best_published.value
     with pytest.raises(ShapeError, match="gpipe does not support sequence slices"):
         pipeplan.search(ranks=2, microbatches=2, slices=2, start="gpipe", evaluations=10)
 

@@ -9,14 +9,14 @@ import pytest
 import pipeplan
 from pipeplan import solver
 from pipeplan.api.parts import number
-from pipeplan.api.results import result_of
 from pipeplan.api.searching.problems import placement_named, problem_of
 from pipeplan.api.searching.published import published_here
+from pipeplan.api.searching.search_record import PublishedSchedule
 from pipeplan.api.searching.search_words import costs_in_words, gain_of
+from pipeplan.api.simulating.result import result_of
 from pipeplan.cli import main
 from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
-from pipeplan.formats import PublishedSchedule
 from pipeplan.kernels import Kernel
 from pipeplan.readable import percent
 from pipeplan.simulation import Bound, Simulation
@@ -135,7 +135,7 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
         ranks=4, microbatches=6, memory_limit="2act", evaluations=0, objective=objective, placement="linear"
     )
     assert found.search is not None
-    proven = Bound(found.search.value, "no schedule is better: a proof")
+    proven = Bound(found.search.objective.value, "no schedule is better: a proof")
     assert found.bound.value < proven.value
     search = msgspec.structs.replace(found.search, optimal=True).holding(**vars(found.search) | {"bound": proven})
     result = result_of(Simulation(found.timeline, found.costs, found.limits), limits=found.limits, search=search)
@@ -173,11 +173,11 @@ def test_a_search_says_what_it_gained_over_the_best_published_schedule_that_fits
     document = found.to_dict()
     assert document["best_published"] == search.best_published.to_dict()
     assert (document["gain"], document["gain_anywhere"]) == (search.gain, search.gain_anywhere)
-    assert f"-{percent(search.gain)} against {search.best_published.name}>" in repr(found)
+    assert f"-{percent(search.gain)} against {search.best_published.schedule}>" in repr(found)
     first, second = gain_of(search, "")
     assert "the best published schedule of this placement that fits" in first
-    assert f"is {percent(search.gain)} shorter than {search.best_published.name}" in first
-    assert search.best_published_anywhere.name in second
+    assert f"is {percent(search.gain)} shorter than {search.best_published.schedule}" in first
+    assert search.best_published_anywhere.schedule in second
     found.print()
     table = " ".join(capsys.readouterr().out.split())
     assert f"gain {first} {second}" in table
@@ -193,8 +193,8 @@ def test_a_search_that_gains_nothing_says_why():
         "for this placement.",
     )
     assert proven.search.gain == 0
-    minimized = msgspec.structs.replace(proven.search.minimized, lower_bound=25.0)
-    unproven = msgspec.structs.replace(proven.search, optimal=False, minimized=minimized)
+    objective = msgspec.structs.replace(proven.search.objective, lower_bound=25.0)
+    unproven = msgspec.structs.replace(proven.search, optimal=False, objective=objective)
     assert "at most 5.7% is possible, and a search of 60 seconds may find it" in gain_of(unproven, "")[0]
     alone = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="1act", evaluations=100)
     assert alone.search is not None
@@ -218,7 +218,7 @@ def test_a_search_that_did_not_come_to_try_them_is_still_held_against_all_that_i
     assert stopped.value == stopped.published.value
     assert published_here(stopped) == published_here(found)
     assert published_here(found) == PublishedSchedule(
-        name=found.published.name, placement="linear", value=found.published.value
+        schedule=found.published.name, placement="linear", value=found.published.value
     )
 
 
@@ -271,7 +271,7 @@ def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
     for point, record in zip(front, front.to_dict()["points"], strict=True):
         assert point.result.search is not None
         assert record["result"]["lower_bound"] == point.result.search.bound.value
-        assert record["result"]["gap"] == pytest.approx(point.result.search.gap)
+        assert record["result"]["gap"] == pytest.approx(point.result.search.objective.gap)
     assert [row["peak"] for row in front.to_frame().to_dict("records")] == [point.peak for point in front]
     front.print()
     assert "memory against time" in capsys.readouterr().out

@@ -25,7 +25,7 @@ def test_more_memory_takes_less_time():
 
 def test_published_schedules_are_marked_and_not_below_the_front():
     front = pareto(problem(Placement.linear(4), 8), points=6, evaluations=12_000)
-    assert {"1f1b", "gpipe", "zb-h1", "zb-auto"} <= {mark.name for mark in front.marks}
+    assert {"1f1b", "gpipe", "zb-h1", "zb-auto"} <= {mark.schedule for mark in front.marks}
     for mark in front.marks:
         reachable = [point.value for point in front.points if point.limit <= mark.peak + 1e-9]
         assert min(reachable) <= mark.value or mark.peak not in {point.limit for point in front.points}

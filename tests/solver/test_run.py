@@ -165,9 +165,9 @@ def test_of_large_published_schedules_none_is_begun_that_is_not_likely_to_be_don
     monkeypatch.setattr("pipeplan.solver.engines.published.LARGE", 1)
     now, offer = [0.0], Run.offer_published
 
-    def slowly(run, schedule, name, *, own):
+    def slowly(run, schedule, name):
         now[0] += 4.0
-        offer(run, schedule, name, own=own)
+        offer(run, schedule, name)
 
     monkeypatch.setattr(Run, "offer_published", slowly)
     run = Run(problem(Placement.v(4), 8), Budget(10.0, None, lambda: now[0]))

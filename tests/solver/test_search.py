@@ -189,8 +189,9 @@ def test_of_published_schedules_that_are_as_good_the_one_that_is_as_its_name_say
     """On one chunk a rank, zb-h2 and interleaved-zb take the same time."""
     found = search(problem(Placement.linear(4), 8), evaluations=0)
     assert found.published is not None
-    assert found.published.own
     assert STRATEGIES[found.published.name].chunks == 1
-    assert not Published("a", 2.0).beats(Published("b", 1.0))
-    assert Published("a", 1.0, own=False).beats(Published("b", 2.0))
-    assert not Published("a", 1.0, own=False).beats(Published("b", 1.0))
+    assert not Published("1f1b", 2.0).beats(Published("other", 1.0), 1)
+    assert Published("other", 1.0).beats(Published("1f1b", 2.0), 1)
+    assert not Published("other", 1.0).beats(Published("1f1b", 1.0), 1)
+    assert Published("1f1b", 1.0).beats(Published("other", 1.0), 1)
+    assert not Published("1f1b", 1.0).beats(Published("other", 1.0), 2)

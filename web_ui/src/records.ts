@@ -157,8 +157,8 @@ export type BestConfiguration = {
   readonly flags: Readonly<Record<string, FlagsRecord>>;
 };
 
-/** Idle time as three ratios; see :class:`~pipeplan.model.timeline.Bubble`. */
-export type BubbleRecord = {
+/** Idle time as three ratios. */
+export type Bubble = {
   readonly idle_over_total: number;
   readonly over_ideal: number;
   readonly span: number;
@@ -463,7 +463,7 @@ export type Explanation = {
   readonly spans: readonly number[];
   readonly work: readonly number[];
   readonly idle: readonly number[];
-  readonly bubble: BubbleRecord;
+  readonly bubble: Bubble;
   readonly peak_activation: readonly number[];
   readonly peak_bytes: readonly number[] | null;
   readonly fits: boolean;
@@ -822,16 +822,16 @@ export type Price = {
   readonly in_bytes: boolean;
 };
 
+/** The name of a published schedule of a problem's placement that is within its limits, and its objective. */
+export type Published = {
+  readonly name: string;
+  readonly value: number;
+};
+
 /** A published schedule to compare with: its name, its placement, and its objective. */
 export type PublishedSchedule = {
   readonly schedule: string;
   readonly placement: string;
-  readonly value: number;
-};
-
-/** The best published schedule, and its objective. */
-export type PublishedValue = {
-  readonly name: string;
   readonly value: number;
 };
 
@@ -898,7 +898,7 @@ export type Result = {
   readonly spans: readonly number[];
   readonly work: readonly number[];
   readonly idle: readonly number[];
-  readonly bubble: BubbleRecord;
+  readonly bubble: Bubble;
   readonly peak_activation: readonly number[];
   readonly peak_bytes: readonly number[] | null;
   readonly fits: boolean;
@@ -972,7 +972,7 @@ export type SearchReply = {
   readonly spans: readonly number[];
   readonly work: readonly number[];
   readonly idle: readonly number[];
-  readonly bubble: BubbleRecord;
+  readonly bubble: Bubble;
   readonly peak_activation: readonly number[];
   readonly peak_bytes: readonly number[] | null;
   readonly fits: boolean;
@@ -1011,7 +1011,7 @@ export type SearchStatus = {
   readonly found_by: string;
   readonly evaluations: number;
   readonly seconds: number;
-  readonly published: PublishedValue | null;
+  readonly published: Published | null;
 };
 
 /** A finalist with a better order of ops than the published ones. */

@@ -77,11 +77,11 @@ if TYPE_CHECKING:
     from pipeplan.api.planning.one_configuration import ChosenConfiguration as ChosenConfiguration
     from pipeplan.api.planning.plans import Plan as Plan
     from pipeplan.api.planning.presets import Gpus as Gpus, Models as Models, gpus as gpus, models as models
-    from pipeplan.api.results import Result as Result
-    from pipeplan.api.searching.fronts import FrontMark as FrontMark, ParetoFront as ParetoFront
+    from pipeplan.api.searching.fronts import ParetoFront as ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord as SearchRecord
     from pipeplan.api.searching.search_words import decisions_of as decisions_of, gain_of as gain_of
-    from pipeplan.api.simulations import (
+    from pipeplan.api.simulating.result import Result as Result, ResultRecord as ResultRecord
+    from pipeplan.api.simulating.simulate import (
         simulate as simulate,
         simulated as simulated,
         timed as timed,
@@ -153,11 +153,11 @@ else:
             "planning.one_configuration": {"ChosenConfiguration"},
             "planning.plans": {"Plan"},
             "planning.presets": {"Gpus", "Models", "gpus", "models"},
-            "results": {"Result"},
-            "searching.fronts": {"FrontMark", "ParetoFront"},
+            "searching.fronts": {"ParetoFront"},
             "searching.search_record": {"SearchRecord"},
             "searching.search_words": {"decisions_of", "gain_of"},
-            "simulations": {"simulate", "simulated", "timed", "without_times"},
+            "simulating.result": {"Result", "ResultRecord"},
+            "simulating.simulate": {"simulate", "simulated", "timed", "without_times"},
             "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "shape_of"},
             "training.calibrations": {"CalibrationProfile"},
             "training.cost_profiles": {"CostProfile", "calibrated", "costs_of_run", "profile", "profiled"},

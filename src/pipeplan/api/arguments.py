@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import UnsetType
 
-from pipeplan.api.results import Result
+from pipeplan.api.simulating.result import Result
 from pipeplan.costs import (
     ALIASES,
     SETTING_NAMES,

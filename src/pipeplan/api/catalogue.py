@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.machines import Machines, all_machines
 from pipeplan.api.parts import columns, facts, line
-from pipeplan.api.simulations import simulated
+from pipeplan.api.simulating.simulate import simulated
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError
 from pipeplan.model import counted, require_flags, require_text

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
-from pipeplan.api.simulations import sends
+from pipeplan.api.simulating.simulate import sends
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.checking import Finding, check_times, marked_grid
 from pipeplan.checking import check as check_schedule

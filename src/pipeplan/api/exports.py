@@ -14,7 +14,7 @@ from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.conversions import RearrangementOptions
 from pipeplan.api.keywords import ExportKeywords
 from pipeplan.api.outputs import export_formats, exported, placed, require_export, write_settings
-from pipeplan.api.simulations import ordered, simulated, timed
+from pipeplan.api.simulating.simulate import ordered, simulated, timed
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.costs import ConfiguredSettings, Settings, options_of
 from pipeplan.errors import InputError

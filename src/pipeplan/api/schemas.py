@@ -15,14 +15,14 @@ from pipeplan.api.machines import Machines
 from pipeplan.api.planning.estimates import Estimates
 from pipeplan.api.planning.plans import Plan
 from pipeplan.api.planning.presets import Gpus, Models
-from pipeplan.api.results import Result
 from pipeplan.api.searching.fronts import ParetoFront
 from pipeplan.api.searching.steady_states import SteadyStates
+from pipeplan.api.simulating.result import Result, ResultRecord
 from pipeplan.api.training.calibrations import CalibrationProfile
 from pipeplan.api.training.cost_profiles import CostProfile
 from pipeplan.api.training.training_runs import TrainingRun
-from pipeplan.formats import RECORDS
-from pipeplan.records import schema_of
+from pipeplan.formats import RECORDS, TimelineRecord
+from pipeplan.records import optional_fields, schema_of
 
 ANSWERS = (
     CalibrationProfile,
@@ -43,7 +43,22 @@ ANSWERS = (
     Verdict,
 )
 
-EVERY: dict[str, type[msgspec.Struct]] = RECORDS | {answer.schema_name: answer for answer in ANSWERS}
+_FILE_OF_TIMELINE = msgspec.defstruct(
+    "TimelineRecord",
+    optional_fields(ResultRecord, without=TimelineRecord.__struct_fields__),
+    bases=(TimelineRecord,),
+    namespace={
+        "__doc__": f"{TimelineRecord.__doc__}\n\n    The optional figures are those of its result; see ResultRecord."
+    },
+    forbid_unknown_fields=True,
+    tag="pipeplan-timeline",
+    kw_only=True,
+)
+"""The record of a timeline's file, which has the figures of its result as well."""
+
+EVERY: dict[str, type[msgspec.Struct]] = (
+    RECORDS | {"pipeplan-timeline": _FILE_OF_TIMELINE} | {answer.schema_name: answer for answer in ANSWERS}
+)
 
 
 def schema(name: str) -> dict[str, Any]:

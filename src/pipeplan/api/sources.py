@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeplan.api.arguments import ScheduleLike
-from pipeplan.api.results import Result
+from pipeplan.api.simulating.result import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import path_of

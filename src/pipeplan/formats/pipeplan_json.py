@@ -6,25 +6,24 @@
      "microbatches": 1, "slices": 1, "placement": [0, 1], "rows": [["0F0", "0B0"], ["1F0", "1B0"]]}
 
 A timeline has ``"format": "pipeplan-timeline"``, the same keys, the start and end of every op, and optionally the figures of
-its result (the keys of ``pipeplan simulate --json`` and ``search --json``). ``placement`` is the rank of each stage, or one
-such list for each copy of the model. Unknown keys are errors.
+its result (the keys of ``pipeplan simulate --json`` and ``search --json``), which are not read back. ``placement`` is the
+rank of each stage, or one such list for each copy of the model. Unknown keys of a schedule are errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.formats.format import Format, other_version
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
-from pipeplan.records import VERSION, Record, optional_fields
+from pipeplan.records import VERSION
 
 
 class ScheduleRecord(
@@ -43,238 +42,13 @@ class ScheduleRecord(
     rows: list[list[str]]
 
 
-class BubbleRecord(Record, frozen=True, kw_only=True):
-    """Idle time as three ratios; see :class:`~pipeplan.model.timeline.Bubble`."""
-
-    idle_over_total: float
-    over_ideal: float
-    span: float
-
-
-class StepRecord(Record, frozen=True, kw_only=True):
-    """Time of a step including the time added after its last op, with a barrier at its end and without one."""
-
-    with_barrier: float
-    without_barrier: float
-
-
-class OverLimitRecord(Record, frozen=True, kw_only=True):
-    """Rank that exceeds its memory limit the most, its peak and its limit, and the number of other ranks over theirs."""
-
-    rank: int
-    peak: float
-    limit: float
-    unit: Literal["bytes", "activations"]
-    others: int
-
-
-class ObjectiveRecord(Record, frozen=True, kw_only=True):
-    """Objective of a search, and its lower bound."""
-
-    name: Literal["makespan", "span"]
-    of: Literal["plan", "p95", "worst"]
-    value: float
-    lower_bound: float
-    bound_reason: str
-    gap: float
-
-
-class JitterRecord(Record, frozen=True, kw_only=True):
-    """Objective with varying op times, and that of the best published schedule."""
-
-    deviation: float
-    mean: float
-    p95: float
-    published_p95: float | None
-
-
-class SlowRankRecord(Record, frozen=True, kw_only=True):
-    """Objective if one rank is slower by a share, each in turn, and that of the best published schedule."""
-
-    share: float
-    mean: float
-    worst: float
-    published_worst: float | None
-
-
-class Price(Record, frozen=True, kw_only=True):
-    """Relative increase of the step time by recomputation or offloading, and the largest saving of memory on a rank.
-
-    Both are relative to the same order without recomputation and offloading.
-    """
-
-    time: float
-    memory: float
-    rank: int
-    in_bytes: bool = False
-
-
-class Decided(Record, frozen=True, kw_only=True):
-    """Choices that a search was free to make, and the choices in its schedule.
-
-    ``recomputed`` and ``offloaded`` count microbatches per stage, of ``microbatches`` in the step.
-    """
-
-    choices: tuple[Literal["split", "overlap", "weight-order", "recompute", "offload"], ...]
-    recomputed: tuple[int, ...]
-    offloaded: tuple[int, ...]
-    full_backwards: int
-    split_backwards: int
-    overlapped_pairs: int
-    prices: dict[Literal["recompute", "offload"], Price]
-    microbatches: int = 0
-
-    @property
-    def frees_memory(self) -> bool:
-        """True if the search was free to recompute or offload."""
-        return "recompute" in self.choices or "offload" in self.choices
-
-
-class PublishedSchedule(Record, frozen=True, kw_only=True):
-    """A published schedule to compare with: its name, its placement, and its objective.
-
-    The name includes the variant or the group size if it is not the default.
-    """
-
-    name: str = msgspec.field(name="schedule")
-    placement: str
-    value: float
-
-
-class PlacementRecord(Record, frozen=True, kw_only=True):
-    """A placement in a search: its best lower bound, and the best value found; null if it cannot win."""
-
-    placement: str
-    chunks: int
-    lower_bound: float
-    value: float | None
-
-
-class SearchFigures(Record, frozen=True, kw_only=True):
-    """Course of a search, its proof and its gain: the keys that it adds to the JSON of its result.
-
-    Attributes
-    ----------
-    found_by
-        Engine that found the schedule, and its starting point.
-    optimal
-        True if the bound proves that no schedule of the placement has a smaller objective; for spans, no schedule whose
-        ops start as early as possible.
-    evaluations, seconds
-        Evaluated schedules and elapsed time.
-    interrupted
-        True if the user stopped the search before its budget was spent.
-    compiled_after
-        Seconds after which the search ran on compiled kernels, 0 from the start; None: never on all of them.
-    tried
-        Bound and best value of each placement that could have won.
-    minimized
-        Objective, its value, and its lower bound.
-    under_jitter, with_slow_rank
-        Objective under variation by which the search judges, and that of the best published schedule; None without
-        variation.
-    communication
-        Model of transfers.
-    decided
-        Choices in the schedule besides its order, and those that the search was free to make.
-    best_published
-        Best published schedule of the search's placement within the limit; None if none fits.
-    best_published_anywhere
-        Best published schedule of any placement; None if none fits, or the shape is too large to try the others.
-    gain, gain_anywhere
-        Relative reduction of the objective compared with theirs; negative for an increase.
-    """
-
-    found_by: str
-    optimal: bool
-    evaluations: int
-    seconds: float
-    interrupted: bool
-    compiled_after: float | None
-    tried: tuple[PlacementRecord, ...] = msgspec.field(name="placements")
-    minimized: ObjectiveRecord = msgspec.field(name="objective")
-    under_jitter: JitterRecord | None = msgspec.field(name="jitter")
-    with_slow_rank: SlowRankRecord | None = msgspec.field(name="slow_rank")
-    communication: Literal["edge", "contended", "blocking"]
-    decided: Decided
-    best_published: PublishedSchedule | None
-    gain: float | None
-    best_published_anywhere: PublishedSchedule | None
-    gain_anywhere: float | None
-
-
-class ResultFigures(Record, frozen=True, kw_only=True):
-    """Figures of one schedule on one set of costs.
-
-    ``over`` is null if every rank is within its limit. ``least_gap``, the gap to the smallest bound of all schedules,
-    is in comparisons only; ``step`` is present if a step adds time after its last op, and the keys from ``found_by`` on
-    in searches. Times are in ``time_unit``; lists have one number per rank.
-    """
-
-    name: str = msgspec.field(name="schedule")
-    ranks: int
-    chunks: int
-    stages: int
-    microbatches: int
-    slices: int
-    placement: list[int | list[int]]
-    ops: int
-    time_unit: str
-    makespan: float
-    spans: list[float]
-    work: list[float]
-    idle_by_rank: list[float] = msgspec.field(name="idle")
-    bubble: BubbleRecord
-    peak_activation: list[float]
-    peak_bytes: list[float] | None
-    fits: bool
-    over: OverLimitRecord | None
-    lower_bound: float
-    bound_reason: str
-    gap: float | None
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
-    least_gap: float | UnsetType | None = UNSET
-    step: StepRecord | UnsetType = UNSET
-
-
-if TYPE_CHECKING:
-    ResultRecord = ResultFigures
-else:
-    # The result of a search also has the figures of the search.
-    ResultRecord = msgspec.defstruct(
-        "ResultRecord",
-        optional_fields(SearchFigures),
-        bases=(ResultFigures,),
-        namespace={"__doc__": ResultFigures.__doc__},
-        frozen=True,
-        kw_only=True,
-    )
-
-
-class TimesRecord(ScheduleRecord, kw_only=True):
+class TimelineRecord(ScheduleRecord, kw_only=True, forbid_unknown_fields=False, tag="pipeplan-timeline"):
     """A schedule with times; ``start`` and ``end`` have one number per op of every row, and two per overlapped pair."""
 
     unit: str = ""
     source: Literal["simulated", "measured"] = "simulated"
     start: list[list[float]]
     end: list[list[float]]
-
-
-def _timeline_record() -> Any:
-    doc = f"{TimesRecord.__doc__}\n\n    The optional figures are those of its result; see ResultRecord."
-    return msgspec.defstruct(
-        "TimelineRecord",
-        optional_fields(ResultRecord, without=ScheduleRecord.__struct_fields__),
-        bases=(TimesRecord,),
-        namespace={"__doc__": doc},
-        tag="pipeplan-timeline",
-        kw_only=True,
-    )
-
-
-TimelineRecord: Any = _timeline_record()
-"""A timeline in JSON."""
 
 
 def placement_record(placement: Placement) -> list[int | list[int]]:
@@ -290,15 +64,18 @@ def schedule_json(schedule: Schedule) -> str:
 
 
 def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None) -> str:
-    """Return a timeline as JSON; ``figures`` is the record of its result."""
+    """Return a timeline as JSON; ``figures`` are the keys of its result, of which the timeline has some itself."""
     offsets = timeline.schedule.offsets[1:-1]
-    times = {
-        "unit": timeline.unit,
-        "source": timeline.source,
-        "start": [row.tolist() for row in np.split(timeline.start, offsets)],
-        "end": [row.tolist() for row in np.split(timeline.end, offsets)],
-    }
-    return _encode(msgspec.convert(_fields(timeline.schedule) | dict(figures or {}) | times, TimelineRecord))
+    record = msgspec.to_builtins(
+        TimelineRecord(
+            **_fields(timeline.schedule),
+            unit=timeline.unit,
+            source=timeline.source,
+            start=[row.tolist() for row in np.split(timeline.start, offsets)],
+            end=[row.tolist() for row in np.split(timeline.end, offsets)],
+        )
+    )
+    return _encode(record | {key: value for key, value in (figures or {}).items() if key not in record})
 
 
 def _fields(schedule: Schedule) -> dict[str, Any]:
@@ -315,7 +92,7 @@ def _fields(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def _encode(record: ScheduleRecord) -> str:
+def _encode(record: ScheduleRecord | dict[str, Any]) -> str:
     return json_text(record, compact=True) + "\n"
 
 
@@ -345,7 +122,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
             raise FormatError(other_version(text, VERSION) or "its version is unknown")
         require_unique_keys(text)
         schedule = _schedule(record, keep_duplicates)
-        return _timeline(record, schedule) if isinstance(record, TimesRecord) else schedule
+        return _timeline(record, schedule) if isinstance(record, TimelineRecord) else schedule
     except msgspec.DecodeError as error:
         if "missing required field `format`" in str(error):
             raise FormatError(
@@ -386,7 +163,7 @@ def _copies(placement: Sequence[int | list[int]]) -> list[tuple[int, ...]]:
     return copies or [flat]
 
 
-def _timeline(record: TimesRecord, schedule: Schedule) -> Timeline:
+def _timeline(record: TimelineRecord, schedule: Schedule) -> Timeline:
     start, end = (_times(times, schedule, what) for times, what in ((record.start, "start"), (record.end, "end")))
     if (late := np.flatnonzero(start > end)).size:
         raise FormatError(f"{schedule.place(int(late[0]))} ends before it starts")

@@ -15,10 +15,10 @@ from pipeplan.model.names import require_short
 from pipeplan.model.op import COMPUTE_KINDS, NO_GROUP, among
 from pipeplan.model.quantities import LARGEST, Floats
 from pipeplan.model.schedule import Displayed, Schedule
+from pipeplan.records import Record
 
 
-@dataclass(frozen=True, eq=False)
-class Bubble:
+class Bubble(Record, frozen=True):
     """Idle time as three ratios.
 
     Attributes

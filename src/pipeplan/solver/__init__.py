@@ -15,15 +15,16 @@ from pipeplan.solver.engines.published import (
 )
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.exact.engines import Exact, FewRanks
-from pipeplan.solver.front import Front, Mark, Point, pareto, peak_of
+from pipeplan.solver.front import Front, FrontMark, Point, pareto, undominated_marks
 from pipeplan.solver.many_searches import Effort, SearchBackend, search_seeds
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
 from pipeplan.solver.placements import (
-    Entry,
     PlacementTried,
+    PublishedEntry,
     Turn,
     best_placement,
+    is_of,
     problem_of_best_starts,
     searched_here,
 )
@@ -46,17 +47,16 @@ __all__ = [
     "EarlyProof",
     "Effort",
     "Engine",
-    "Entry",
     "Exact",
     "FewRanks",
     "FixedOrders",
     "Front",
+    "FrontMark",
     "Improvement",
     "Jitter",
     "Judge",
     "ListScheduling",
     "LocalSearch",
-    "Mark",
     "Move",
     "Objective",
     "Pattern",
@@ -65,6 +65,7 @@ __all__ = [
     "Problem",
     "Proving",
     "Published",
+    "PublishedEntry",
     "Robustness",
     "Run",
     "SearchBackend",
@@ -78,8 +79,8 @@ __all__ = [
     "best_placement",
     "best_published",
     "fixed_orders",
+    "is_of",
     "pareto",
-    "peak_of",
     "problem_of_best_starts",
     "published",
     "require_shape",
@@ -88,5 +89,6 @@ __all__ = [
     "search_seeds",
     "searched_here",
     "steady_state",
+    "undominated_marks",
     "value_as_is",
 ]

@@ -15,10 +15,11 @@ import numpy as np
 from pipeplan.costs import Limits
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule, tolerances
+from pipeplan.records import Record
 from pipeplan.simulation import simulate
 from pipeplan.solver.engines.published import best_published, published
 from pipeplan.solver.many_searches import Effort, InterruptedSearch, SearchBackend, SearchTask, plain, run_searches
-from pipeplan.solver.placements import Entry, PlacementTried, Turn, best_placement
+from pipeplan.solver.placements import PlacementTried, PublishedEntry, Turn, best_placement, peak_of
 from pipeplan.solver.portfolio import require_shape
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import SearchProgress, SearchResult, joined
@@ -26,7 +27,7 @@ from pipeplan.solver.result import SearchProgress, SearchResult, joined
 Report = Callable[[float, SearchProgress], None]
 """Callback that takes a limit and the progress of its search."""
 
-PublishedAt = Callable[[float], Sequence[Entry]]
+PublishedAt = Callable[[float], Sequence[PublishedEntry]]
 """Callback that returns the published schedules under a limit."""
 
 
@@ -57,11 +58,10 @@ class Point:
         return self.result.value
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A published schedule to compare with the front: its name, the peak memory of its fullest rank, its objective."""
+class FrontMark(Record, frozen=True, kw_only=True):
+    """Published schedule next to a front: its name, the peak of its worst rank, its objective."""
 
-    name: str
+    schedule: str
     peak: float
     value: float
 
@@ -81,7 +81,7 @@ class Front:
     """
 
     points: tuple[Point, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[FrontMark, ...]
     in_bytes: bool
 
 
@@ -201,7 +201,7 @@ class _FrontSearch:
             (mark for problem in self._problems for mark in _marks(problem)), key=lambda mark: (mark.peak, mark.value)
         )
         free = self._point(np.inf, effort, ())
-        peaks = [mark.peak for mark in _undominated_marks(marks)]
+        peaks = [mark.peak for mark in undominated_marks(marks)]
         tightest = min(self._problems, key=lambda problem: _least_limit(problem, np.finfo(np.float64).max))
         levels = _levels(tightest, free.peak, [*peaks, *([] if own is None else [own])], points - 1)
         if self._backend.dask is None:
@@ -293,13 +293,6 @@ def limited(problem: Problem, limit: float) -> Problem:
     return replace(problem, limits=limits)
 
 
-def peak_of(schedule: Schedule, problem: Problem) -> float:
-    """Return the peak memory of the fullest rank of a schedule."""
-    memory = simulate(schedule, problem.costs).memory
-    peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
-    return float(peaks.max())
-
-
 def _limit_of(problem: Problem) -> float:
     return np.inf if problem.limits is None else float(problem.limits.values[0])
 
@@ -354,12 +347,12 @@ def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
     return kept[::-1]
 
 
-def _marks(problem: Problem) -> list[Mark]:
+def _marks(problem: Problem) -> list[FrontMark]:
     """Return the published schedules of a placement, by memory, then by time."""
     marks = []
     for name, schedule in published(problem):
-        timeline = simulate(schedule, problem.costs).timeline
-        marks.append(Mark(name, peak_of(schedule, problem), problem.value(timeline)))
+        value = problem.value(simulate(schedule, problem.costs).timeline)
+        marks.append(FrontMark(schedule=name, peak=peak_of(schedule, problem), value=value))
     return sorted(marks, key=lambda mark: (mark.peak, mark.value))
 
 
@@ -381,9 +374,9 @@ def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> li
     return sorted({level for level in (*apart, *named) if level < most * (1 - tolerances.MEMORY)} | {least})
 
 
-def _undominated_marks(marks: list[Mark]) -> list[Mark]:
+def undominated_marks(marks: Sequence[FrontMark]) -> list[FrontMark]:
     """Return the schedules that are faster than all with less memory; ``marks`` are sorted by memory."""
-    kept: list[Mark] = []
+    kept: list[FrontMark] = []
     for mark in marks:
         if not kept or mark.value < kept[-1].value:
             kept.append(mark)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
-from pipeplan.simulation import Bound
+from pipeplan.simulation import Bound, memory_use
 from pipeplan.solver.many_searches import Effort
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
@@ -33,13 +34,25 @@ class PlacementTried:
     value: float | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+@dataclass(frozen=True, eq=False)
+class PublishedEntry:
     """An unchanged published schedule, with the problem that it answers and its value."""
 
     problem: Problem
     schedule: Schedule
     value: float
+
+    @cached_property
+    def peak(self) -> float:
+        """Peak memory of the fullest rank."""
+        return peak_of(self.schedule, self.problem)
+
+
+def peak_of(schedule: Schedule, problem: Problem) -> float:
+    """Return the peak memory of the fullest rank of a schedule: in bytes where the costs hold bytes, else in activations."""
+    memory = memory_use(schedule, problem.costs)
+    peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
+    return float(peaks.max())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +84,7 @@ def best_placement(
     effort: Effort,
     searcher: Searcher,
     *,
-    published: Sequence[Entry] = (),
+    published: Sequence[PublishedEntry] = (),
     start: Sequence[Schedule] = (),
     earlier: Sequence[PlacementTried] = (),
 ) -> BestPlacement:
@@ -97,7 +110,7 @@ def best_placement(
     BestPlacement
         Its evaluations and seconds are those of all searches.
     """
-    starts = {problem: tuple(schedule for schedule in start if _is_of(schedule, problem)) for problem in problems}
+    starts = {problem: tuple(schedule for schedule in start if is_of(schedule, problem)) for problem in problems}
     bounds = {problem: _bound(problem).value for problem in problems}
     results: dict[Problem, SearchResult] = {}
     limit = min((entry.value for entry in published), default=float("inf"))
@@ -183,7 +196,7 @@ def together(before: SearchResult, after: SearchResult) -> SearchResult:
     return replace(joined((before, after)), history=(*before.history, *after.history), interrupted=after.interrupted)
 
 
-def as_it_stands(entry: Entry) -> SearchResult:
+def as_it_stands(entry: PublishedEntry) -> SearchResult:
     """Return a published schedule as the answer of its problem; of no further search."""
     return search(entry.problem, evaluations=0, start=entry.schedule, engines=())
 
@@ -243,7 +256,8 @@ class _PlacementsReport:
         self._latest = None
 
 
-def _is_of(schedule: Schedule, problem: Problem) -> bool:
+def is_of(schedule: Schedule, problem: Problem) -> bool:
+    """Return true if a schedule has the placement and slices of a problem."""
     return schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == problem.slices
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from pipeplan.model import Schedule, Timeline, tolerances
+from pipeplan.records import Record
 from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.robustness import Robustness
 from pipeplan.solver.variation import SlowRank
+from pipeplan.strategies import STRATEGIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +25,21 @@ class Improvement:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A published schedule of a problem's placement that is within its limits.
-
-    Attributes
-    ----------
-    name, value
-        Its name, and its objective.
-    own
-        True if these are the default chunks and groups of the schedule with this name.
-    """
+class Published(Record, frozen=True, forbid_unknown_fields=False):
+    """The name of a published schedule of a problem's placement that is within its limits, and its objective."""
 
     name: str
     value: float
-    own: bool = True
 
-    def beats(self, other: Published | None) -> bool:
-        """Return true if its objective is smaller; of equals, the one with the default chunks and groups wins."""
+    def beats(self, other: Published | None, chunks: int) -> bool:
+        """Return true if its objective is smaller; of equals, a schedule with its default chunks and groups wins."""
         if other is None or abs(self.value - other.value) > tolerances.ROUNDING * other.value:
             return other is None or self.value < other.value
-        return self.own and not other.own
+        return self._is_default(chunks) and not other._is_default(chunks)
+
+    def _is_default(self, chunks: int) -> bool:
+        """Return true if a strategy makes the schedule of this name with its default chunks and groups."""
+        return self.name in STRATEGIES and STRATEGIES[self.name].chunks == chunks
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,22 +233,19 @@ class Run:
         judge = Judge(self.problem, "choose")
         return min(finalists, key=lambda lineage: judge(self.schedule(lineage)))
 
-    def offer_published(self, schedule: Schedule, name: str, *, own: bool) -> None:
-        """Take a published schedule as :meth:`offer_schedule` does; the search has to beat the best of them.
-
-        ``own``: true if these are the default chunks and groups of the schedule with this name.
-        """
+    def offer_published(self, schedule: Schedule, name: str) -> None:
+        """Take a published schedule as :meth:`offer_schedule` does; the search has to beat the best of them."""
         self.tried.add(name)
         value = self.offer_schedule(schedule, name)
         if np.isfinite(value):
-            self.take_published(schedule, Published(name, value, own))
+            self.take_published(schedule, Published(name, value))
         self.report_meanwhile()
 
     def take_published(self, schedule: Schedule, rival: Published) -> None:
         """Take a published schedule as the one to beat if it is the best by judged value."""
         if self.judge is not None:
-            rival = replace(rival, value=self.judge(schedule))
-        if rival.beats(self.published):
+            rival = rival.replaced(value=self.judge(schedule))
+        if rival.beats(self.published, self.problem.placement.chunks):
             self.published, self.published_schedule = rival, schedule
             self.report_progress()
 

@@ -14,14 +14,14 @@ from pipeplan.api import (
     Edit,
     EditedShape,
     Explanation,
-    FrontMark,
     LeastBound,
     Plan,
     Result,
+    ResultRecord,
     StrategyRecord,
 )
-from pipeplan.formats import ResultRecord
 from pipeplan.records import Record
+from pipeplan.solver import FrontMark, Published
 
 TimelineData = Annotated[
     dict[str, Any], Meta(description="Argument of mountTimeline.", extra_json_schema={"title": "TimelineData"})
@@ -148,13 +148,6 @@ class PlanLine(Record, frozen=True, kw_only=True):
     errors: tuple[Fault, ...] | UnsetType = UNSET
 
 
-class PublishedValue(Record, frozen=True, kw_only=True):
-    """The best published schedule, and its objective."""
-
-    name: str
-    value: float
-
-
 class SearchStatus(Record, frozen=True, kw_only=True):
     """Progress of a search: the share of its budget that is spent, its best value and its lower bound so far."""
 
@@ -164,7 +157,7 @@ class SearchStatus(Record, frozen=True, kw_only=True):
     found_by: str
     evaluations: int
     seconds: float
-    published: PublishedValue | None
+    published: Published | None
 
 
 class SearchReply(ResultRecord, frozen=True, kw_only=True):

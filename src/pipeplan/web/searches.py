@@ -25,7 +25,6 @@ from pipeplan.web.records import (
     FrontLine,
     FrontPointReply,
     FrontReply,
-    PublishedValue,
     SearchLine,
     SearchReply,
     SearchStatus,
@@ -160,7 +159,6 @@ def _front(front: ParetoFront) -> FrontReply:
 
 
 def _progress(progress: SearchProgress, share: float | None) -> SearchStatus:
-    published = progress.published
     return SearchStatus(
         share=progress.share if share is None else share,
         value=progress.value,
@@ -168,7 +166,7 @@ def _progress(progress: SearchProgress, share: float | None) -> SearchStatus:
         found_by=progress.found_by,
         evaluations=progress.evaluations,
         seconds=progress.seconds,
-        published=None if published is None else PublishedValue(name=published.name, value=published.value),
+        published=progress.published,
     )
 
 

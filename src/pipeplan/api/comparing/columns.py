@@ -16,7 +16,7 @@ from pipeplan.readable import percent
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
-    from pipeplan.api.results import Result
+    from pipeplan.api.simulating.result import Result
 
 COLUMNS = {
     "placement": "placement",

@@ -10,8 +10,8 @@ from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
 from pipeplan.api.comparing.leads import leads_of
 from pipeplan.api.keywords import CompareKeywords
-from pipeplan.api.results import Result
-from pipeplan.api.simulations import simulated
+from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError

@@ -14,7 +14,7 @@ from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.comparing.columns import DEFAULT_COLUMNS, MEANINGS, MOST_ROWS, columns_named, table_of
 from pipeplan.api.comparing.leads import Lead, changes_in_words, times_of
 from pipeplan.api.parts import line, notes, show
-from pipeplan.api.results import Result, pictured
+from pipeplan.api.simulating.result import Result, pictured
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import counted, one_line, shortened
 from pipeplan.readable import Times, percent

@@ -17,8 +17,8 @@ from pipeplan.api.differing.op_differences import rank_differences, slowest_ops,
 from pipeplan.api.differing.resimulation import Resimulation, kind_differences
 from pipeplan.api.differing.sentences import sentences_of
 from pipeplan.api.keywords import DiffKeywords
-from pipeplan.api.results import Result
-from pipeplan.api.simulations import simulated
+from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import as_taken_by, in_unit, opened
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pipeplan.api.checks import memory_rule
 from pipeplan.api.editing.edit_texts import MOST_FLAWS, EditedShape, EditText, Flaw, read_edit
 from pipeplan.api.editing.stopped_runs import StoppedRun, stopped_run
-from pipeplan.api.results import Result
-from pipeplan.api.simulations import sends, simulated
+from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.simulate import sends, simulated
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import Settings
 from pipeplan.errors import InvalidScheduleError, PipeplanError, ShapeError

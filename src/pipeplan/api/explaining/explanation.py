@@ -17,11 +17,10 @@ from pipeplan.api.explaining.remedies import Remedy, remedies, round_off
 from pipeplan.api.explaining.sentences import advice_of, sentences_of
 from pipeplan.api.explaining.waits import Wait, longest_waits
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
-from pipeplan.api.results import Result
-from pipeplan.api.simulations import timed
+from pipeplan.api.simulating.result import Result, ResultRecord
+from pipeplan.api.simulating.simulate import timed
 from pipeplan.api.sources import label, opened
 from pipeplan.costs import ConfiguredSettings, Settings, SettingsKeywords
-from pipeplan.formats import ResultRecord
 from pipeplan.model import Floats, Reason, Timeline, counted
 from pipeplan.readable import Times, change, percent
 from pipeplan.records import Evidence, Record
@@ -145,7 +144,7 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
-            {"rank": rank, "idle": self.idle_by_rank[rank]} | {reason.key: float(row[reason]) for reason in Reason}
+            {"rank": rank, "idle": self.idle[rank]} | {reason.key: float(row[reason]) for reason in Reason}
             for rank, row in enumerate(self.totals)
         ]
 
@@ -220,7 +219,7 @@ def _reasons(explanation: Explanation, times: Times) -> Part:
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
-        idle = explanation.idle_by_rank[rank]
+        idle = explanation.idle[rank]
         table.add_row(str(rank), times.number(idle), *times.parts(float(totals[rank, reason]) for reason in occurring))
     shares = totals.sum(axis=0) / max(float(totals.sum()), 1e-300)
     table.add_section()

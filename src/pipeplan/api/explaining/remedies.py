@@ -8,8 +8,8 @@ from typing import Literal
 
 from pipeplan.api.comparing.compare import settings_for
 from pipeplan.api.comparing.leads import peak_of, work_of
-from pipeplan.api.results import Result
-from pipeplan.api.simulations import simulated
+from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.explaining.waits import Wait
-from pipeplan.api.results import Result
+from pipeplan.api.simulating.result import Result
 from pipeplan.model import REASON_WORDS, Floats, Kind, Reason, Timeline, counted
 from pipeplan.readable import Times, change, percent, size_text
 from pipeplan.simulation import LocatedWindow

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeplan.api.planning.configurations import read_configuration
 from pipeplan.api.planning.estimates import EstimateRecord, figures_of
-from pipeplan.api.results import Result, result_of
+from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.costs import Config
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import TrainerSettings

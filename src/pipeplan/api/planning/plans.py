@@ -15,7 +15,7 @@ from pipeplan.api.planning.configurations import configuration_document, in_word
 from pipeplan.api.planning.estimates import EstimateRecord, figures_of, step_in_words
 from pipeplan.api.planning.one_configuration import FlagsRecord, flags_record, simulated
 from pipeplan.api.planning.plan_table import choice_parts, heading_of, miss_of, miss_parts, plan_view
-from pipeplan.api.results import Result
+from pipeplan.api.simulating.result import Result
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from msgspec import field
-
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, facts, line, sizes
-from pipeplan.api.results import Result
 from pipeplan.api.searching.search_words import NOTHING, costs_in_words, size_in_words
+from pipeplan.api.simulating.result import Result
 from pipeplan.model import one_line
 from pipeplan.readable import Times, percent
 from pipeplan.records import Record
+from pipeplan.solver import FrontMark, undominated_marks
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,14 +49,6 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
         return self.result.search
 
 
-class FrontMark(Record, frozen=True, kw_only=True):
-    """Published schedule next to a front: its name, the peak of its worst rank, its objective."""
-
-    name: str = field(name="schedule")
-    peak: float
-    value: float
-
-
 @final
 class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Time against memory, from the least feasible limit to none: memory rises and time falls.
@@ -80,11 +71,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
     @property
     def best_published(self) -> tuple[FrontMark, ...]:
         """The published schedules that are faster than every one of less memory; by memory."""
-        kept: list[FrontMark] = []
-        for mark in self.published:
-            if not kept or mark.value < kept[-1].value:
-                kept.append(mark)
-        return tuple(kept)
+        return tuple(undominated_marks(self.published))
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return iter(self.points)
@@ -98,16 +85,16 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
         scale = 2.0**30 if self.in_bytes else 1.0
         first = self.points[0].result
-        objective = {"makespan": "makespan", "span": "longest span"}[self.points[0].search.objective]
+        objective = {"makespan": "makespan", "span": "longest span"}[self.points[0].search.objective.name]
         return FrontView(
             title=_title(first),
             memory_label="peak memory (GiB)" if self.in_bytes else "peak memory (activations)",
             time_label=objective,
             points=[(point.peak / scale, point.value) for point in self.points],
-            bounds=[point.search.minimized.lower_bound for point in self.points],
+            bounds=[point.search.objective.lower_bound for point in self.points],
             unit=first.timeline.unit,
             about=first.costs.name,
-            marks=[(mark.name, mark.peak / scale, mark.value) for mark in self.published],
+            marks=[(mark.schedule, mark.peak / scale, mark.value) for mark in self.published],
         )
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
@@ -130,7 +117,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
                 over = point.search.best_published
                 less = f"; none under {nothing} of {len(self)} limits" if nothing else ""
                 clauses.append(
-                    f"up to {percent(gain)} over the best published schedule ({over and over.name}, {limit}){less}"
+                    f"up to {percent(gain)} over the best published schedule ({over and over.schedule}, {limit}){less}"
                 )
             else:
                 clauses.append("none over the best published schedules")
@@ -142,11 +129,11 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the front from little memory to much, and the published schedules that no other beats."""
         first = self.points[0].result
         times = Times.of(
-            (value for front_point in self for value in (front_point.value, front_point.search.minimized.lower_bound)),
+            (value for front_point in self for value in (front_point.value, front_point.search.objective.lower_bound)),
             first.timeline.unit,
         )
         in_unit = f" ({times.unit})" if times.unit else ""
-        several = any(len(point.search.tried) > 1 for point in self)
+        several = any(len(point.search.placements) > 1 for point in self)
         names = [
             "limit",
             "peak",
@@ -162,14 +149,14 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         for point, limit, peak in zip(self, limits, peaks, strict=True):
             search = point.search
             gain = "" if search.gain is None else percent(search.gain)
-            over = "none fits" if search.best_published is None else one_line(search.best_published.name)
-            verdict = "optimal" if search.optimal else percent(search.gap)
+            over = "none fits" if search.best_published is None else one_line(search.best_published.schedule)
+            verdict = "optimal" if search.optimal else percent(search.objective.gap)
             placed = [search.placement] if several else []
             table.add_row(limit, peak, times.number(point.value), *placed, gain, over, verdict)
         kept = self.best_published
         published = columns("published", "peak", f"time{in_unit}", padding=1)
         for mark, peak in zip(kept, self._memories([mark.peak for mark in kept]), strict=True):
-            published.add_row(one_line(mark.name), peak, times.number(mark.value))
+            published.add_row(one_line(mark.schedule), peak, times.number(mark.value))
         beaten = len(self.published) - len(kept)
         more = [line(f"{beaten} more published schedules are dominated by these")] if beaten else []
         rows = [("gain", self.gain), ("costs", costs_in_words(first.costs, first.schedule.placement))]
@@ -190,9 +177,9 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
                 "peak": point.peak,
                 "value": point.value,
                 "found_by": point.search.found_by,
-                "lower_bound": point.search.minimized.lower_bound,
+                "lower_bound": point.search.objective.lower_bound,
                 "optimal": point.search.optimal,
-                "best_published": None if point.search.best_published is None else point.search.best_published.name,
+                "best_published": None if point.search.best_published is None else point.search.best_published.schedule,
                 "gain": point.search.gain,
             }
             for point in self.points

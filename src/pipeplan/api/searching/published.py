@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.api.searching.search_record import Need
+from pipeplan.api.searching.search_record import Need, PublishedSchedule
 from pipeplan.api.sources import as_taken_by, build, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
-from pipeplan.formats import PublishedSchedule
 from pipeplan.model import tolerances
 from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
     EVERYTHING_UP_TO,
-    Entry,
     Judge,
     Problem,
+    PublishedEntry,
     Robustness,
     SearchResult,
     SlowRank,
     fixed_orders,
-    peak_of,
+    is_of,
     value_as_is,
 )
 from pipeplan.strategies import STRATEGIES, Strategy
@@ -41,7 +40,7 @@ def published_here(solution: SearchResult) -> PublishedSchedule | None:
     if best is None:
         return None
     value = best.value if solution.published_robustness is None else _small(solution.published_robustness, problem)
-    return PublishedSchedule(name=best.name, placement=problem.placement.name, value=value)
+    return PublishedSchedule(schedule=best.name, placement=problem.placement.name, value=value)
 
 
 def _small(robustness: Robustness, problem: Problem) -> float:
@@ -63,21 +62,15 @@ def least_need(problem: Problem) -> Need | None:
     return min(needs, key=attrgetter("memory"), default=None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PublishedEntry:
-    """A published schedule that fits, as a search reports it and as it competes with the schedules found.
+def published_elsewhere(entries: Iterable[PublishedEntry], problem: Problem) -> list[PublishedSchedule]:
+    """Return the published schedules of other placements and slices than those of a problem."""
+    return [_record_of(entry) for entry in entries if not is_of(entry.schedule, problem)]
 
-    ``peak``: what its worst rank holds, in the unit of a front.
-    """
 
-    published: PublishedSchedule
-    entry: Entry
-    peak: float
-
-    def is_of(self, problem: Problem) -> bool:
-        """Return whether the schedule has the placement and slices of a problem."""
-        own = self.entry.problem
-        return own.placement.rank_of == problem.placement.rank_of and own.slices == problem.slices
+def _record_of(entry: PublishedEntry) -> PublishedSchedule:
+    slices = entry.schedule.slices
+    placement = entry.problem.placement.name + (f", {slices} slices" if slices > 1 else "")
+    return PublishedSchedule(schedule=entry.schedule.name, placement=placement, value=entry.value)
 
 
 def looks_everywhere(problem: Problem) -> bool:
@@ -151,7 +144,4 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEn
     there = replace(there, slices=schedule.slices)
     if there.variation is not None:
         value = Judge(there)(schedule)
-    cut = f", {schedule.slices} slices" if schedule.slices > 1 else ""
-    schedule = schedule.renamed(name)
-    published = PublishedSchedule(name=name, placement=placement.name + cut, value=value)
-    return PublishedEntry(published, Entry(there, schedule, value), peak_of(schedule, there))
+    return PublishedEntry(there, schedule.renamed(name), value)

@@ -1,29 +1,24 @@
-"""Record of a search: how it found its schedule, decisions, proofs, and the gain over published schedules."""
+"""Record of a search: how it found its schedule, decisions, proofs, and the gain over published schedules.
+
+Results that no search has found are made without it, so that importing this does not load the solver.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pipeplan.formats import (
-    Decided,
-    JitterRecord,
-    ObjectiveRecord,
-    PlacementRecord,
-    Price,
-    PublishedSchedule,
-    SearchFigures,
-    SlowRankRecord,
-)
 from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Schedule, among, tolerances
 from pipeplan.readable import change
-from pipeplan.records import Evidence
+from pipeplan.records import Evidence, Record
 from pipeplan.simulation import Bound, memory_use
-from pipeplan.solver import Jitter, PlacementTried, Problem, SearchResult, SlowRank
+
+if TYPE_CHECKING:
+    from pipeplan.solver import PlacementTried, Problem, SearchResult
 
 Spared: TypeAlias = Literal["recompute", "offload"]
 """Ways to free memory between a forward and its backward."""
@@ -40,8 +35,139 @@ class Need:
     in_activations: bool
 
 
-class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
-    """Figures of a search (:class:`~pipeplan.formats.SearchFigures`) with their bound and placement."""
+class ObjectiveRecord(Record, frozen=True, kw_only=True):
+    """Objective of a search, and its lower bound."""
+
+    name: Literal["makespan", "span"]
+    of: Literal["plan", "p95", "worst"]
+    value: float
+    lower_bound: float
+    bound_reason: str
+    gap: float
+
+
+class JitterRecord(Record, frozen=True, kw_only=True):
+    """Objective with varying op times, and that of the best published schedule."""
+
+    deviation: float
+    mean: float
+    p95: float
+    published_p95: float | None
+
+
+class SlowRankRecord(Record, frozen=True, kw_only=True):
+    """Objective if one rank is slower by a share, each in turn, and that of the best published schedule."""
+
+    share: float
+    mean: float
+    worst: float
+    published_worst: float | None
+
+
+class Price(Record, frozen=True, kw_only=True):
+    """Relative increase of the step time by recomputation or offloading, and the largest saving of memory on a rank.
+
+    Both are relative to the same order without recomputation and offloading.
+    """
+
+    time: float
+    memory: float
+    rank: int
+    in_bytes: bool = False
+
+
+class Decided(Record, frozen=True, kw_only=True):
+    """Choices that a search was free to make, and the choices in its schedule.
+
+    ``recomputed`` and ``offloaded`` count microbatches per stage, of ``microbatches`` in the step.
+    """
+
+    choices: tuple[Literal["split", "overlap", "weight-order", "recompute", "offload"], ...]
+    recomputed: tuple[int, ...]
+    offloaded: tuple[int, ...]
+    full_backwards: int
+    split_backwards: int
+    overlapped_pairs: int
+    prices: dict[Literal["recompute", "offload"], Price]
+    microbatches: int = 0
+
+    @property
+    def frees_memory(self) -> bool:
+        """True if the search was free to recompute or offload."""
+        return "recompute" in self.choices or "offload" in self.choices
+
+
+class PublishedSchedule(Record, frozen=True, kw_only=True):
+    """A published schedule to compare with: its name, its placement, and its objective.
+
+    The name includes the variant or the group size if it is not the default.
+    """
+
+    schedule: str
+    placement: str
+    value: float
+
+
+class PlacementRecord(Record, frozen=True, kw_only=True):
+    """A placement in a search: its best lower bound, and the best value found; null if it cannot win."""
+
+    placement: str
+    chunks: int
+    lower_bound: float
+    value: float | None
+
+
+class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
+    """Course of a search, its proof and its gain: the keys that it adds to the JSON of its result.
+
+    Attributes
+    ----------
+    found_by
+        Engine that found the schedule, and its starting point.
+    optimal
+        True if the bound proves that no schedule of the placement has a smaller objective; for spans, no schedule whose
+        ops start as early as possible.
+    evaluations, seconds
+        Evaluated schedules and elapsed time.
+    interrupted
+        True if the user stopped the search before its budget was spent.
+    compiled_after
+        Seconds after which the search ran on compiled kernels, 0 from the start; None: never on all of them.
+    placements
+        Bound and best value of each placement that could have won.
+    objective
+        Objective, its value, and its lower bound.
+    jitter, slow_rank
+        Objective under variation by which the search judges, and that of the best published schedule; None without
+        variation.
+    communication
+        Model of transfers.
+    decided
+        Choices in the schedule besides its order, and those that the search was free to make.
+    best_published
+        Best published schedule of the search's placement within the limit; None if none fits.
+    best_published_anywhere
+        Best published schedule of any placement; None if none fits, or the shape is too large to try the others.
+    gain, gain_anywhere
+        Relative reduction of the objective compared with theirs; negative for an increase.
+    """
+
+    found_by: str
+    optimal: bool
+    evaluations: int
+    seconds: float
+    interrupted: bool
+    compiled_after: float | None
+    placements: tuple[PlacementRecord, ...]
+    objective: ObjectiveRecord
+    jitter: JitterRecord | None
+    slow_rank: SlowRankRecord | None
+    communication: Literal["edge", "contended", "blocking"]
+    decided: Decided
+    best_published: PublishedSchedule | None
+    gain: float | None
+    best_published_anywhere: PublishedSchedule | None
+    gain_anywhere: float | None
 
     placement = Evidence[str]()
     """Name of the schedule's placement."""
@@ -56,41 +182,11 @@ class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
     """Published schedule that needs the least memory, if none of the placement fits."""
 
     @property
-    def objective(self) -> Literal["makespan", "span"]:
-        """Name of the minimized objective."""
-        return self.minimized.name
-
-    @property
-    def value(self) -> float:
-        """The objective."""
-        return self.minimized.value
-
-    @property
-    def of(self) -> Literal["plan", "p95", "worst"]:
-        """Which number is small: the objective of the plan, its p95 under jitter, or its worst with a slow rank."""
-        return self.minimized.of
-
-    @property
-    def gap(self) -> float:
-        """``value / bound - 1``: how far from optimal the objective can be."""
-        return self.minimized.gap
-
-    @property
-    def jitter(self) -> float | None:
-        """By how much op times vary; None if they do not."""
-        return None if self.under_jitter is None else self.under_jitter.deviation
-
-    @property
-    def slow_rank(self) -> float | None:
-        """Fraction by which any one rank is slower; None if no rank is."""
-        return None if self.with_slow_rank is None else self.with_slow_rank.share
-
-    @property
     def gain_in_short(self) -> str:
         """The gain after a comma, for one line; empty if no published schedule fits."""
         if self.best_published is None or self.gain is None:
             return ""
-        return f", {change(-self.gain)} against {self.best_published.name}"
+        return f", {change(-self.gain)} against {self.best_published.schedule}"
 
 
 def record_of(
@@ -111,6 +207,8 @@ def record_of(
     need
         The published schedule that needs the least memory, where none of the placement fits.
     """
+    from pipeplan.solver import SlowRank
+
     problem = solution.problem
     anywhere = min(everywhere, key=attrgetter("value"), default=None)
     return SearchRecord(
@@ -120,7 +218,7 @@ def record_of(
         seconds=solution.seconds,
         interrupted=solution.interrupted,
         compiled_after=solution.compiled_after,
-        tried=tuple(
+        placements=tuple(
             PlacementRecord(
                 placement=entry.placement.name,
                 chunks=entry.placement.chunks,
@@ -153,12 +251,14 @@ def _gain(published: PublishedSchedule | None, value: float) -> float | None:
 
 def _judged(solution: SearchResult) -> dict[str, Any]:
     """Return the objective, and the schedule's times in the simulated runs that judge it."""
+    from pipeplan.solver import Jitter, SlowRank
+
     problem, ours, theirs = solution.problem, solution.robustness, solution.published_robustness
     of: Literal["plan", "p95", "worst"] = "plan"
-    robust: dict[str, Any] = {"under_jitter": None, "with_slow_rank": None}
+    robust: dict[str, Any] = {"jitter": None, "slow_rank": None}
     if isinstance(problem.variation, Jitter) and ours is not None:
         of = "p95"
-        robust["under_jitter"] = JitterRecord(
+        robust["jitter"] = JitterRecord(
             deviation=problem.variation.deviation,
             mean=ours.mean,
             p95=ours.p95,
@@ -166,13 +266,13 @@ def _judged(solution: SearchResult) -> dict[str, Any]:
         )
     elif isinstance(problem.variation, SlowRank) and ours is not None:
         of = "worst"
-        robust["with_slow_rank"] = SlowRankRecord(
+        robust["slow_rank"] = SlowRankRecord(
             share=problem.variation.share,
             mean=ours.mean,
             worst=ours.worst,
             published_worst=None if theirs is None else theirs.worst,
         )
-    minimized = ObjectiveRecord(
+    objective = ObjectiveRecord(
         name=problem.objective,
         of=of,
         value=solution.judged,
@@ -180,7 +280,7 @@ def _judged(solution: SearchResult) -> dict[str, Any]:
         bound_reason=solution.bound.reason,
         gap=solution.bound.gap_of(solution.judged),
     )
-    return {"minimized": minimized, **robust}
+    return {"objective": objective, **robust}
 
 
 def decided_in(schedule: Schedule, problem: Problem) -> Decided:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeplan.api.parts import facts
-from pipeplan.api.searching.search_record import SearchRecord, Spared
+from pipeplan.api.searching.search_record import Decided, PublishedSchedule, SearchRecord, Spared
 from pipeplan.costs import Costs, Limits
-from pipeplan.formats import Decided, PublishedSchedule
 from pipeplan.model import Floats, Placement
 from pipeplan.readable import Times, percent
 
@@ -54,7 +53,7 @@ def slow_start(record: SearchRecord) -> Iterator[str]:
 
 def placements_in_words(record: SearchRecord, times: Times) -> str:
     """Name the placement of the answer, the makespans found on the others, and those that cannot be shorter."""
-    others = [other for other in record.tried if other.placement != record.placement]
+    others = [other for other in record.placements if other.placement != record.placement]
     searched = [f"{other.placement} {times.text(other.value)}" for other in others if other.value is not None]
     beaten = [other.placement for other in others if other.value is None]
     words = [record.placement]
@@ -68,7 +67,7 @@ def placements_in_words(record: SearchRecord, times: Times) -> str:
 def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
     here, anywhere = record.best_published, record.best_published_anywhere
     times = Times.of(
-        (record.value, *(published.value for published in (here, anywhere) if published is not None)), unit
+        (record.objective.value, *(published.value for published in (here, anywhere) if published is not None)), unit
     )
     yield _gain_here(record, here, times)
     if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
@@ -84,24 +83,24 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
         return (
             f"{sentence}; {need.name}, which needs the least, takes {size_in_words(need.memory, need.in_activations)}."
         )
-    what = {"plan": "", "p95": "A p95 of ", "worst": "A worst case of "}[record.of]
+    what = {"plan": "", "p95": "A p95 of ", "worst": "A worst case of "}[record.objective.of]
     kind = "any" if here == record.best_published_anywhere else "this"
-    best = f"{here.name} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
+    best = f"{here.schedule} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
     if record.gain > NOTHING:
-        return f"{what}{times.text(record.value)} is {percent(record.gain)} shorter than {best}."
+        return f"{what}{times.text(record.objective.value)} is {percent(record.gain)} shorter than {best}."
     if record.gain < -NOTHING:
         on = "" if record.jitter is None else ", on runs that neither was made for"
-        return f"{what}{times.text(record.value)} is {percent(-record.gain)} longer than {best}{on}."
+        return f"{what}{times.text(record.objective.value)} is {percent(-record.gain)} longer than {best}{on}."
     if record.optimal:
-        when = "" if record.objective == "makespan" else " with ops that start as soon as they can"
+        when = "" if record.objective.name == "makespan" else " with ops that start as soon as they can"
         return f"No gain over {best}: proven optimal for this placement{when}."
-    least = 1 - record.minimized.lower_bound / record.value
+    least = 1 - record.objective.lower_bound / record.objective.value
     longer = max(LONGER_SECONDS, 10 * round(record.seconds))
     return f"No gain over {best}: at most {percent(least)} is possible, and a search of {longer} seconds may find it."
 
 
 def _gain_anywhere(anywhere: PublishedSchedule, gain: float, times: Times) -> str:
-    named = f"{anywhere.name} ({anywhere.placement}, {times.text(anywhere.value)})"
+    named = f"{anywhere.schedule} ({anywhere.placement}, {times.text(anywhere.value)})"
     if gain > NOTHING:
         return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."
     if gain < -NOTHING:
@@ -225,18 +224,18 @@ def _stages(stages: list[int]) -> str:
 
 def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:
     """Return the robustness question and its answer, for a run that differs from the plan; None if nothing varies."""
-    if record.with_slow_rank is not None:
-        runs = record.with_slow_rank
+    if record.slow_rank is not None:
+        runs = record.slow_rank
         figures = "worst", runs.mean, runs.worst, runs.published_worst
         heading, end = "with a slow rank", f"; any one rank {percent(runs.share)} slower"
-    elif record.under_jitter is not None:
-        figures = "p95", record.under_jitter.mean, record.under_jitter.p95, record.under_jitter.published_p95
+    elif record.jitter is not None:
+        figures = "p95", record.jitter.mean, record.jitter.p95, record.jitter.published_p95
         heading, end = "under jitter", ""
     else:
         return None
     word, mean, ours, theirs = figures
     times = Times.of([time for time in (mean, ours, theirs) if time], unit)
-    named = "" if record.best_published is None else record.best_published.name
+    named = "" if record.best_published is None else record.best_published.schedule
     published = f"; {named}: {word} {times.text(theirs)}" if theirs and named else ""
     return heading, f"mean {times.text(mean)}, {word} {times.text(ours)}{published}{end}"
 
@@ -251,7 +250,7 @@ def search_table_parts(
     search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
 ) -> list[RenderableType]:
     """Return the search part of a result's table: its gain, effort, proof, costs and limit."""
-    times = Times.of((search.value, search.minimized.lower_bound), costs.time_unit)
+    times = Times.of((search.objective.value, search.objective.lower_bound), costs.time_unit)
     stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
     tried = "schedule" if search.evaluations == 1 else "schedules"
     rows = [
@@ -261,7 +260,7 @@ def search_table_parts(
             "found by",
             f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
         ),
-        *([("placement", placements_in_words(search, times))] if len(search.tried) > 1 else []),
+        *([("placement", placements_in_words(search, times))] if len(search.placements) > 1 else []),
         ("costs", costs_in_words(costs, placement)),
         ("memory limit", limit_in_words(limits)),
     ]
@@ -283,9 +282,10 @@ def _uncompiled(search: SearchRecord) -> str:
 
 def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
     """Return the minimized objective, unless it is the makespan, which the schedule's figures contain."""
-    if search.objective == "makespan" and search.of == "plan":
+    objective = search.objective
+    if (objective.name, objective.of) == ("makespan", "plan"):
         return []
-    verdict = "optimal" if search.optimal else f"gap {percent(search.gap)}"
-    bound = f"bound {times.text(search.minimized.lower_bound)} ({search.minimized.bound_reason})"
-    name = {"plan": "least longest span", "p95": "least p95", "worst": "least worst case"}[search.of]
-    return [(name, f"{times.text(search.value)}, {bound}, {verdict}")]
+    verdict = "optimal" if search.optimal else f"gap {percent(objective.gap)}"
+    bound = f"bound {times.text(objective.lower_bound)} ({objective.bound_reason})"
+    name = {"plan": "least longest span", "p95": "least p95", "worst": "least worst case"}[objective.of]
+    return [(name, f"{times.text(objective.value)}, {bound}, {verdict}")]

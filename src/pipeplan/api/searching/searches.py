@@ -12,21 +12,21 @@ from typing import Unpack
 from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
-from pipeplan.api.results import Result, result_of
-from pipeplan.api.searching.fronts import FrontMark, FrontPoint, ParetoFront
+from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
 from pipeplan.api.searching.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
 from pipeplan.api.searching.problems import problems_of
 from pipeplan.api.searching.published import (
-    PublishedEntry,
     least_need,
     looks_everywhere,
+    published_elsewhere,
     published_everywhere,
     published_here,
     published_under,
 )
 from pipeplan.api.searching.search_record import record_of
 from pipeplan.api.searching.search_words import slow_start
-from pipeplan.api.simulations import assumed_times
+from pipeplan.api.simulating.result import Result, result_of
+from pipeplan.api.simulating.simulate import assumed_times
 from pipeplan.api.sources import label, resolve
 from pipeplan.costs import ConfiguredSettings, Settings
 from pipeplan.errors import InputError, ShapeError
@@ -34,9 +34,9 @@ from pipeplan.formats import TimelineContent
 from pipeplan.model import Kind, Op, Schedule, from_ops
 from pipeplan.solver import (
     Effort,
-    Entry,
     PlacementTried,
     Problem,
+    PublishedEntry,
     SearchBackend,
     SearchProgress,
     SearchResult,
@@ -187,7 +187,7 @@ def front_found(
             )
             for point in points.points
         ),
-        published=tuple(FrontMark(name=mark.name, peak=mark.peak, value=mark.value) for mark in points.marks),
+        published=points.marks,
     )
 
 
@@ -208,7 +208,7 @@ def result_found(
     """
     simulation, problem = solution.simulation, solution.problem
     here = published_here(solution)
-    others = [entry.published for entry in published if not entry.is_of(problem)]
+    others = published_elsewhere(published, problem)
     timeline = replace(simulation.timeline, schedule=solution.schedule.renamed("search"))
     everywhere = [entry for entry in (here, *others) if entry is not None and looks_everywhere(problem)]
     record = record_of(solution, here, everywhere, tried, need=least_need(problem) if here is None else None)
@@ -266,7 +266,9 @@ def _one_by_one(problem: Problem) -> Schedule:
     return Schedule.from_rows(placement, microbatches, columns, slices=problem.slices, name="search")
 
 
-def _competing(published: Iterable[PublishedEntry], settings: Settings, problems: list[Problem]) -> list[Entry]:
+def _competing(
+    published: Iterable[PublishedEntry], settings: Settings, problems: list[Problem]
+) -> list[PublishedEntry]:
     """Return the published schedules that an answer is never worse than.
 
     They have as many slices as the settings, where these name a number. Those that hold the model twice are among them where
@@ -275,9 +277,9 @@ def _competing(published: Iterable[PublishedEntry], settings: Settings, problems
     copies = max(problem.placement.copies for problem in problems)
     slices = settings.slices
     return [
-        entry.entry
+        entry
         for entry in published
-        if entry.entry.schedule.placement.copies <= copies and slices in (None, entry.entry.schedule.slices)
+        if entry.schedule.placement.copies <= copies and slices in (None, entry.schedule.slices)
     ]
 
 

@@ -16,8 +16,8 @@ from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.keywords import RunKeywords
 from pipeplan.api.parts import columns, facts, line
-from pipeplan.api.results import Result, result_of
-from pipeplan.api.simulations import simulated
+from pipeplan.api.simulating.result import Result, ResultRecord, result_of
+from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import in_unit, resolve
 from pipeplan.api.training.measured_costs import with_op_times
 from pipeplan.api.training.measuring import (
@@ -30,7 +30,6 @@ from pipeplan.api.training.measuring import (
 from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError
-from pipeplan.formats import ResultRecord
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, units_in
 from pipeplan.passes import require_expressible
 from pipeplan.readable import Times, change, percent

@@ -53,7 +53,7 @@ class FixedOrders:
         for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
             if run.needs_no_start or run.budget.stopped.is_set():
                 return
-            run.offer_published(schedule, name, own=_is_own(name, run.problem))
+            run.offer_published(schedule, name)
             # Of large schedules none is begun that is not likely to be done in time.
             took, begin = run.budget.seconds - begin, run.budget.seconds
             if takes_time and run.best is not None:
@@ -86,7 +86,7 @@ class DrivenByCosts:
                 return
             if (schedule := _driven(heuristic, run.original, limits)) is not None:
                 name = heuristic.name + suffix
-                run.offer_published(schedule, name, own=_is_own(name, run.problem))
+                run.offer_published(schedule, name)
                 takes = max(takes, run.budget.seconds - begin)
         run.every_published = True
 
@@ -98,11 +98,11 @@ def try_untried(run: Run) -> None:
         return
     for name, schedule in fixed_orders(problem):
         if name not in run.tried:
-            run.offer_published(schedule, name, own=_is_own(name, problem))
+            run.offer_published(schedule, name)
     for heuristic, suffix, limits in _heuristics(problem, ACTIVATIONS_A_RANK):
         name = heuristic.name + suffix
         if name not in run.tried and (driven := _driven(heuristic, problem, limits)) is not None:
-            run.offer_published(driven, name, own=_is_own(name, problem))
+            run.offer_published(driven, name)
     run.every_published = True
 
 
@@ -110,15 +110,10 @@ def best_published(problem: Problem) -> Published | None:
     """Return the best published schedule of this placement within the limits; None if none fits."""
     best: Published | None = None
     for name, schedule in published(problem):
-        candidate = Published(name, value_as_is(schedule, problem), _is_own(name, problem))
-        if np.isfinite(candidate.value) and candidate.beats(best):
+        candidate = Published(name, value_as_is(schedule, problem))
+        if np.isfinite(candidate.value) and candidate.beats(best, problem.placement.chunks):
             best = candidate
     return best
-
-
-def _is_own(name: str, problem: Problem) -> bool:
-    """Return true if a strategy makes this schedule with its default chunks and groups."""
-    return name in STRATEGIES and STRATEGIES[name].chunks == problem.placement.chunks
 
 
 def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:

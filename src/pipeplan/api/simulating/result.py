@@ -3,30 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
+import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
+from pipeplan.api.searching.search_record import SearchRecord
+from pipeplan.api.simulating.result_table import over_limit_in_words, result_parts
 from pipeplan.costs import Costs, Limits
-from pipeplan.formats import BubbleRecord, OverLimitRecord, ResultRecord, SearchFigures, StepRecord, placement_record
-from pipeplan.model import MemoryUse, Schedule, Timeline, counted, tolerances
-from pipeplan.readable import Times, percent, sizes_text, time_text
-from pipeplan.records import Evidence
+from pipeplan.formats import placement_record
+from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, tolerances
+from pipeplan.readable import percent, time_text
+from pipeplan.records import Evidence, Record, optional_fields
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.api.parts import Part
-    from pipeplan.api.searching.search_record import SearchRecord
     from pipeplan.drawing import View, Windows
     from pipeplan.formats import Content, Format
     from pipeplan.simulation import IdleTimes, LocatedWindow
+
+
+class StepRecord(Record, frozen=True, kw_only=True):
+    """Time of a step including the time added after its last op, with a barrier at its end and without one."""
+
+    with_barrier: float
+    without_barrier: float
+
+
+class OverLimitRecord(Record, frozen=True, kw_only=True):
+    """Rank that exceeds its memory limit the most, its peak and its limit, and the number of other ranks over theirs."""
+
+    rank: int
+    peak: float
+    limit: float
+    unit: Literal["bytes", "activations"]
+    others: int
+
+
+class ResultFigures(Record, frozen=True, kw_only=True):
+    """Figures of one schedule on one set of costs.
+
+    ``over`` is null if every rank is within its limit. ``least_gap``, the gap to the smallest bound of all schedules,
+    is in comparisons only; ``step`` is present if a step adds time after its last op, and the keys from ``found_by`` on
+    in searches. Times are in ``time_unit``; lists have one number per rank.
+    """
+
+    name: str = msgspec.field(name="schedule")
+    ranks: int
+    chunks: int
+    stages: int
+    microbatches: int
+    slices: int
+    placement: list[int | list[int]]
+    ops: int
+    time_unit: str
+    makespan: float
+    spans: list[float]
+    work: list[float]
+    idle: list[float]
+    bubble: Bubble
+    peak_activation: list[float]
+    peak_bytes: list[float] | None
+    fits: bool
+    over: OverLimitRecord | None
+    lower_bound: float
+    bound_reason: str
+    gap: float | None
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    least_gap: float | UnsetType | None = UNSET
+    step: StepRecord | UnsetType = UNSET
+
+
+if TYPE_CHECKING:
+    ResultRecord = ResultFigures
+else:
+    # The result of a search also has the figures of the search.
+    ResultRecord = msgspec.defstruct(
+        "ResultRecord",
+        optional_fields(SearchRecord),
+        bases=(ResultFigures,),
+        namespace={"__doc__": ResultFigures.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
 
 
 @final
@@ -54,7 +120,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     limits = Evidence[Limits | None]()
     """Memory limit of every rank, or None."""
 
-    search = Evidence["SearchRecord | None"]()
+    search = Evidence[SearchRecord | None]()
     """Figures of the search that found the schedule; None without a search."""
 
     @property
@@ -152,19 +218,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def table(self) -> Iterator[RenderableType]:
         """Return its description, how a search found it, its figures, its ranks, warnings and notes."""
-        times = times_of(self)
-        yield line(_heading(self), "bold")
-        if self.search is not None:
-            from pipeplan.api.searching.search_words import search_table_parts  # few results were searched for
-
-            yield from search_table_parts(self.search, self.costs, self.schedule.placement, self.limits)
-        yield facts(_figures(self, times), above=1, below=1)
-        yield _ranks(self, times)
-        yield from left_out(self.ranks)
-        if self.notes or self.warnings:
-            yield line()
-        yield from notes(self.notes)
-        yield from warnings(self.warnings)
+        return result_parts(self)
 
     def _rows(self) -> Mapping[str, Sequence[Any]]:
         from msgspec.structs import asdict as fields_of
@@ -202,7 +256,7 @@ def result_of(
         bounds.append(search.nominal or search.bound)
     bound = max(bounds, key=attrgetter("value"))
     timeline, memory, costs = simulation.timeline, simulation.memory, simulation.costs
-    schedule, bubble = timeline.schedule, timeline.bubble
+    schedule = timeline.schedule
     over = None if limits is None else over_limit(memory, limits)
     return Result(
         name=schedule.name,
@@ -217,8 +271,8 @@ def result_of(
         makespan=timeline.makespan,
         spans=timeline.spans.tolist(),
         work=timeline.work.tolist(),
-        idle_by_rank=timeline.idle.tolist(),
-        bubble=BubbleRecord(**asdict(bubble)),
+        idle=timeline.idle.tolist(),
+        bubble=timeline.bubble,
         peak_activation=memory.peak_activation.tolist(),
         peak_bytes=None if memory.peak_bytes is None else memory.peak_bytes.tolist(),
         fits=over is None,
@@ -226,15 +280,11 @@ def result_of(
         lower_bound=bound.value,
         bound_reason=bound.reason,
         gap=bound.gap_of(timeline.makespan) if over is None else None,
-        warnings=(*warnings, *([] if over is None else [_over_in_words(over)])),
+        warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
         notes=tuple(notes),
         step=_step_record(timeline, costs),
-        **({} if search is None else _figures_of(search)),
+        **({} if search is None else msgspec.structs.asdict(search)),
     ).holding(timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search)
-
-
-def _figures_of(search: SearchRecord) -> dict[str, Any]:
-    return {field.encode_name: getattr(search, field.name) for field in structs.fields(SearchFigures)}
 
 
 def _step_record(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:
@@ -270,76 +320,3 @@ def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
         unit="activations" if limits.in_activations else "bytes",
         others=int(over.sum()) - 1,
     )
-
-
-def _over_in_words(over: OverLimitRecord) -> str:
-    others = over.others
-    more = f" ({counted(others, 'more rank')} {'is over its' if others == 1 else 'are over theirs'})" if others else ""
-    needed, limit = (
-        (f"{over.peak:,.6g} activations", f"{over.limit:,.6g}")
-        if over.unit == "activations"
-        else sizes_text(over.peak, over.limit)
-    )
-    return f"over the memory limit: rank {over.rank} needs {needed}, its limit is {limit}{more}"
-
-
-def _heading(result: Result) -> str:
-    schedule = result.schedule
-    slices = f", {schedule.slices} slices" if schedule.slices > 1 else ""
-    measured = ", measured" if result.timeline.source == "measured" else ""
-    shape = f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')} ({schedule.placement.name})"
-    return f"{result.name}: {shape}, {counted(schedule.microbatches, 'microbatch')}{slices}{measured}"
-
-
-def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
-    bubble = result.bubble
-    return [
-        ("makespan", times.text(result.makespan)),
-        ("longest span", times.text(max(result.spans))),
-        *_step_rows(result, times),
-        ("bubble", f"{percent(bubble.idle_over_total)} (idle / total time)"),
-        ("over ideal", f"{percent(bubble.over_ideal)} (idle / busy time)"),
-        ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
-        ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
-        ("gap to the bound", _gap(result)),
-    ]
-
-
-def times_of(result: Result) -> Times:
-    """Return how all times of one result are written."""
-    every = (result.work, result.idle_by_rank, result.spans, [result.makespan, result.lower_bound])
-    return Times.of((value for values in every for value in values), result.time_unit)
-
-
-def _gap(result: Result) -> str:
-    if result.gap is None:
-        return "none: over the memory limit"
-    return percent(result.gap) + (": no schedule of this placement is shorter" if result.gap == 0 else "")
-
-
-def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:
-    if result.step is UNSET:
-        return []
-    return [
-        ("step, with a barrier at its end", times.text(result.step.with_barrier)),
-        ("step, without one", times.text(result.step.without_barrier)),
-    ]
-
-
-def _ranks(result: Result, times: Times) -> Part:
-    peak_bytes = result.peak_bytes
-    unit = f" ({times.unit})" if times.unit else ""
-    held = ["peak\nactivations"] if peak_bytes is None else ["peak\nactivations", "peak\nmemory"]
-    table = columns(
-        "rank", f"busy{unit}", "idle", "span", *held, padding=1, least=["span", held[0]] if held[1:] else ["span"]
-    )
-    shown = shown_ranks(result.ranks)
-    activations = activations_of([result.peak_activation[rank] for rank in shown])
-    peaks = [] if peak_bytes is None else [sizes([peak_bytes[rank] for rank in shown])]
-    for place, rank in enumerate(shown):
-        if place and rank != shown[place - 1] + 1:
-            table.add_row("...")
-        busy_and_idle = times.parts((result.work[rank], result.idle_by_rank[rank]))
-        cells = [*busy_and_idle, times.number(result.spans[rank]), activations[place]]
-        table.add_row(str(rank), *cells, *(peak[place] for peak in peaks))
-    return table

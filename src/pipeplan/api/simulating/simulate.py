@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.arguments import ScheduleLike, asked, takes
-from pipeplan.api.results import Result, result_of
+from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
