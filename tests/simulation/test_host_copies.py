@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 
 from pipeplan.checking import check
-from pipeplan.costs import Settings
+from pipeplan.costs import Communication, Settings
 from pipeplan.errors import CostError, InvalidScheduleError
 from pipeplan.kernels import Kernel
 from pipeplan.model import HOST_KINDS, Kind, among, memory_moments, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import Communication, lower_bound, simulate, simulator
+from pipeplan.simulation import lower_bound, simulate, simulator
 from tests.simulation.saving import parts_of_memory, saving_problems
 from tests.slow_simulator import peak_activations, slow_simulate
 

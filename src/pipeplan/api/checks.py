@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final
 
@@ -14,26 +14,18 @@ from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.simulating.simulate import sends
 from pipeplan.api.sources import label, opened, resolve
-from pipeplan.checking import Finding, check_times, marked_grid
+from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.drawing import View, order_of
 from pipeplan.errors import InputError, InvalidScheduleError
 from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
 from pipeplan.model import MemoryRule, Schedule, Timeline, counted
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence
 from pipeplan.trainers import RUNNERS, refusal
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
-
-
-class ProblemRecord(Record, frozen=True):
-    """Problem of a schedule: the violated rule, the place, and a sentence."""
-
-    rule: str
-    where: str
-    message: str
 
 
 @final
@@ -46,13 +38,15 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
     ----------
     valid
         True if there are no problems.
+    problems
+        Everything that is wrong.
     """
 
     schema_name = "answer-check"
 
     valid: bool
-    problem_records: tuple[ProblemRecord, ...] = msgspec.field(name="problems")
-    note_records: tuple[ProblemRecord, ...] | UnsetType = msgspec.field(name="notes", default=UNSET)
+    problems: tuple[Finding, ...]
+    written_notes: tuple[Finding, ...] | UnsetType = msgspec.field(name="notes", default=UNSET)
     schedule_name: str | UnsetType = msgspec.field(name="schedule", default=UNSET)
     ranks: int | UnsetType = UNSET
     stages: int | UnsetType = UNSET
@@ -65,11 +59,10 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
     schedule = Evidence[Schedule | None]()
     """The schedule; None if the rows of a file make none."""
 
-    problems = Evidence[tuple[Finding, ...]]()
-    """Everything that is wrong."""
-
-    notes = Evidence[tuple[Finding, ...]]()
-    """Notes on things that are valid, but fail on some runtimes or cost more than necessary."""
+    @property
+    def notes(self) -> tuple[Finding, ...]:
+        """Notes on things that are valid, but fail on some runtimes or cost more than necessary."""
+        return () if self.written_notes is UNSET else self.written_notes
 
     def views(self) -> Sequence[View]:
         """Return the view of the order of ops; empty without a schedule."""
@@ -93,7 +86,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
         yield from (f"note: {note}" for note in self.notes)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [problem.to_dict() for problem in self.problem_records]
+        return [problem.to_dict() for problem in self.problems]
 
     def __repr__(self) -> str:
         return f"<Verdict on {self.name}: {'valid' if self.valid else f'{len(self.problems)} problem(s)'}>"
@@ -105,19 +98,14 @@ def _verdict(
     shape: dict[str, Any] = {}
     if schedule is not None:
         shape = {
-            "note_records": _records(notes),
+            "written_notes": notes,
             "schedule_name": schedule.name,
             "ranks": schedule.ranks,
             "stages": schedule.stages,
             "microbatches": schedule.microbatches,
             "ops": len(schedule),
         }
-    verdict = Verdict(valid=not problems, problem_records=_records(problems), **shape)
-    return verdict.holding(name=name, schedule=schedule, problems=problems, notes=notes)
-
-
-def _records(problems: Iterable[Finding]) -> tuple[ProblemRecord, ...]:
-    return tuple(ProblemRecord(problem.rule, problem.where, problem.message) for problem in problems)
+    return Verdict(valid=not problems, problems=problems, **shape).holding(name=name, schedule=schedule)
 
 
 class _Rules(TypedDict, total=False):
@@ -177,7 +165,7 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
         resolved = resolve(source, settings, of_measured=True)
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
-        return _verdict(name, None, (Finding("structure", name, str(error)),))
+        return _verdict(name, None, (finding("structure", name, str(error)),))
     report = check_schedule(resolved, memory=memory_rule(resolved, settings), sends=sends(settings), **rules)
     problems = report.problems
     if isinstance(source, Timeline) and not problems:
@@ -198,7 +186,7 @@ def _rules_of(trainer: str | None, release: str | None) -> _Rules:
 
 def _refused_by(trainer: str, schedule: Schedule) -> tuple[Finding, ...]:
     reason = refusal(trainer, schedule)
-    return (Finding("trainer", "", reason),) if reason else ()
+    return (finding("trainer", "", reason),) if reason else ()
 
 
 def memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.finding import Finding
+from pipeplan.checking.finding import Finding, finding
 from pipeplan.checking.structure import SHOWN, present
 from pipeplan.model import COMMUNICATION_KINDS, RECEIVE_KINDS, Bools, Dependencies, Kind, Op, Schedule
 
@@ -54,7 +54,7 @@ def check_messages(schedule: Schedule) -> Iterator[Finding]:
         missing = np.flatnonzero(expected[kind] & ~present(schedule, kind))
         yield from (_missing(schedule, kind, key) for key in missing[:SHOWN].tolist())
         if len(missing) > SHOWN:
-            yield Finding("message", "", f"{len(missing) - SHOWN} more {kind.name} are missing")
+            yield finding("message", "", f"{len(missing) - SHOWN} more {kind.name} are missing")
         where = schedule.where(kind)
         extra = where[~expected[kind][schedule.key[where]]]
         yield from (_superfluous_message(schedule, position) for position in extra[:SHOWN].tolist())
@@ -88,7 +88,7 @@ def _missing(schedule: Schedule, kind: Kind, key: int) -> Finding:
     other = _partner(op)
     rest = str(op).removeprefix(f"{op.stage}{op.kind.name}")
     then = _MISSING[kind].format(there=_rank_of(schedule, other), other=other, stage=op.stage, rest=rest)
-    return Finding("message", f"rank {_rank_of(schedule, op)}", f"{op} is missing: {then}")
+    return finding("message", f"rank {_rank_of(schedule, op)}", f"{op} is missing: {then}")
 
 
 def _superfluous_message(schedule: Schedule, position: int) -> Finding:
@@ -99,7 +99,7 @@ def _superfluous_message(schedule: Schedule, position: int) -> Finding:
     else:
         why = f"stages {op.stage} and {other.stage} are on the same rank and need no message"
     then = "it would wait forever" if op.kind in RECEIVE_KINDS else "no rank would receive it"
-    return Finding("message", schedule.place(position), f"is superfluous: {why}; {then}", position)
+    return finding("message", schedule.place(position), f"is superfluous: {why}; {then}", position)
 
 
 def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
@@ -137,4 +137,4 @@ def _disorder(schedule: Schedule, receive: int, sent: int, counts: tuple[int, in
         f"{schedule.op(sent)}: messages carry no tag, so it would get that data; if the shapes agree, gradients are "
         f"silently wrong ({wrong} of {messages} messages on this channel are out of order)"
     )
-    return Finding("channel", schedule.place(receive), message, receive)
+    return finding("channel", schedule.place(receive), message, receive)

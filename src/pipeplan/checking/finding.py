@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from pipeplan.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import Schedule
+from pipeplan.records import Evidence, Record
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One problem of a schedule.
+class Finding(Record, frozen=True, kw_only=True):
+    """Problem of a schedule: the violated rule, the place, and a sentence.
 
     Attributes
     ----------
@@ -24,20 +24,25 @@ class Finding:
         The place: rank, number of the op in its row, the op.
     message
         The problem and its consequence at run time.
-    position
-        Position of the op at fault in the schedule's columns; None if no single op is.
-    others
-        Positions of the other ops in a cycle of waits.
     """
 
     rule: str
     where: str
     message: str
-    position: int | None = None
-    others: tuple[int, ...] = ()
+
+    position = Evidence[int | None]()
+    """Position of the op at fault in the schedule's columns; None if no single op is."""
+
+    others = Evidence[tuple[int, ...]]()
+    """Positions of the other ops in a cycle of waits."""
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.where}: {self.message}" if self.where else f"{self.rule}: {self.message}"
+
+
+def finding(rule: str, where: str, message: str, position: int | None = None, others: tuple[int, ...] = ()) -> Finding:
+    """Return the finding of a rule at a place; ``position`` and ``others`` are the ops at fault."""
+    return Finding(rule=rule, where=where, message=message).holding(position=position, others=others)
 
 
 @dataclass(frozen=True, slots=True)

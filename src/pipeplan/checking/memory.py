@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.checking.finding import Finding
+from pipeplan.checking.finding import Finding, finding
 from pipeplan.model import (
     COMPUTE_KINDS,
     RECEIVE_KINDS,
@@ -43,7 +43,7 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
             here, peak, limit = (size_text(amount) if rule.unit == "bytes" else f"{amount:.6g}" for amount in amounts)
             unit = "" if rule.unit == "bytes" else f" {rule.unit}"
             message = f"the rank holds {here}{unit} here and {peak} at its peak; its limit is {limit}"
-            yield Finding("memory", schedule.place(position), message, position)
+            yield finding("memory", schedule.place(position), message, position)
 
 
 def _held(row: Columns, rule: MemoryRule) -> Floats:
@@ -97,7 +97,7 @@ def check_buffers(schedule: Schedule, needs: Dependencies, *, limit: int | None 
             f"{peaks[rank]} received messages wait for their ops at the peak of this rank, each in its own buffer; "
             f"late receives need {needed[rank]}, and {allowed[rank]} are allowed"
         )
-        yield Finding("buffers", schedule.place(position), message, position)
+        yield finding("buffers", schedule.place(position), message, position)
 
 
 def waiting_messages(schedule: Schedule, needs: Dependencies) -> Ints:

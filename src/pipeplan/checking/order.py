@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.finding import Finding
+from pipeplan.checking.finding import Finding, finding
 from pipeplan.checking.structure import SHOWN
 from pipeplan.model import Dependencies, RowProgress, Schedule, disordered, progress, rendezvous
 
@@ -20,11 +20,11 @@ def check_order(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
     for sources, absent, late in disordered(schedule, needs):
         for op in absent[:SHOWN].tolist():
             message = "waits for an op that is not in the schedule: the rank would wait forever"
-            yield Finding("order", schedule.place(op), message, op)
+            yield finding("order", schedule.place(op), message, op)
         for op in late[:SHOWN].tolist():
             source = int(sources[op])
             message = f"waits for {schedule.op(source)}, which does not come before it on its rank"
-            yield Finding("order", schedule.place(op), message, op)
+            yield finding("order", schedule.place(op), message, op)
 
 
 def check_progress(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def check_progress(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]
 def spelled_deadlock(schedule: Schedule, run: RowProgress) -> Finding:
     """Return a finding with the cycle of waits in which an incomplete run ended, op by op."""
     cycle = blocking_cycle(schedule, run)
-    return Finding("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0], tuple(cycle[1:]))
+    return finding("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0], tuple(cycle[1:]))
 
 
 def blocking_cycle(schedule: Schedule, run: RowProgress) -> list[int]:
@@ -80,7 +80,7 @@ def check_rendezvous(schedule: Schedule, needs: Dependencies) -> Iterator[Findin
     run = rendezvous(schedule, needs)
     if not run.complete:
         cycle = blocking_cycle(schedule, run)
-        yield Finding(
+        yield finding(
             "rendezvous",
             schedule.place(cycle[0]),
             _spell_rendezvous(schedule, needs, run, cycle),

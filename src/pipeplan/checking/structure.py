@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.finding import Finding
+from pipeplan.checking.finding import Finding, finding
 from pipeplan.model import (
     BACKWARD_KINDS,
     HOST_KINDS,
@@ -30,7 +30,7 @@ SHOWN = 20
 def check_structure(schedule: Schedule) -> Iterator[Finding]:
     """Yield missing, duplicate and misplaced ops, malformed overlapped pairs, and offloads without reloads."""
     if schedule.keys > 100 * len(schedule) + 1_000_000:
-        yield Finding(
+        yield finding(
             "incomplete",
             "",
             f"{schedule.stages} stages x {schedule.microbatches} microbatches x {schedule.slices} slices need "
@@ -59,7 +59,7 @@ def _microbatch_given(schedule: Schedule) -> Iterator[Finding]:
     stage_wide = among(columns.kind, STAGE_WIDE_KINDS)
     # Stage-wide ops must have no microbatch, and all others must have one.
     for position in np.flatnonzero(without != stage_wide)[:SHOWN].tolist():
-        yield Finding("microbatch", schedule.place(position), "only stage-wide ops have no microbatch", position)
+        yield finding("microbatch", schedule.place(position), "only stage-wide ops have no microbatch", position)
 
 
 def _duplicates(schedule: Schedule) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _duplicates(schedule: Schedule) -> Iterator[Finding]:
         for key in repeated[:SHOWN].tolist():
             first, second = where[keys == key][:2].tolist()
             message = f"occurs twice; the first is at {schedule.place(first)}"
-            yield Finding("duplicate", schedule.place(second), message, second)
+            yield finding("duplicate", schedule.place(second), message, second)
 
 
 def _absent(schedule: Schedule) -> Iterator[Finding]:
@@ -110,9 +110,9 @@ def _list_keys(
         stage, rest = divmod(key, per_stage)
         op = Op(kind, stage, *divmod(rest, schedule.slices))
         copy = int(schedule.placement.copy_of(np.array([op.microbatch], np.int32), schedule.microbatches)[0])
-        yield Finding(rule, f"rank {schedule.placement.rank_of[copy][stage]}", f"{op} {message}")
+        yield finding(rule, f"rank {schedule.placement.rank_of[copy][stage]}", f"{op} {message}")
     if len(keys) > SHOWN:
-        yield Finding(rule, "", f"{len(keys) - SHOWN} more {kind.name} like these")
+        yield finding(rule, "", f"{len(keys) - SHOWN} more {kind.name} like these")
 
 
 def _wrong_ranks(schedule: Schedule) -> Iterator[Finding]:
@@ -122,7 +122,7 @@ def _wrong_ranks(schedule: Schedule) -> Iterator[Finding]:
             np.array([op.stage]), np.array([max(op.microbatch, 0)]), schedule.microbatches
         )
         message = f"is on the wrong rank: rank {right[0]} holds its stage for this microbatch"
-        yield Finding("rank", schedule.place(position), message, position)
+        yield finding("rank", schedule.place(position), message, position)
 
 
 def _overlaps(schedule: Schedule) -> Iterator[Finding]:
@@ -134,10 +134,10 @@ def _overlaps(schedule: Schedule) -> Iterator[Finding]:
     first = np.append(second[1:], False) & ~second
     lone = ~(first | second)
     for position in grouped[lone[grouped]][:SHOWN].tolist():
-        yield Finding("overlap", schedule.place(position), "overlaps with an op that is not next to it", position)
+        yield finding("overlap", schedule.place(position), "overlaps with an op that is not next to it", position)
     after = np.flatnonzero(second)
     pair = (kind[after - 1] == Kind.F) & among(kind[after], BACKWARD_KINDS)
     for position in after[~(pair & first[after - 1])][:SHOWN].tolist():
-        yield Finding(
+        yield finding(
             "overlap", schedule.place(position), "an overlapped pair is one forward and one backward", position
         )

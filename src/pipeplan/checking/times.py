@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.checking.finding import Finding
+from pipeplan.checking.finding import Finding, finding
 from pipeplan.checking.structure import SHOWN
 from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Timeline, among, dependencies, tolerances
 
@@ -24,7 +24,7 @@ def check_times(timeline: Timeline) -> Iterator[Finding]:
     schedule, start, end = timeline.schedule, timeline.start, timeline.end
     slack = tolerances.ROUNDING * timeline.makespan
     for op in np.flatnonzero(start < -slack)[:SHOWN].tolist():
-        yield Finding("times", schedule.place(op), f"starts at {start[op]:g}, before the start of the step at 0", op)
+        yield finding("times", schedule.place(op), f"starts at {start[op]:g}, before the start of the step at 0", op)
     for sources in dependencies(schedule).all:
         needy = np.flatnonzero(sources >= 0)
         arrived = end[sources[needy]]
@@ -37,12 +37,12 @@ def check_times(timeline: Timeline) -> Iterator[Finding]:
             message = (
                 f"starts at {start[op]:g}, before {schedule.op(source)}, which it waits for, ends at {end[source]:g}"
             )
-            yield Finding("times", schedule.place(op), message, op)
+            yield finding("times", schedule.place(op), message, op)
     for op, around in _inside_another(timeline, slack)[:SHOWN]:
         message = (
             f"has no duration at {start[op]:g}, inside {schedule.op(around)} ({start[around]:g} to {end[around]:g})"
         )
-        yield Finding("times", schedule.place(op), message, op)
+        yield finding("times", schedule.place(op), message, op)
 
 
 def _inside_another(timeline: Timeline, slack: float) -> list[tuple[int, int]]:

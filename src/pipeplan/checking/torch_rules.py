@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.checking.finding import Finding
+from pipeplan.checking.finding import Finding, finding
 from pipeplan.checking.order import spelled_deadlock
 from pipeplan.checking.structure import SHOWN, present
 from pipeplan.model import (
@@ -57,7 +57,7 @@ def check_losses(schedule: Schedule) -> Iterator[Finding]:
         f"is forward {number} of the last stage: PyTorch stores losses in the order in which they are computed and would "
         f"use this one for microbatch {number}, which makes gradients wrong; export --to torch-csv renumbers microbatches"
     )
-    yield Finding("losses", schedule.place(position), message, position)
+    yield finding("losses", schedule.place(position), message, position)
 
 
 def check_waits(schedule: Schedule, *, required: bool | None = None) -> Iterator[Finding]:
@@ -72,7 +72,7 @@ def check_waits(schedule: Schedule, *, required: bool | None = None) -> Iterator
     if required is False:
         for position in schedule.where(*WAIT_KINDS)[:SHOWN].tolist():
             message = "is not supported by this runtime: PyTorch has ops that wait since release 2.15"
-            yield Finding("wait", schedule.place(position), message, position)
+            yield finding("wait", schedule.place(position), message, position)
         return
     if required or not schedule.kinds.isdisjoint(SEND_WAIT_KINDS):
         yield from _check_sends(schedule)
@@ -86,9 +86,9 @@ def _check_sends(schedule: Schedule) -> Iterator[Finding]:
         sends, waits = schedule.where(kind), schedule.where(WAIT_OF[kind])
         for position in sends[~awaited[schedule.key[sends]]][:SHOWN].tolist():
             message = f"is never waited for: {WAIT_OF[kind].name} is missing, and PyTorch 2.15 rejects the schedule"
-            yield Finding("wait", schedule.place(position), message, position)
+            yield finding("wait", schedule.place(position), message, position)
         for position in waits[~sent[schedule.key[waits]]][:SHOWN].tolist():
-            yield Finding("wait", schedule.place(position), f"waits for a {kind.name} that is missing", position)
+            yield finding("wait", schedule.place(position), f"waits for a {kind.name} that is missing", position)
 
 
 def _check_reductions(schedule: Schedule) -> Iterator[Finding]:
@@ -109,10 +109,10 @@ def _check_reductions(schedule: Schedule) -> Iterator[Finding]:
         elif before[1] != stage:
             message = f"waits for another stage than that of {schedule.op(before[0])}, which is being reduced"
         if message:
-            yield Finding("wait", schedule.place(position), message, position)
+            yield finding("wait", schedule.place(position), message, position)
     for position, _ in pending.values():
         message = "is never waited for: WAIT_REDUCE_GRAD is missing, and PyTorch 2.15 rejects the schedule"
-        yield Finding("wait", schedule.place(position), message, position)
+        yield finding("wait", schedule.place(position), message, position)
 
 
 def check_progress_of_waits(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def note_no_waits(schedule: Schedule) -> Iterator[Finding]:
             "no op waits for a send: PyTorch 2.15 and later reject a schedule with communication but without WAIT_SEND_F "
             "and WAIT_SEND_B, which older releases do not have; export --to torch-csv-comms adds them"
         )
-        yield Finding("wait", "", message)
+        yield finding("wait", "", message)
 
 
 def check_reduce_grad(schedule: Schedule, *, required: bool | None = None) -> Iterator[Finding]:
@@ -159,16 +159,16 @@ def check_reduce_grad(schedule: Schedule, *, required: bool | None = None) -> It
     for cell in np.flatnonzero((last >= 0) & (counts == 0))[:SHOWN].tolist():
         rank, stage = divmod(cell, schedule.stages)
         message = f"{stage}REDUCE_GRAD is missing: replicas would train with different gradients and diverge"
-        yield Finding("reduce-grad", f"rank {rank}", message)
+        yield finding("reduce-grad", f"rank {rank}", message)
     seen: set[int] = set()
     for position, cell in zip(reductions.tolist(), _cell(schedule, reductions).tolist(), strict=True):
         if cell in seen:
             message = "occurs twice: reduced gradients would be reduced again"
-            yield Finding("reduce-grad", schedule.place(position), message, position)
+            yield finding("reduce-grad", schedule.place(position), message, position)
         elif position < last[cell]:
             late = schedule.op(int(last[cell]))
             message = f"comes before {late}, whose gradients would not be reduced"
-            yield Finding("reduce-grad", schedule.place(position), message, position)
+            yield finding("reduce-grad", schedule.place(position), message, position)
         seen.add(cell)
 
 
@@ -179,7 +179,7 @@ def note_no_reduce_grad(schedule: Schedule) -> Iterator[Finding]:
             "there is no REDUCE_GRAD: PyTorch's runtime, which adds no ops to a schedule with communication, would not "
             "reduce gradients over replicas; ignore this without replicas, or if another tool reduces them"
         )
-        yield Finding("reduce-grad", "", message)
+        yield finding("reduce-grad", "", message)
 
 
 def check_sharding(schedule: Schedule) -> Iterator[Finding]:
@@ -198,7 +198,7 @@ def check_sharding(schedule: Schedule) -> Iterator[Finding]:
     for position in np.flatnonzero((gathered < 0) | (gathered > 1))[:SHOWN].tolist():
         if Kind(kind[position]).is_stage_wide:
             state = "gathered" if gathered[position] > 1 else "freed"
-            yield Finding("sharding", schedule.place(position), f"its stage's parameters are already {state}", position)
+            yield finding("sharding", schedule.place(position), f"its stage's parameters are already {state}", position)
 
 
 def _sharded(schedule: Schedule, positions: NDArray[np.intp]) -> Iterator[Finding]:
@@ -206,7 +206,7 @@ def _sharded(schedule: Schedule, positions: NDArray[np.intp]) -> Iterator[Findin
         message = (
             "computes while its stage's parameters are not gathered: PyTorch fails here, others compute on a shard"
         )
-        yield Finding("sharding", schedule.place(position), message, position)
+        yield finding("sharding", schedule.place(position), message, position)
 
 
 def _cell(schedule: Schedule, positions: NDArray[np.intp]) -> Ints:

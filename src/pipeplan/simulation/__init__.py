@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeplan.simulation.idle import IdleTimes as IdleTimes, idle_times as idle_times
     from pipeplan.simulation.idle_gaps import WAITS as WAITS
     from pipeplan.simulation.simulator import (
-        Communication as Communication,
         Simulation as Simulation,
         memory_use as memory_use,
         message_partners as message_partners,
@@ -49,7 +48,6 @@ else:
             "idle": {"IdleTimes", "idle_times"},
             "idle_gaps": {"WAITS"},
             "simulator": {
-                "Communication",
                 "Simulation",
                 "memory_use",
                 "message_partners",

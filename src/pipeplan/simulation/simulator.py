@@ -28,12 +28,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Costs, Limits
+from pipeplan.costs import Communication, Costs, Limits
 from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
 from pipeplan.model import (
@@ -59,8 +59,6 @@ from pipeplan.model import (
 )
 from pipeplan.simulation.bounds import Bound, lower_bound
 from pipeplan.simulation.timing_kernel import FROM_HOST, TO_HOST, time_ops, time_ops_blocking
-
-Communication = Literal["edge", "blocking", "contended"]
 
 _Arrays = tuple[NDArray[Any] | float, ...]
 

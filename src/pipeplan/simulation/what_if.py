@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeplan.costs import Costs, Overhead, Transfer
+from pipeplan.costs import Communication, Costs, Overhead, Transfer
 from pipeplan.model import HOST_KINDS, Floats, tolerances
-from pipeplan.simulation.simulator import Communication, Simulation, simulate
+from pipeplan.simulation.simulator import Simulation, simulate
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Costs, Limits
+from pipeplan.costs import Communication, Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import (
     Floats,
@@ -28,7 +28,6 @@ from pipeplan.passes import insert_communication
 from pipeplan.readable import size_text
 from pipeplan.simulation import (
     Bound,
-    Communication,
     Simulation,
     earliest_starts,
     lower_bound,

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.costs import Communication, Costs, Limits, Settings
 from pipeplan.errors import DeadlockError, InfeasibleError
 from pipeplan.model import Placement, Schedule, Timeline
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import Bound, Communication, located_windows, lower_bound, simulate, span_bound
+from pipeplan.simulation import Bound, located_windows, lower_bound, simulate, span_bound
 from pipeplan.solver import Choices, Problem
 from pipeplan.solver.periodic.repeated import Repeated
 from tests.simulation.soundness.instances import Instance

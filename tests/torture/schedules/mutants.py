@@ -14,7 +14,7 @@ import numpy as np
 from pipeplan.checking import Finding as Checked
 from pipeplan.checking import check
 from pipeplan.checking.structure import SHOWN
-from pipeplan.costs import Settings
+from pipeplan.costs import Communication, Settings
 from pipeplan.errors import DeadlockError, FormatError, InvalidScheduleError, NotationError, PipeplanError
 from pipeplan.formats.pipeplan_json import parse_json, schedule_json
 from pipeplan.formats.pytorch_csv import parse_torch_csv, torch_csv
@@ -23,7 +23,7 @@ from pipeplan.model import MemoryRule, Schedule, Timeline, format_schedule, from
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.passes.communication import Receives
-from pipeplan.simulation import Communication, simulate
+from pipeplan.simulation import simulate
 from tests.torture.schedules.mutations import mutated
 from tests.torture.schedules.oracle import MESSAGES, STAGE_WIDE, Finding, Oracle, runs
 from tests.torture.schedules.shapes import Rows, random_schedule, rows_of, shown, timed_rows

@@ -9,13 +9,13 @@ from random import Random
 
 import numpy as np
 
-from pipeplan.costs import Costs
+from pipeplan.costs import Communication, Costs
 from pipeplan.errors import DeadlockError
 from pipeplan.model import Floats, Kind, MemoryRule, Reason, Schedule, Timeline
 from pipeplan.model.memory import memory_moments
 from pipeplan.model.op import NO_GROUP, Op
 from pipeplan.passes import insert_communication, without_communication
-from pipeplan.simulation import Communication, Simulation, critical_path, idle_times, simulate
+from pipeplan.simulation import Simulation, critical_path, idle_times, simulate
 from tests.slow_simulator import lost_before, lost_behind, slow_simulate, turns
 from tests.torture.schedules.oracle import COMPUTE, COPIES, Key, Oracle, key
 from tests.torture.schedules.random_costs import random_costs
