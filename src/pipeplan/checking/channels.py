@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.finding import Finding, finding
+from pipeplan.checking.findings import Finding, finding
 from pipeplan.checking.structure import SHOWN, present
 from pipeplan.model import COMMUNICATION_KINDS, RECEIVE_KINDS, Bools, Dependencies, Kind, Op, Schedule
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pipeplan.checking.channels import check_channels, check_messages, communicates
-from pipeplan.checking.finding import Finding, Report
+from pipeplan.checking.findings import Finding, Report
 from pipeplan.checking.memory import check_buffers, check_memory
 from pipeplan.checking.order import check_order, check_progress, check_rendezvous
 from pipeplan.checking.structure import check_structure

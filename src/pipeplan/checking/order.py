@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.finding import Finding, finding
+from pipeplan.checking.findings import Finding, finding
 from pipeplan.checking.structure import SHOWN
 from pipeplan.model import Dependencies, RowProgress, Schedule, disordered, progress, rendezvous
 

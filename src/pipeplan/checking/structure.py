@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.finding import Finding, finding
+from pipeplan.checking.findings import Finding, finding
 from pipeplan.model import (
     BACKWARD_KINDS,
     HOST_KINDS,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.checking.finding import Finding, finding
+from pipeplan.checking.findings import Finding, finding
 from pipeplan.checking.structure import SHOWN
 from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Timeline, among, dependencies, tolerances
 

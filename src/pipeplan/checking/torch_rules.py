@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.checking.finding import Finding, finding
+from pipeplan.checking.findings import Finding, finding
 from pipeplan.checking.order import spelled_deadlock
 from pipeplan.checking.structure import SHOWN, present
 from pipeplan.model import (
