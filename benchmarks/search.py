@@ -33,8 +33,8 @@ import numpy as np
 from benchmarks.search_goals import COMMON, EQUAL, MEASURED, Goal, Times, case, goals, known, text
 from pipeplan.checking import check
 from pipeplan.kernels import compile_loop
-from pipeplan.model import Placement
-from pipeplan.solver import Objective, Problem, SearchResult, search
+from pipeplan.model import Objective, Placement
+from pipeplan.solver import Problem, SearchResult, search
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.kernels.arrays import Decisions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeplan.model import TIME_UNITS, units_in
@@ -81,17 +81,31 @@ def time_text(value: float, unit: str) -> str:
     return Times.of((value,), unit).text(value)
 
 
+_SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size_unit(largest: float) -> tuple[str, float]:
+    """Return the unit in which sizes up to the largest are read best, and its bytes."""
+    power = next((power for power in range(4) if largest < 1024.0 ** (power + 1)), 4)
+    return _SIZE_UNITS[power], 1024.0**power
+
+
 def size_text(size: float, *, up: bool = False) -> str:
     """Return bytes in their most readable unit: ``11.5 GiB``; ``up`` rounds up, for required sizes."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
-            return f"{_tenths(size, up):.1f} {unit}"
-        size /= 1024
-    return f"{_tenths(size, up):,.1f} TiB"
+    unit, scale = size_unit(abs(size))
+    tenths = math.ceil(size / scale * 10) / 10 if up else size / scale
+    return f"{tenths:,.1f} {unit}"
 
 
-def _tenths(size: float, up: bool) -> float:
-    return math.ceil(size * 10) / 10 if up else size
+def size_texts(sizes: Sequence[float]) -> list[str]:
+    """Return the bytes of one column, in the unit in which the largest is read best: ``11.5 GiB``, ``0.2 GiB``."""
+    unit, scale = size_unit(max(map(abs, sizes), default=0.0))
+    return [f"{size / scale:,.1f} {unit}" for size in sizes]
+
+
+def memory_text(value: float, *, in_activations: bool) -> str:
+    """Return an amount of memory with its unit: ``3 activations``, or ``3.1 GiB``."""
+    return f"{value:,.4g} activation{'' if value == 1 else 's'}" if in_activations else size_text(value)
 
 
 def sizes_text(one: float, other: float) -> tuple[str, str]:

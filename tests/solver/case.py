@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import floor, lcm
 from typing import Any
 
-from pipeplan.solver.problem import Objective
+from pipeplan.model import Objective
 
 Numbers = tuple[Fraction, ...]
 

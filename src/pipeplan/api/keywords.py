@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pipeplan.api.planning.options import FilePath, FixLike
     from pipeplan.api.searching.options import Names
     from pipeplan.drawing import SizeName, ThemeName
+    from pipeplan.model import Objective
     from pipeplan.planner import Objective as PlanObjective
-    from pipeplan.solver import Objective
 
 
 class EverySearchOptionsKeywords(TypedDict, total=False):

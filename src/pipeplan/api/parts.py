@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Literal
 
 from pipeplan.model import one_line
-from pipeplan.readable import Times, size_text
+from pipeplan.readable import Times
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -268,21 +268,6 @@ def figure(value: float) -> str:
         return "0"
     decimals = 3 - math.floor(math.log10(abs(value)))
     return f"{value:,.{min(max(decimals, 0), 6)}f}"
-
-
-size = size_text
-"""Bytes as a person reads them: ``11.5 GiB``."""
-
-
-def sizes(values: Sequence[float]) -> list[str]:
-    """Return the bytes of one column, in the unit in which the largest is read best: ``11.5 GiB``, ``0.2 GiB``."""
-    largest = max(map(abs, values), default=0.0)
-    unit, scale = "TiB", 1024.0**4
-    for power, name in enumerate(("B", "KiB", "MiB", "GiB")):
-        if largest < 1024.0 ** (power + 1):
-            unit, scale = name, 1024.0**power
-            break
-    return [f"{value / scale:,.1f} {unit}" for value in values]
 
 
 def activations_of(values: Sequence[float]) -> list[str]:

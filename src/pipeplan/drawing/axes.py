@@ -19,7 +19,7 @@ from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Curves, View
 from pipeplan.model import Floats
-from pipeplan.readable import Times
+from pipeplan.readable import Times, size_unit
 
 _MOST_DECIMALS = 6
 
@@ -86,8 +86,6 @@ _TEXT = 0.9
 
 _MOST_STEPS = 1200
 """Maximum number of steps of the band; more would be indistinguishable."""
-
-_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def draw_memory(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> None:
@@ -156,8 +154,8 @@ def memory_unit(peaks: Floats, unit: str) -> tuple[float, str]:
     """Return the divisor for amounts of memory, and the name of the resulting unit."""
     if unit == "activations":
         return 1.0, "activations"
-    power = min(max(int(np.log2(max(peaks.max(), 1.0))) // 10, 0), len(_BINARY) - 1)
-    return float(1024**power), _BINARY[power]
+    name, scale = size_unit(float(peaks.max()))
+    return scale, name
 
 
 def _finish(ax: Axes, theme: Theme, size: Size, unit: str) -> None:

@@ -72,7 +72,7 @@ from pipeplan.model.quantities import (
 from pipeplan.model.reason import REASON_WORDS, Reason
 from pipeplan.model.running import RowProgress, farthest, progress, rendezvous
 from pipeplan.model.schedule import Schedule, order_of_losses
-from pipeplan.model.timeline import Bubble, Timeline
+from pipeplan.model.timeline import Bubble, Objective, Timeline
 
 __all__ = [
     "BACKWARD_KINDS",
@@ -109,6 +109,7 @@ __all__ = [
     "Kind",
     "MemoryRule",
     "MemoryUse",
+    "Objective",
     "Op",
     "Placement",
     "Reason",

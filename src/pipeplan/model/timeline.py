@@ -17,6 +17,9 @@ from pipeplan.model.quantities import LARGEST, Floats
 from pipeplan.model.schedule import Displayed, Schedule
 from pipeplan.records import Record
 
+Objective = Literal["makespan", "span"]
+"""Length of a timeline that a search minimizes: the makespan, or the longest span of a rank."""
+
 
 class Bubble(Record, frozen=True):
     """Idle time as three ratios.

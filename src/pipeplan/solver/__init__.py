@@ -29,7 +29,7 @@ from pipeplan.solver.placements import (
     searched_here,
 )
 from pipeplan.solver.portfolio import ENGINES, require_shape, search
-from pipeplan.solver.problem import Objective, Problem
+from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
@@ -58,7 +58,6 @@ __all__ = [
     "ListScheduling",
     "LocalSearch",
     "Move",
-    "Objective",
     "Pattern",
     "PlacementTried",
     "Point",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from pipeplan.model import (
     Ints,
     Kind,
     MemoryRule,
+    Objective,
     Placement,
     Schedule,
     Timeline,
@@ -36,8 +36,6 @@ from pipeplan.simulation import (
 )
 from pipeplan.solver.choices import USUAL, Choices
 from pipeplan.solver.variation import Jitter, Variation
-
-Objective = Literal["makespan", "span"]
 
 FEW_STAGES = 10
 """Number of stages of a rank up to which every subset of them is considered."""

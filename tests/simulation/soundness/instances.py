@@ -9,8 +9,7 @@ from random import Random
 import numpy as np
 
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.model import Placement
-from pipeplan.solver import Objective
+from pipeplan.model import Objective, Placement
 
 SMALL = 24
 """Stages times microbatches times slices up to which an exact model has a chance."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pipeplan.costs import Limits
-from pipeplan.model import Placement
-from pipeplan.solver import Choices, Objective, Problem
+from pipeplan.model import Objective, Placement
+from pipeplan.solver import Choices, Problem
 from tests.torture.schedules.random_costs import random_costs
 from tests.torture.schedules.shapes import random_placement
 

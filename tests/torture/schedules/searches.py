@@ -19,9 +19,9 @@ import numpy as np
 from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
 from pipeplan.errors import PipeplanError
-from pipeplan.model import Floats, Placement, Schedule
+from pipeplan.model import Floats, Objective, Placement, Schedule
 from pipeplan.passes import insert_communication
-from pipeplan.solver import Objective, Problem, search
+from pipeplan.solver import Problem, search
 from pipeplan.strategies import STRATEGIES, Strategy
 from tests.slow_simulator import slow_simulate
 from tests.solver.case import Case

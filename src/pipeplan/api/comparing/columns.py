@@ -8,11 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pipeplan.api.comparing.leads import peak_of, times_of
-from pipeplan.api.parts import activations_of, columns, sizes
+from pipeplan.api.parts import activations_of, columns
 from pipeplan.costs import Options, option
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import one_line
-from pipeplan.readable import percent
+from pipeplan.readable import percent, size_texts
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -87,7 +87,7 @@ def table_of(results: Sequence[Result], least_gaps: Sequence[float | None], name
     }
     table = columns("schedule", *(headings[name] for name in names), least=[headings[name] for name in _LEAST])
     peaks = [peak_of(result) for result in results]
-    rows = zip(results, least_gaps, sizes(peaks) if in_bytes else activations_of(peaks), strict=True)
+    rows = zip(results, least_gaps, size_texts(peaks) if in_bytes else activations_of(peaks), strict=True)
     for result, least_gap, peak in islice(rows, MOST_ROWS):
         cells = {
             "placement": result.schedule.placement.name,

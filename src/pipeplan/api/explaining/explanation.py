@@ -16,13 +16,13 @@ from pipeplan.api.arguments import ScheduleLike, asked, takes
 from pipeplan.api.explaining.remedies import Remedy, remedies, round_off
 from pipeplan.api.explaining.sentences import advice_of, sentences_of
 from pipeplan.api.explaining.waits import Wait, longest_waits
-from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
+from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
 from pipeplan.api.simulating.result import Result, ResultRecord
 from pipeplan.api.simulating.simulate import timed
 from pipeplan.api.sources import label, opened
 from pipeplan.costs import ConfiguredSettings, Settings, SettingsKeywords
 from pipeplan.model import Floats, Reason, Timeline, counted
-from pipeplan.readable import Times, change, percent
+from pipeplan.readable import Times, change, percent, size_texts
 from pipeplan.records import Evidence, Record
 from pipeplan.simulation import CriticalPath, LocatedWindow, critical_path
 
@@ -267,7 +267,7 @@ def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) 
     step, share_of_step = f"makespan{units[0]}", f"per microbatch{units[1]}"
     table = columns("what would help", step, share_of_step, "change", peak, padding=1, least=(step, peak))
     now = max(explanation.peak_bytes if in_bytes and explanation.peak_bytes else explanation.peak_activation)
-    peaks = (sizes if in_bytes else activations_of)([now, *(what.peak for what in helping)])
+    peaks = (size_texts if in_bytes else activations_of)([now, *(what.peak for what in helping)])
     mark = "" if explanation.fits else " !"
     table.add_row(
         f"(now){mark}", times.number(explanation.makespan), share_times.number(explanation.per_microbatch), "", peaks[0]

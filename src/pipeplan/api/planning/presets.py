@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 from msgspec import field
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.parts import columns, line, size
+from pipeplan.api.parts import columns, line
 from pipeplan.hardware import PRESETS, Preset
+from pipeplan.readable import size_text
 from pipeplan.records import Evidence, Record
 from pipeplan.workload import ModelShape, model, model_names
 
@@ -115,7 +116,7 @@ class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
             table.add_row(
                 gpu.name,
                 *peaks,
-                size(gpu.memory_bytes),
+                size_text(gpu.memory_bytes),
                 f"{gpu.memory_bandwidth / 1e12:.2g}",
                 str(node.per_node),
                 *links,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.parts import columns, facts, line, sizes
-from pipeplan.api.searching.search_words import NOTHING, costs_in_words, size_in_words
+from pipeplan.api.parts import columns, facts, line
+from pipeplan.api.searching.search_words import NOTHING, costs_in_words
 from pipeplan.api.simulating.result import Result
 from pipeplan.model import one_line
-from pipeplan.readable import Times, percent
+from pipeplan.readable import Times, memory_text, percent, size_texts
 from pipeplan.records import Record
 from pipeplan.solver import FrontMark, undominated_marks
 
@@ -112,7 +112,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
                 limit = (
                     "without a limit"
                     if point.limit is None
-                    else f"at a limit of {size_in_words(point.limit, not self.in_bytes)}"
+                    else f"at a limit of {memory_text(point.limit, in_activations=not self.in_bytes)}"
                 )
                 over = point.search.best_published
                 less = f"; none under {nothing} of {len(self)} limits" if nothing else ""
@@ -167,7 +167,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return memory in one unit, and ``none`` if there is no limit."""
         numbers = [0.0 if value is None else value for value in values]
         form = Times.of(numbers, "")
-        texts = sizes(numbers) if self.in_bytes else [form.number(value) for value in numbers]
+        texts = size_texts(numbers) if self.in_bytes else [form.number(value) for value in numbers]
         return ["none" if value is None else text for value, text in zip(values, texts, strict=True)]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:

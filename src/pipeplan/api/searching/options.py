@@ -11,7 +11,8 @@ from typing import get_args
 from pipeplan.api.arguments import ScheduleLike
 from pipeplan.costs import COUNT, MOST_SECONDS, SEED, WORKERS, Options, Range, option
 from pipeplan.errors import InputError
-from pipeplan.solver import Jitter, Objective, SlowRank, Variation
+from pipeplan.model import Objective
+from pipeplan.solver import Jitter, SlowRank, Variation
 
 AUTO = "auto"
 """Every placement that can win."""

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Schedule, among, tolerances
+from pipeplan.costs import Communication
+from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Objective, Schedule, among, tolerances
 from pipeplan.readable import change
 from pipeplan.records import Evidence, Record
 from pipeplan.simulation import Bound, memory_use
 
 if TYPE_CHECKING:
     from pipeplan.solver import PlacementTried, Problem, SearchResult
+
+Judged: TypeAlias = Literal["plan", "p95", "worst"]
+"""Number that a search minimizes: the objective of the plan, its p95 under jitter, or its worst with a slow rank."""
 
 Spared: TypeAlias = Literal["recompute", "offload"]
 """Ways to free memory between a forward and its backward."""
@@ -38,8 +42,8 @@ class Need:
 class ObjectiveRecord(Record, frozen=True, kw_only=True):
     """Objective of a search, and its lower bound."""
 
-    name: Literal["makespan", "span"]
-    of: Literal["plan", "p95", "worst"]
+    name: Objective
+    of: Judged
     value: float
     lower_bound: float
     bound_reason: str
@@ -162,7 +166,7 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     objective: ObjectiveRecord
     jitter: JitterRecord | None
     slow_rank: SlowRankRecord | None
-    communication: Literal["edge", "contended", "blocking"]
+    communication: Communication
     decided: Decided
     best_published: PublishedSchedule | None
     gain: float | None
@@ -254,7 +258,7 @@ def _judged(solution: SearchResult) -> dict[str, Any]:
     from pipeplan.solver import Jitter, SlowRank
 
     problem, ours, theirs = solution.problem, solution.robustness, solution.published_robustness
-    of: Literal["plan", "p95", "worst"] = "plan"
+    of: Judged = "plan"
     robust: dict[str, Any] = {"jitter": None, "slow_rank": None}
     if isinstance(problem.variation, Jitter) and ours is not None:
         of = "p95"

@@ -12,7 +12,7 @@ from pipeplan.api.parts import facts
 from pipeplan.api.searching.search_record import Decided, PublishedSchedule, SearchRecord, Spared
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Floats, Placement
-from pipeplan.readable import Times, percent
+from pipeplan.readable import Times, memory_text, percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -80,9 +80,8 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
         sentence = "No published schedule of this placement fits"
         if need is None:
             return f"{sentence}."
-        return (
-            f"{sentence}; {need.name}, which needs the least, takes {size_in_words(need.memory, need.in_activations)}."
-        )
+        memory = memory_text(need.memory, in_activations=need.in_activations)
+        return f"{sentence}; {need.name}, which needs the least, takes {memory}."
     what = {"plan": "", "p95": "A p95 of ", "worst": "A worst case of "}[record.objective.of]
     kind = "any" if here == record.best_published_anywhere else "this"
     best = f"{here.schedule} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
@@ -128,10 +127,11 @@ def limit_in_words(limits: Limits | None) -> str:
     """Return the memory limit of the ranks in words."""
     if limits is None:
         return "none"
-    values = [
-        size_in_words(float(value), limits.in_activations) for value in (limits.values.min(), limits.values.max())
-    ]
-    return f"{values[0]} on every rank" if values[0] == values[1] else f"{values[0]} to {values[1]}, by rank"
+    least, most = (
+        memory_text(float(limit), in_activations=limits.in_activations)
+        for limit in (limits.values.min(), limits.values.max())
+    )
+    return f"{least} on every rank" if least == most else f"{least} to {most}, by rank"
 
 
 def _of_ranks(times: Floats, placement: Placement) -> Floats:
@@ -145,17 +145,6 @@ def _of_ranks(times: Floats, placement: Placement) -> Floats:
 def _range(load: Floats, times: Times) -> str:
     low, high = times.number(float(load.min())), times.text(float(load.max()))
     return high if low == times.number(float(load.max())) else f"{low} to {high}"
-
-
-def size_in_words(value: float, in_activations: bool) -> str:
-    """Return an amount of memory in words: ``3 activations``, or ``3.1 GiB``."""
-    if in_activations:
-        return f"{value:,.4g} activation{'' if value == 1 else 's'}"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:,.1f} TiB"
 
 
 _DOES: dict[Spared, str] = {"recompute": "recomputes", "offload": "offloads"}
@@ -178,7 +167,7 @@ def _clauses(decided: Decided) -> Iterator[str]:
         if (price := decided.prices.get(how)) is not None:
             which = _which((decided.recomputed if how == "recompute" else decided.offloaded), decided.microbatches)
             time = f"costs {percent(price.time)} of the time" if price.time > 0 else "costs no time"
-            memory = f"{size_in_words(price.memory, not price.in_bytes)} on rank {price.rank}"
+            memory = f"{memory_text(price.memory, in_activations=not price.in_bytes)} on rank {price.rank}"
             yield f"{_DOES[how]} {which}: {time}, saves {memory if price.memory > 0 else 'nothing at the peak'}"
     if none := _NOTHING_SPARED.get(tuple(how for how in spared if how not in decided.prices)):
         yield none

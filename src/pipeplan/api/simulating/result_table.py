@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
+from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
 from pipeplan.model import counted
-from pipeplan.readable import Times, percent, sizes_text
+from pipeplan.readable import Times, percent, size_texts, sizes_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -99,7 +99,7 @@ def _ranks(result: Result, times: Times) -> Part:
     )
     shown = shown_ranks(result.ranks)
     activations = activations_of([result.peak_activation[rank] for rank in shown])
-    peaks = [] if peak_bytes is None else [sizes([peak_bytes[rank] for rank in shown])]
+    peaks = [] if peak_bytes is None else [size_texts([peak_bytes[rank] for rank in shown])]
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")

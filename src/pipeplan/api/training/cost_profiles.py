@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.keywords import ProfileKeywords
-from pipeplan.api.parts import columns, facts, line, sizes
+from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.sources import label, resolve
 from pipeplan.api.training.measuring import (
     TrainingReport,
@@ -39,7 +39,7 @@ from pipeplan.costs import (
 )
 from pipeplan.errors import InputError
 from pipeplan.files import path_of
-from pipeplan.readable import Times, change, time_text
+from pipeplan.readable import Times, change, size_texts, time_text
 from pipeplan.records import Evidence
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def _profile_parts(measured: Profile, checks: Sequence[str]) -> tuple[Renderable
     times = Times.of((spread.median for spreads in forms for spread in spreads), "ms")
     table = columns("stage", f"F ({times.unit})", "B", "I", "W", "R", "copy", "held", "by W", "static", padding=1)
     held = (
-        sizes([float(getattr(stage, name)) for stage in stages])
+        size_texts([float(getattr(stage, name)) for stage in stages])
         for name in ("activation_bytes", "weight_activation_bytes", "static_bytes")
     )
     for number_, (spreads, *bytes_) in enumerate(zip(forms, *held, strict=True)):
