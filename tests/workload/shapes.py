@@ -1,8 +1,16 @@
 """Shapes of models for tests, drawn at random."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from pipeplan.workload import Experts, LatentAttention, ModelShape
+from pipeplan.workload.components import SparseAttention, WindowedHeads
+from pipeplan.workload.mixers import MIXERS, Mixer, described
+from pipeplan.workload.mixers.delta import GatedDelta, KimiDelta
+from pipeplan.workload.mixers.mamba import Mamba2
+from pipeplan.workload.mixers.simple import LightningAttention, ShortConvolution
+from pipeplan.workload.pattern import joined_forms
 
 SMALL = st.integers(1, 64)
 
@@ -22,6 +30,7 @@ def experts(draw: st.DrawFn, layers: int) -> Experts:
         router_bias=draw(st.booleans()),
         expert_bias=draw(st.booleans()),
         nodes_a_token=draw(st.none() | st.integers(1, 8)),
+        latent_width=draw(st.none() | SMALL),
     )
 
 
@@ -33,6 +42,64 @@ def latent(draw: st.DrawFn) -> LatentAttention:
         nope_dim=draw(SMALL),
         rope_dim=draw(SMALL),
         value_dim=draw(SMALL),
+    )
+
+
+@st.composite
+def mixers(draw: st.DrawFn) -> Mixer:
+    """One of each kind."""
+    made: dict[str, Mixer] = {
+        mixer.kind: mixer
+        for mixer in (
+            Mamba2(
+                state_heads=draw(SMALL),
+                head_dim=draw(SMALL),
+                groups=draw(st.integers(1, 4)),
+                state_dim=draw(SMALL),
+                conv_bias=draw(st.booleans()),
+                bias=draw(st.booleans()),
+                gated_norm=draw(st.booleans()),
+            ),
+            GatedDelta(key_heads=draw(SMALL), key_dim=draw(SMALL), value_heads=draw(SMALL), value_dim=draw(SMALL)),
+            KimiDelta(
+                delta_heads=draw(SMALL),
+                head_dim=draw(SMALL),
+                full_decay=draw(st.booleans()),
+                full_gate=draw(st.booleans()),
+            ),
+            LightningAttention(linear_heads=draw(SMALL), head_dim=draw(SMALL)),
+            ShortConvolution(filters=draw(SMALL), kernel=draw(st.integers(1, 4)), bias=draw(st.booleans())),
+        )
+    }
+    return made[draw(st.sampled_from(sorted(MIXERS)))]
+
+
+@st.composite
+def hybrids(draw: st.DrawFn) -> ModelShape:
+    """Shapes whose layers differ: windows with heads of their own, mixers, layers without a mixer or without an FFN."""
+    plain = draw(shapes())
+    own = draw(st.lists(mixers(), max_size=2))
+    letters = ["A", *"MN"[: len(own)]]
+    sparse = None
+    if plain.latent is not None and plain.latent.query_rank is not None and draw(st.booleans()):
+        sparse = SparseAttention(index_heads=draw(SMALL), index_dim=draw(SMALL), keys=draw(SMALL))
+        letters.append("S")
+    if plain.sliding_window is not None:
+        letters.append("W")
+    ffns = ["D", *(["E", "H"] if plain.experts is not None else [])]
+    forms = st.sampled_from([(mixer, ffn) for mixer in ["", *letters] for ffn in ["", *ffns] if mixer or ffn])
+    chosen = draw(st.lists(forms, min_size=plain.layers, max_size=plain.layers))
+    return replace(
+        plain,
+        pattern=joined_forms([mixer for mixer, _ in chosen], [ffn for _, ffn in chosen]),
+        mixers=tuple(described(letter, mixer) for letter, mixer in zip("MN", own, strict=False)),
+        sparse=sparse,
+        windowed_heads=WindowedHeads(heads=plain.heads * 2, kv_heads=plain.kv_heads) if plain.latent is None else None,
+        value_head_dim=draw(st.none() | SMALL) if plain.latent is None else None,
+        output_gate=draw(st.sampled_from(["", "element", "head"])),
+        residual_streams=draw(st.sampled_from([1, 1, 4])),
+        experts=None if plain.experts is None else replace(plain.experts, leading_dense_layers=0, every=1),
+        sliding_every=1,
     )
 
 

@@ -24,7 +24,7 @@ from pipeplan.workload import (
     parameter_counts,
     token_flops,
 )
-from tests.workload.shapes import shapes
+from tests.workload.shapes import hybrids, shapes
 
 H, A, S, B = 1024, 16, 2048, 2
 GPT = ModelShape(
@@ -146,7 +146,7 @@ def test_parameters_and_flops_of_every_preset(name: str):
     assert a_token == pytest.approx(token.forward + token.router)
 
 
-@given(shapes(), st.integers(1, 64))
+@given(shapes() | hybrids(), st.integers(1, 64))
 def test_parameters_of_any_shape(shape: ModelShape, sequence: int):
     shape = replace(shape, vocabulary=-(-shape.vocabulary // 128) * 128)
     layers = layers_of(shape, Execution(sequence=sequence))
@@ -156,7 +156,10 @@ def test_parameters_of_any_shape(shape: ModelShape, sequence: int):
 
 
 @given(
-    shapes(), st.booleans(), st.sampled_from(["bf16", "fp8", "mxfp8", "nvfp4"]), st.sampled_from(["flash", "unfused"])
+    shapes() | hybrids(),
+    st.booleans(),
+    st.sampled_from(["bf16", "fp8", "mxfp8", "nvfp4"]),
+    st.sampled_from(["flash", "unfused"]),
 )
 def test_every_layer_of_any_shape(shape: ModelShape, dropout: bool, precision: str, attention: str):
     execution = Execution(

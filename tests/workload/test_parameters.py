@@ -19,8 +19,9 @@ from pipeplan.workload import (
     padded_vocabulary,
     parameter_counts,
 )
+from pipeplan.workload.parameters import form_parts
 from tests.planning_data import planning
-from tests.workload.shapes import shapes
+from tests.workload.shapes import hybrids, shapes
 
 PUBLISHED = {
     "llama2-7b": 6_738_415_616,
@@ -166,12 +167,10 @@ def test_a_layer_that_a_model_does_not_have():
         layer_parts(model("mixtral-8x7b"), experts=False)
 
 
-@given(shapes())
+@given(shapes() | hybrids())
 def test_a_model_is_the_sum_of_its_layers(drawn: ModelShape):
     counts = parameter_counts(drawn)
-    layers = [
-        sum(part.count for part in layer_parts(drawn, experts=drawn.has_experts(at))) for at in range(drawn.layers)
-    ]
+    layers = [sum(part.count for part in form_parts(drawn, form)) for form in drawn.forms]
     assert counts.total == sum(layers) + counts.embedding + counts.positions + counts.final_norm + counts.head
     assert counts.active <= counts.total <= counts.total_with_mtp
     assert counts.attention == sum(part.count for part in attention_parts(drawn))
@@ -182,7 +181,7 @@ def of_one_rank(shape: ModelShape) -> int:
     return sum(layer.count * (layer.parameters.dense + layer.parameters.expert) for layer in layers)
 
 
-@given(shapes())
+@given(shapes() | hybrids())
 def test_what_one_rank_holds_is_the_model_with_a_padded_vocabulary(drawn: ModelShape):
     padded = replace(drawn, vocabulary=padded_vocabulary(drawn.vocabulary))
     assert of_one_rank(drawn) == parameter_counts(padded).total_with_mtp

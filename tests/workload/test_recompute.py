@@ -17,7 +17,7 @@ from pipeplan.workload import (
     offloaded,
     recomputed,
 )
-from tests.workload.shapes import shapes
+from tests.workload.shapes import hybrids, shapes
 
 S = 2048
 
@@ -135,7 +135,7 @@ def test_every_module_has_a_title():
     assert found == set(RECOMPUTE)
 
 
-@given(shapes(), st.sets(st.sampled_from(sorted(RECOMPUTE))))
+@given(shapes() | hybrids(), st.sets(st.sampled_from(sorted(RECOMPUTE))))
 def test_never_keeps_more_than_everything(shape: ModelShape, modules: set[str]):
     """All but per-op checkpointing, which keeps outputs that nothing needs, keep at most what they would keep anyway."""
     for before in layers_of(shape, Execution(sequence=64)):

@@ -5,14 +5,14 @@ from hypothesis import given
 
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.workload import ModelShape, model, model_names, shape_from, short_form
-from tests.workload.shapes import shapes
+from tests.workload.shapes import hybrids, shapes
 
 DENSE = {"name": "mine", "layers": 4, "hidden": 64, "heads": 8, "vocab": 100, "ffn": 256}
 EXPERTS = {"experts": 8, "topk": 2, "moe_ffn": 32}
 LATENT = {"q_lora": 16, "kv_lora": 8, "qk_nope": 4, "qk_rope": 4, "v": 4}
 
 
-@given(shapes())
+@given(shapes() | hybrids())
 def test_writer_and_reader_undo_each_other(drawn: ModelShape):
     assert shape_from(short_form(drawn)) == drawn
 

@@ -446,6 +446,7 @@ export type Experts = {
   readonly router_bias: boolean;
   readonly expert_bias: boolean;
   readonly nodes_a_token: number | null;
+  readonly latent_width: number | null;
 };
 
 /** Figures of one schedule, and why its ranks idle. */
@@ -688,6 +689,13 @@ export type MissRecord = {
   readonly change: string;
 };
 
+/** Mixer in the place of attention, as a model has it. */
+export type MixerOfModel = {
+  readonly letter: string;
+  readonly kind: string;
+  readonly sizes: readonly (readonly [string, number | boolean])[];
+};
+
 /** Shape of a decoder-only transformer. */
 export type ModelShape = {
   readonly name: string;
@@ -719,6 +727,13 @@ export type ModelShape = {
   readonly source: string;
   readonly norm_epsilon: number | null;
   readonly rope_theta: number | null;
+  readonly value_head_dim: number | null;
+  readonly output_gate: "" | "element" | "head";
+  readonly windowed_heads: WindowedHeads | null;
+  readonly sparse: SparseAttention | null;
+  readonly mixers: readonly MixerOfModel[];
+  readonly pattern: string | null;
+  readonly residual_streams: number;
 };
 
 /** Objective of a search, and its lower bound. */
@@ -1074,6 +1089,13 @@ export type SlowRankRecord = {
   readonly published_worst: number | null;
 };
 
+/** Sparse attention with an indexer (DSA, DeepSeek-V3.2, arXiv 2512.02556 section 2.1). */
+export type SparseAttention = {
+  readonly index_heads: number;
+  readonly index_dim: number;
+  readonly keys: number;
+};
+
 /** Parts of a step's time, in seconds, which add up to it. */
 export type StepBreakdown = {
   readonly compute_s: number;
@@ -1141,4 +1163,13 @@ export type Waiting = {
   readonly op: string;
   readonly message: string;
   readonly places: readonly Place[];
+};
+
+/** Heads of windowed layers, if they differ from those of the other layers. */
+export type WindowedHeads = {
+  readonly heads: number | null;
+  readonly kv_heads: number | null;
+  readonly head_dim: number | null;
+  readonly value_head_dim: number | null;
+  readonly attention_sinks: boolean | null;
 };

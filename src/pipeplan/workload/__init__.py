@@ -1,7 +1,8 @@
 """Workload of training a model on a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no durations."""
 
+from pipeplan.workload.components import Experts, LatentAttention
 from pipeplan.workload.config_json import architecture_names, read_config, read_model
-from pipeplan.workload.layers import layers_of, rank_vocabulary
+from pipeplan.workload.layers import layers_of, mixer_splits, rank_vocabulary
 from pipeplan.workload.parameters import (
     ParameterCounts,
     ParameterPart,
@@ -15,7 +16,7 @@ from pipeplan.workload.parameters import (
     token_flops,
 )
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
-from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
+from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_forms import from_dict, known_model, model, model_names, shape_from, short_form
 from pipeplan.workload.work import (
     AttentionCore,
@@ -70,6 +71,7 @@ __all__ = [
     "known_model",
     "layer_parts",
     "layers_of",
+    "mixer_splits",
     "model",
     "model_names",
     "norm_size",

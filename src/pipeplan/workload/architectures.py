@@ -23,12 +23,31 @@ from pipeplan.workload.hub import (
     latent_attention,
     learned_positions,
     llama4_experts,
+    mtp,
     optional_windows,
     query_biases,
     qwen_experts,
     separate_biases,
     uniform_experts,
     windows,
+)
+from pipeplan.workload.hybrids import (
+    adjusted_ffn,
+    bailing_hybrid,
+    bamba,
+    gated_delta,
+    granite_hybrid,
+    indexed_attention,
+    interleaved,
+    kimi_experts,
+    kimi_linear,
+    lightning,
+    mamba,
+    mimo,
+    nemotron_hybrid,
+    olmo_delta,
+    short_convolutions,
+    typed_ffns,
 )
 
 USUAL_FIELDS: Mapping[str, str] = MappingProxyType(
@@ -71,6 +90,8 @@ class Architecture:
         positions.
     rules
         Rules that need more than a renamed field; each may override the earlier ones.
+    listed_layers
+        Field that lists every layer, of which a file without a number of layers has as many.
     ffn_from_hidden
         FFN width as a multiple of the hidden size if its field is null or missing; 0: the field is required.
     """
@@ -82,10 +103,28 @@ class Architecture:
     always: Mapping[str, Any] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     ffn_from_hidden: int = 0
+    listed_layers: str = ""
 
+
+_NEVER = 1 << 30
+"""Period of layers with attention in a model whose file must list them."""
+
+_QWEN_LINEAR = {
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "head_dim": 256,
+}
+_QWEN_GATED = {"qk_norm": True, "output_gate": "element"}
+_LFM2 = {"conv_L_cache": 3, **_TIED}
+_ROUTED_BIAS = {"qk_norm": True, "router_bias": True}
 
 ARCHITECTURES: tuple[Architecture, ...] = (
-    Architecture(name="llama", also=("granite",), defaults={"rope_theta": 10_000}, rules=(attention_biases,)),
+    Architecture(
+        name="llama", also=("granite", "ministral3"), defaults={"rope_theta": 10_000}, rules=(attention_biases,)
+    ),
     Architecture(
         name="llama4_text",
         defaults={"head_dim": 128, "attention_chunk_size": 8192},
@@ -129,7 +168,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(name="deepseek_v2", rules=(latent_attention, deepseek_experts)),
     Architecture(
         name="deepseek_v3",
-        also=("kimi_k2",),
+        also=("kimi_k2", "kimi_k25"),
         defaults={"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4, "n_shared_experts": 1},
         always={"router_bias": True},
         rules=(latent_attention, deepseek_experts),
@@ -285,6 +324,170 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         defaults={"enable_bias": True, "max_position_embeddings": 2048, **_TIED},
         always=_PLAIN_FFN,
         rules=(all_biases("enable_bias"), learned_positions("max_position_embeddings", extra=2)),
+    ),
+    Architecture(
+        name="qwen3_next",
+        defaults={"decoder_sparse_step": 1, **_QWEN_LINEAR},
+        always=_QWEN_GATED,
+        rules=(attention_biases, interleaved("full_attention_interval", 4, gated_delta), qwen_experts),
+    ),
+    Architecture(
+        name="qwen3_5_moe_text",
+        also=("qwen3_5_moe",),
+        defaults=_QWEN_LINEAR,
+        always=_QWEN_GATED,
+        rules=(
+            attention_biases,
+            interleaved("full_attention_interval", 4, gated_delta),
+            qwen_experts,
+            mtp("mtp_num_hidden_layers"),
+        ),
+    ),
+    Architecture(
+        name="qwen3_5_text",
+        also=("qwen3_5",),
+        defaults=_QWEN_LINEAR,
+        always=_QWEN_GATED,
+        rules=(
+            attention_biases,
+            interleaved("full_attention_interval", 4, gated_delta),
+            mtp("mtp_num_hidden_layers"),
+        ),
+    ),
+    Architecture(
+        name="olmo_hybrid",
+        defaults={"linear_conv_kernel_dim": 4},
+        always={"qk_norm_whole": True},
+        rules=(attention_biases, interleaved("", 4, olmo_delta)),
+    ),
+    Architecture(
+        name="kimi_linear",
+        defaults={
+            "linear_head_dim": 128,
+            "linear_num_heads": 32,
+            "linear_conv_kernel_dim": 4,
+            "first_k_dense_replace": 1,
+        },
+        always={"router_bias": True},
+        rules=(latent_attention, kimi_experts, typed_ffns, kimi_linear),
+    ),
+    Architecture(
+        name="bailing_hybrid",
+        defaults={"layer_group_size": 6, "short_conv_kernel_size": 4, "first_k_dense_replace": 2},
+        always={"router_bias": True, "output_gate": "head"},
+        rules=(latent_attention, kimi_experts, typed_ffns, interleaved("layer_group_size", 6, bailing_hybrid)),
+    ),
+    Architecture(name="minimax", rules=(_LOCAL_EXPERTS, lightning)),
+    Architecture(
+        name="deepseek_v32",
+        defaults={"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4, "n_shared_experts": 1},
+        always={"router_bias": True},
+        rules=(indexed_attention, deepseek_experts, typed_ffns),
+    ),
+    Architecture(
+        name="glm_moe_dsa",
+        defaults={"first_k_dense_replace": 3, "n_shared_experts": 1},
+        always={"router_bias": True},
+        rules=(indexed_attention, deepseek_experts, typed_ffns),
+    ),
+    Architecture(
+        name="glm4_moe_lite",
+        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
+        always={"router_bias": True},
+        rules=(latent_attention, deepseek_experts, typed_ffns),
+    ),
+    Architecture(
+        name="nemotron_h",
+        defaults={
+            "head_dim": 128,
+            "num_key_value_heads": 8,
+            "mamba_num_heads": 128,
+            "mamba_head_dim": 64,
+            "n_groups": 8,
+            "ssm_state_size": 128,
+            "conv_kernel": 4,
+            "use_conv_bias": True,
+        },
+        always={"gated": False, "norm": "rms"},
+        rules=(nemotron_hybrid,),
+        listed_layers="layers_block_type",
+    ),
+    Architecture(
+        name="granitemoehybrid",
+        defaults={
+            "mamba_n_heads": 128,
+            "mamba_n_groups": 1,
+            "mamba_d_state": 256,
+            "mamba_d_conv": 4,
+            "mamba_expand": 2,
+            "mamba_conv_bias": True,
+        },
+        rules=(attention_biases, interleaved("", _NEVER, mamba()), granite_hybrid),
+    ),
+    Architecture(
+        name="bamba",
+        defaults={
+            "num_key_value_heads": 8,
+            "mamba_n_heads": 128,
+            "mamba_n_groups": 1,
+            "mamba_d_state": 256,
+            "mamba_d_conv": 4,
+            "mamba_expand": 2,
+            "mamba_conv_bias": True,
+        },
+        rules=(attention_biases, bamba),
+    ),
+    Architecture(
+        name="lfm2",
+        defaults={"block_auto_adjust_ff_dim": True, "block_multiple_of": 256, "block_ffn_dim_multiplier": 1.0, **_LFM2},
+        always={"qk_norm": True},
+        rules=(short_convolutions, adjusted_ffn),
+    ),
+    Architecture(
+        name="lfm2_moe",
+        defaults={"use_expert_bias": True, **_LFM2},
+        always={"qk_norm": True},
+        rules=(
+            kimi_experts,
+            short_convolutions,
+            lambda fields: {"router_bias": fields.switch("use_expert_bias")},
+        ),
+    ),
+    Architecture(
+        name="mimo_v2_flash",
+        defaults={"sliding_window": 128},
+        always={"router_bias": True},
+        rules=(query_biases("attention_bias"), windows(), deepseek_experts, typed_ffns, mimo),
+    ),
+    Architecture(
+        name="hy_v3",
+        always=_ROUTED_BIAS,
+        defaults={"first_k_dense_replace": 1},
+        rules=(attention_biases, kimi_experts, typed_ffns),
+    ),
+    Architecture(
+        name="solar_open",
+        defaults={"head_dim": 128, "first_k_dense_replace": 0, "n_shared_experts": 1},
+        always={"router_bias": True},
+        rules=(query_biases("attention_bias"), deepseek_experts),
+    ),
+    Architecture(
+        name="exaone_moe",
+        defaults={"first_k_dense_replace": 1},
+        always=_ROUTED_BIAS,
+        rules=(windows(4, pattern="sliding_window_pattern"), kimi_experts, typed_ffns),
+    ),
+    Architecture(
+        name="afmoe",
+        defaults={"head_dim": 128, "global_attn_every_n_layers": 4},
+        always={"norms_a_layer": 4, "output_gate": "element", **_ROUTED_BIAS},
+        rules=(attention_biases, windows(4, pattern="global_attn_every_n_layers"), kimi_experts),
+    ),
+    Architecture(
+        name="laguna",
+        defaults={"head_dim": 128},
+        always={"output_gate": "head", **_ROUTED_BIAS},
+        rules=(windows(), qwen_experts, lambda fields: {"shared_gate": False}, typed_ffns),
     ),
 )
 """The rows; their order does not matter."""

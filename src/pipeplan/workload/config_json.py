@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE
 from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
 from pipeplan.workload.hub import HubFields, norms_and_positions
+from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_forms import from_dict, known_model, shape_from, unknown_model
 
@@ -29,28 +31,27 @@ _SAME_WEIGHTS = frozenset({"fp8", "mxfp4", "compressed-tensors"})
 """Weight formats in which makers publish their models themselves: the shape is the trained one."""
 
 _OTHER_LAYERS = {
-    "mamba": "state-space layers",
-    "jamba": "state-space layers",
-    "zamba": "state-space layers",
-    "bamba": "state-space layers",
-    "falcon_h1": "state-space layers",
-    "nemotron_h": "state-space layers",
-    "granitemoehybrid": "state-space layers",
+    "mamba": "state-space layers without attention",
+    "jamba": "state-space layers of type Mamba-1",
+    "zamba": "state-space layers with shared attention",
+    "falcon_h1": "state-space layers beside attention in one layer",
+    "falcon_mamba": "state-space layers of type Mamba-1",
     "rwkv": "linear recurrences",
     "recurrent": "linear recurrences",
-    "qwen3_next": "linear attention",
-    "minimax": "linear attention",
-    "kimi_linear": "linear attention",
-    "lfm2": "convolutions",
-    "deepseek_v32": "an indexer that picks the keys",
-    "glm_moe_dsa": "an indexer that picks the keys",
+    "xlstm": "linear recurrences",
+    "longcat_flash": "experts without computation and two attentions in one layer",
+    "gemma3n": "embeddings in every layer",
+    "gemma4": "embeddings in every layer",
+    "minimax_m3": "attention to blocks that an indexer selects",
 }
-"""Layers that are not part of a decoder-only transformer, by the start of an architecture's name."""
+"""Layers that are not modelled, by the start of an architecture's name."""
 
 _BY_NAME = {name: row for row in ARCHITECTURES for name in (row.name, *row.also)}
 
 _HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "hidden_size", "n_layer", "n_embd", *_TEXT_PARTS)
 """Fields that identify a config.json: each has at least one of them, and a short form has none."""
+
+_SOME = f"one of {len(_BY_NAME)} types such as llama, qwen3_moe, deepseek_v3, gpt_oss or nemotron_h"
 
 _SHORT_FORM = "layers, hidden, heads, kv_heads, ffn, vocab"
 
@@ -159,7 +160,7 @@ def _require_writable_numbers(value: Any, field: str = "", depth: int = 0) -> No
 
 
 def _inherited(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: document[key] for key in ("tie_word_embeddings", "vocab_size") if key in document}
+    return {key: document[key] for key in ("model_type", "tie_word_embeddings", "vocab_size") if key in document}
 
 
 def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -173,7 +174,7 @@ def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) ->
     other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
     if other is not None and kind not in _BY_NAME:
         raise InputError(
-            f"{kind} has {other}, which is unsupported: expected a transformer with attention and FFNs",
+            f"{kind} has {other}, which are not modelled",
             field="model_type",
         )
     if kind not in _BY_NAME and ("patch_size" in config or "image_size" in config):
@@ -193,14 +194,14 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     kind = config.get("model_type")
     if not isinstance(kind, str) or not kind:
         raise InputError(
-            f"config.json has no model_type: expected one of {', '.join(architecture_names())}",
+            f"config.json has no model_type: expected {_SOME}",
             field="model_type",
         )
     row = _BY_NAME.get(kind) or _BY_NAME.get(kind.lower())
     if row is not None:
         return row
     close = get_close_matches(kind.lower(), _BY_NAME, n=1, cutoff=0.6)
-    nearest = f"did you mean '{close[0]}'?" if close else f"supported: {', '.join(architecture_names())}."
+    nearest = f"did you mean '{close[0]}'?" if close else f"supported: {_SOME}."
     raise InputError(
         f"unsupported architecture '{kind}'; {nearest} Set model_type to a supported one with the same layers, or write the "
         f"model's shape with the keys {_SHORT_FORM}",
@@ -211,6 +212,8 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
 def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
     fields = HubFields(row.name, config, row.defaults)
     names = {**USUAL_FIELDS, **row.fields}
+    if row.listed_layers and isinstance(fields.value(row.listed_layers), list | str):
+        fields = replace(fields, content={names["layers"]: len(fields.value(row.listed_layers)), **config})
     missing = [names[key] for key in ("layers", "hidden", "heads", "vocab") if fields.whole(names[key]) is None]
     if missing:
         raise fields.missing(missing)
@@ -228,9 +231,30 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
     }
     for rule in row.rules:
         document |= rule(fields)
-    everywhere = document.get("experts") and not document.get("dense_layers") and document.get("moe_every", 1) == 1
-    if everywhere:
+    if not _merge_letters(document):
         document["ffn"] = None
     elif document["ffn"] is None:
         raise fields.missing([names["ffn"]])
     return document
+
+
+def _merge_letters(document: dict[str, Any]) -> bool:
+    """Replace the letters of layers in a short form by its pattern; return True if any layer has a dense FFN."""
+    mixers, ffns = document.pop("mixer_letters", None), document.pop("ffn_letters", None)
+    layers, experts = document["layers"], bool(document.get("experts"))
+    leading, every = document.get("dense_layers") or 0, document.get("moe_every") or 1
+    if mixers is None and ffns is None:
+        return not experts or leading > 0 or every > 1
+    if ffns is None:
+        moe = [experts and layer >= leading and (layer - leading + 1) % every == 0 for layer in range(layers)]
+        ffns = [EXPERTS if each else DENSE for each in moe]
+    if mixers is None:
+        window, step = document.get("sliding_window"), document.get("sliding_every") or 1
+        windowed = [window and (step == 1 or (layer + 1) % step) for layer in range(layers)]
+        mixers = [WINDOWED if each else ATTENTION for each in windowed]
+    if not len(mixers) == len(ffns) == layers:
+        raise InputError(f"the kinds of layers in config.json are not those of {layers} layers", field="layer_types")
+    document["pattern"] = joined_forms(mixers, ffns)
+    for key in ("dense_layers", "moe_every", "sliding_every"):
+        document.pop(key, None)
+    return DENSE in ffns

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeplan.errors import InputError
+from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED
 from pipeplan.workload.short_forms import as_number
 
 
@@ -169,22 +170,16 @@ def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None
 
 
 def optional_windows(fields: HubFields) -> dict[str, Any]:
-    """Read Qwen's windows: with ``use_sliding_window``, layers from ``max_window_layers`` on are windowed.
-
-    Raises
-    ------
-    InputError
-        If only some layers are windowed.
-    """
+    """Read Qwen's windows: with ``use_sliding_window``, layers from ``max_window_layers`` on are windowed."""
     if not fields.switch("use_sliding_window"):
         return {}
     if fields.items("layer_types"):
         return windows()(fields)
     whole, layers = fields.whole("max_window_layers") or 0, fields.needed("num_hidden_layers")
-    if 0 < whole < layers:
-        raise fields.wrong(
-            "max_window_layers", f"0 or the number of layers, {layers}, where use_sliding_window is true"
-        )
+    window = fields.whole("sliding_window")
+    if 0 < whole < layers and window:
+        mixers = [ATTENTION if layer < whole else WINDOWED for layer in range(layers)]
+        return {"sliding_window": window, "mixer_letters": mixers}
     return windows()(fields) if whole == 0 else {}
 
 
@@ -205,7 +200,7 @@ def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> d
         raise fields.missing(["sliding_window"])
     every = windowed.index(False) + 1 if not all(windowed) else 1
     if windowed != [every == 1 or (layer + 1) % every != 0 for layer in range(layers)]:
-        raise fields.wrong("layer_types", "windowed in all layers, or in all but each n-th")
+        return {"sliding_window": window, "mixer_letters": [WINDOWED if each else ATTENTION for each in windowed]}
     return {"sliding_window": window, "sliding_every": every}
 
 
@@ -242,17 +237,15 @@ def uniform_experts(count: str, top_k: str, width: str) -> Rule:
 
 
 def qwen_experts(fields: HubFields) -> dict[str, Any]:
-    """Read Qwen's experts: every ``decoder_sparse_step``-th layer has experts, except those in ``mlp_only_layers``.
-
-    Raises
-    ------
-    InputError
-        If the layers without experts are not the first ones.
-    """
+    """Read Qwen's experts: every ``decoder_sparse_step``-th layer has experts, except those in ``mlp_only_layers``."""
     step, dense = fields.whole("decoder_sparse_step") or 1, fields.items("mlp_only_layers")
-    whole = all(isinstance(layer, int) for layer in dense)
-    if dense and (step > 1 or not whole or sorted(dense) != list(range(len(dense)))):
-        raise fields.wrong("mlp_only_layers", "the first layers only, or none")
+    if not all(isinstance(layer, int) for layer in dense):
+        raise fields.wrong("mlp_only_layers", "a list of layers")
+    irregular: dict[str, Any] = {}
+    if dense and (step > 1 or sorted(dense) != list(range(len(dense)))):
+        layers = range(fields.needed("num_hidden_layers"))
+        ffns = [DENSE if layer in dense or (layer + 1) % step else EXPERTS for layer in layers]
+        irregular = {"ffn_letters": ffns}
     shared = fields.whole("shared_expert_intermediate_size") or 0
     return {
         # Newer releases of Transformers save it under Mixtral's name.
@@ -263,6 +256,7 @@ def qwen_experts(fields: HubFields) -> dict[str, Any]:
         "shared_gate": shared > 0,
         "dense_layers": len(dense),
         "moe_every": step,
+        **irregular,
     }
 
 
@@ -274,9 +268,10 @@ def deepseek_experts(fields: HubFields) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If ``moe_layer_freq`` leaves out layers.
+        If ``moe_layer_freq`` is a period other than 1; a list of it is read with the layers' types.
     """
-    if fields.value("moe_layer_freq") not in (None, 1):
+    frequency = fields.value("moe_layer_freq")
+    if frequency not in (None, 1) and not isinstance(frequency, list):
         raise fields.wrong("moe_layer_freq", "1: every layer after the dense ones has experts")
     width = fields.needed("moe_intermediate_size")
     groups, chosen_groups = fields.whole("n_group") or 1, fields.whole("topk_group") or 1
@@ -352,6 +347,15 @@ def latent_attention(fields: HubFields) -> dict[str, Any]:
         "kv_heads": None,
         "head_dim": None,
     }
+
+
+def mtp(field: str) -> Rule:
+    """Return a rule for the number of multi-token prediction layers."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        return {"mtp": fields.whole(field) or 0}
+
+    return rule
 
 
 def head_norms(field: str, *, whole: bool = False) -> Rule:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
 from pipeplan.errors import InputError
-from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
+from pipeplan.workload.components import Experts, LatentAttention
+from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED, LayerForm
+from pipeplan.workload.shape import ModelShape
 
 Split = Literal["tensor", "replicated", "expert"]
 """Ranks that split a part: the tensor group, none (every rank holds it), or the expert and expert-tensor groups."""
@@ -58,12 +61,15 @@ class ParameterCounts:
     attention
         Attention of one layer: projections, biases, norms of queries and keys, sinks.
     dense_layer, moe_layer, moe_layer_active
-        One layer of either kind, None if there is none; ``moe_layer_active`` counts only the experts that a token uses.
+        One layer with attention of either kind, None if the model has no such FFN; ``moe_layer_active`` counts only the
+        experts that a token uses.
     mtp_layer
         One MTP layer: a layer, the projection of 2h to h, three norms (arXiv 2412.19437 section 2.2); it shares embedding
         and head with the model. None if there is none.
     dense_layers, moe_layers, mtp_layers
         Number of layers of each kind.
+    all_layers, all_layers_active
+        All layers together, without MTP layers: all experts, and those that a token uses.
     """
 
     embedding: int
@@ -78,6 +84,8 @@ class ParameterCounts:
     dense_layers: int
     moe_layers: int
     mtp_layers: int
+    all_layers: int
+    all_layers_active: int
 
     @property
     def ends(self) -> int:
@@ -87,12 +95,12 @@ class ParameterCounts:
     @property
     def total(self) -> int:
         """Parameters of the model without MTP layers."""
-        return self.ends + self.dense_layers * (self.dense_layer or 0) + self.moe_layers * (self.moe_layer or 0)
+        return self.ends + self.all_layers
 
     @property
     def active(self) -> int:
         """Parameters that a token uses: top-k and shared experts, embedding and head; without MTP layers."""
-        return self.ends + self.dense_layers * (self.dense_layer or 0) + self.moe_layers * (self.moe_layer_active or 0)
+        return self.ends + self.all_layers_active
 
     @property
     def total_with_mtp(self) -> int:
@@ -102,31 +110,26 @@ class ParameterCounts:
 
 def parameter_counts(shape: ModelShape) -> ParameterCounts:
     """Return the exact parameter counts of a model."""
-    dense, moe = (layer_parts(shape, experts=experts) if wanted else None for experts, wanted in _kinds(shape))
+    dense = layer_parts(shape, experts=False) if shape.ffn is not None else None
+    moe = layer_parts(shape, experts=True) if shape.experts is not None else None
+    forms = [(form_parts(shape, form), count) for form, count in Counter(shape.forms).items()]
     embedding = shape.vocabulary * shape.hidden
-    last = moe or dense or ()
     extra = 2 * shape.hidden * shape.hidden + 3 * norm_size(shape, shape.hidden)
     return ParameterCounts(
         embedding=embedding,
         positions=(shape.learned_positions or 0) * shape.hidden,
         head=0 if shape.tied_embeddings else embedding,
-        final_norm=norm_size(shape, shape.hidden),
+        final_norm=norm_size(shape, shape.hidden) + streams_head(shape),
         attention=_count(attention_parts(shape)),
-        dense_layer=None if dense is None else _count(dense),
+        dense_layer=None if dense is None or not shape.dense_layers else _count(dense),
         moe_layer=None if moe is None else _count(moe),
         moe_layer_active=None if moe is None else sum(part.active for part in moe),
-        mtp_layer=_count(last) + extra if shape.mtp_layers else None,
+        mtp_layer=_count(form_parts(shape, shape.mtp_form)) + extra if shape.mtp_layers else None,
         dense_layers=shape.dense_layers,
         moe_layers=shape.moe_layers,
         mtp_layers=shape.mtp_layers,
-    )
-
-
-def _kinds(shape: ModelShape) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Return for layers without and with experts whether the model has such layers."""
-    return (False, shape.dense_layers > 0), (
-        True,
-        shape.experts is not None and (shape.moe_layers or shape.mtp_layers) > 0,
+        all_layers=sum(_count(parts) * count for parts, count in forms),
+        all_layers_active=sum(sum(part.active for part in parts) * count for parts, count in forms),
     )
 
 
@@ -135,7 +138,7 @@ def _count(parts: tuple[ParameterPart, ...]) -> int:
 
 
 def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[ParameterPart, ...]:
-    """Return the parameters of one transformer layer, part by part.
+    """Return the parameters of one layer with attention, part by part.
 
     Parameters
     ----------
@@ -147,25 +150,74 @@ def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[ParameterPart, ...
     InputError
         If the model has no such layer.
     """
-    norms = ParameterPart("norms", shape.norms_a_layer * norm_size(shape, shape.hidden), "replicated", matrix=False)
-    if not experts:
+    return form_parts(shape, LayerForm(ATTENTION, EXPERTS if experts else DENSE))
+
+
+def form_parts(shape: ModelShape, form: LayerForm) -> tuple[ParameterPart, ...]:
+    """Return the parameters of one layer of a form, part by part.
+
+    Raises
+    ------
+    InputError
+        If the model has no such FFN.
+    """
+    branches = shape.norms_a_layer if form.blocks == 2 else max(1, shape.norms_a_layer // 2)
+    norms = ParameterPart("norms", branches * norm_size(shape, shape.hidden), "replicated", matrix=False)
+    return (*_mixer_parts(shape, form), *_form_ffn_parts(shape, form), norms, *_stream_parts(shape, form))
+
+
+def _mixer_parts(shape: ModelShape, form: LayerForm) -> tuple[ParameterPart, ...]:
+    if not form.mixer:
+        return ()
+    mixer = shape.mixer(form.mixer)
+    if mixer is not None:
+        return mixer.parameters(shape)
+    parts = attention_parts(shape.heads_of(form))
+    return tuple(part for part in parts if not part.name.startswith("indexer")) if form.mixer == SHARED else parts
+
+
+def _form_ffn_parts(shape: ModelShape, form: LayerForm) -> tuple[ParameterPart, ...]:
+    if not form.ffn:
+        return ()
+    if form.ffn == DENSE:
         if shape.ffn is None:
             raise InputError(f"{shape.name} has no dense layers: ffn is not set", field="ffn")
-        return (*attention_parts(shape), *_ffn_parts(shape, shape.ffn, "FFN", bias=shape.bias_all), norms)
+        return _ffn_parts(shape, shape.ffn, "FFN", bias=shape.bias_all)
     if shape.experts is None:
         raise InputError(f"{shape.name} has no layers with experts", field="experts")
-    return (*attention_parts(shape), *_expert_parts(shape, shape.experts), norms)
+    parts = _expert_parts(shape, shape.experts)
+    return tuple(part for part in parts if part.name != "router bias") if form.ffn == HASHED else parts
+
+
+def _stream_parts(shape: ModelShape, form: LayerForm) -> tuple[ParameterPart, ...]:
+    """Return the parameters that mix residual streams around each branch (mHC, arXiv 2512.24880 section 4.1)."""
+    streams = shape.residual_streams
+    if streams == 1:
+        return ()
+    mixed = streams * (streams + 2)
+    return (
+        ParameterPart("stream mixing", form.blocks * mixed * streams * shape.hidden, "replicated"),
+        ParameterPart("stream mixing biases and scales", form.blocks * (mixed + 3), "replicated", matrix=False),
+    )
+
+
+def streams_head(shape: ModelShape) -> int:
+    """Return the number of parameters that merge the residual streams before the final norm."""
+    streams = shape.residual_streams
+    return 0 if streams == 1 else streams * streams * shape.hidden + streams + 1
 
 
 def attention_parts(shape: ModelShape) -> tuple[ParameterPart, ...]:
     """Return the parameters of one layer's attention: projections, biases, norms of queries and keys, sinks."""
     if shape.latent is not None:
-        return _latent_parts(shape, shape.latent)
-    into, out = shape.query_width + 2 * shape.key_width, shape.value_width
+        return (*_latent_parts(shape, shape.latent), *_indexer_parts(shape, shape.latent))
+    into = shape.query_width + shape.key_width + shape.key_heads * shape.value_dim
+    out = shape.value_width
     head_norms = norm_size(shape, shape.query_width + shape.key_width if shape.qk_norm_whole else 2 * shape.score_dim)
     parts = (
         ParameterPart("query, key, value", shape.hidden * into),
         ParameterPart("query, key, value biases", into if shape.bias_qkv or shape.bias_all else 0, matrix=False),
+        ParameterPart("attention gate", shape.hidden * gate_width(shape)),
         ParameterPart("attention output", out * shape.hidden),
         ParameterPart(
             "attention output bias", shape.hidden if shape.bias_all or shape.bias_out else 0, "replicated", matrix=False
@@ -191,8 +243,27 @@ def _latent_parts(shape: ModelShape, latent: LatentAttention) -> tuple[Parameter
         *query,
         ParameterPart("key and value down", hidden * (latent.key_value_rank + latent.rope_dim), "replicated"),
         ParameterPart("key and value up", up),
+        *((ParameterPart("attention gate", hidden * gate_width(shape)),) if shape.output_gate else ()),
         ParameterPart("attention output", shape.value_width * hidden),
         ParameterPart("compression norms", norm_size(shape, norms), "replicated", matrix=False),
+    )
+
+
+def gate_width(shape: ModelShape) -> int:
+    """Return the number of values that gate the output of one layer's attention, over all heads."""
+    return {"": 0, "head": shape.heads, "element": shape.value_width}[shape.output_gate]
+
+
+def _indexer_parts(shape: ModelShape, latent: LatentAttention) -> tuple[ParameterPart, ...]:
+    """Return the parameters of the indexer, which every rank of the tensor group holds (arXiv 2512.02556 section 2.1)."""
+    sparse = shape.sparse
+    if sparse is None:
+        return ()
+    return (
+        ParameterPart("indexer query", (latent.query_rank or 0) * sparse.index_heads * sparse.index_dim, "replicated"),
+        ParameterPart("indexer key", shape.hidden * sparse.index_dim, "replicated"),
+        ParameterPart("indexer weights", shape.hidden * sparse.index_heads, "replicated"),
+        ParameterPart("indexer norm", 2 * sparse.index_dim, "replicated", matrix=False),
     )
 
 
@@ -206,13 +277,16 @@ def _ffn_parts(shape: ModelShape, width: int, name: str, *, bias: bool) -> tuple
 
 def _expert_parts(shape: ModelShape, experts: Experts) -> tuple[ParameterPart, ...]:
     hidden, count = shape.hidden, experts.count
-    expert = shape.ffn_matrices * hidden * experts.width
+    read = experts.latent_width or hidden
+    expert = shape.ffn_matrices * read * experts.width
     parts = [ParameterPart("routed experts", count * expert, "expert", experts.top_k * expert)]
     if experts.expert_bias:
-        biases = (shape.ffn_matrices - 1) * experts.width + hidden
+        biases = (shape.ffn_matrices - 1) * experts.width + read
         parts += [
             ParameterPart("routed experts' biases", count * biases, "expert", experts.top_k * biases, matrix=False)
         ]
+    if experts.latent_width:
+        parts += [ParameterPart("latent projections", 2 * hidden * experts.latent_width, "replicated")]
     parts += [ParameterPart(ROUTER, count * hidden, "replicated")]
     if experts.router_bias:
         parts += [ParameterPart("router bias", count, "replicated", matrix=False)]
@@ -244,11 +318,11 @@ class TokenFlops:
     Attributes
     ----------
     attention
-        Projections of queries, keys, values and outputs.
+        Projections of queries, keys, values and outputs, of an indexer, and of mixers in the place of attention.
     core
-        Scores and values.
+        Scores and values, scores of an indexer, and recurrences.
     ffn
-        Dense FFNs, top-k and shared experts.
+        Dense FFNs, top-k and shared experts, and the mixing of residual streams.
     head
         Head of the model and of each MTP layer.
     mtp
@@ -298,30 +372,43 @@ def token_flops(shape: ModelShape, sequence: int, *, causal: bool = True, mtp: b
     A GPT model takes 72 L h^2 (1 + s / (6 h) + V / (12 h L)) with ``causal`` False (arXiv 2205.05198 equation 7,
     divided by the tokens). Latent attention: arXiv 2405.04434 section 2.1. MTP: arXiv 2412.19437 section 2.2.
     """
-    windowed = shape.windowed_layers
-    whole = core_flops(shape, shape.keys_seen(sequence, causal=causal))
-    core = windowed * core_flops(shape, shape.keys_seen(sequence, windowed=True, causal=causal))
-    core += (shape.layers - windowed) * whole
-    attention = _products(attention_parts(shape))
-    ffn = sum(
-        layers * (_products(layer_parts(shape, experts=experts)) - attention)
-        for experts, layers in ((False, shape.dense_layers), (True, shape.moe_layers))
-        if layers
-    )
+    attention = core = ffn = 0.0
+    for form, count in Counter(shape.forms).items():
+        attention += count * _products(_mixer_parts(shape, form))
+        core += count * mixing_flops(shape, form, sequence, causal=causal)
+        ffn += count * _products((*_form_ffn_parts(shape, form), *_stream_parts(shape, form)))
     head = 2.0 * shape.hidden * shape.vocabulary
     depth = shape.mtp_layers if mtp else 0
     further = 0.0
     if depth:
-        layer = _products(layer_parts(shape, experts=shape.experts is not None)) + whole
+        layer = _products(form_parts(shape, shape.mtp_form))
+        layer += mixing_flops(shape, shape.mtp_form, sequence, causal=causal)
         further = depth * (layer + 4.0 * shape.hidden * shape.hidden)
     return TokenFlops(
-        attention=shape.layers * attention,
+        attention=attention,
         core=core,
         ffn=ffn,
         head=head * (1 + depth),
         mtp=further,
         router=2.0 * shape.hidden * shape.experts.count * (shape.moe_layers + depth) if shape.experts else 0.0,
     )
+
+
+def mixing_flops(shape: ModelShape, form: LayerForm, sequence: int, *, causal: bool = True) -> float:
+    """Return the FLOPs of one token's mixing with others in the forward of a layer: scores and values, or a recurrence.
+
+    An indexer scores every key that the mask allows, with the weighted sum of its heads (arXiv 2512.02556 equation 1).
+    """
+    if not form.mixer:
+        return 0.0
+    mixer = shape.mixer(form.mixer)
+    if mixer is not None:
+        return mixer.token_flops(shape.hidden, sequence, causal=causal)
+    shape, sparse = shape.heads_of(form), shape.sparse
+    if sparse is None:
+        return core_flops(shape, shape.keys_seen(sequence, windowed=form.mixer == WINDOWED, causal=causal))
+    indexed = 2.0 * shape.keys_seen(sequence, causal=causal) * sparse.index_heads * (sparse.index_dim + 1)
+    return core_flops(shape, sparse.keys_seen(sequence)) + (indexed if form.mixer != SHARED else 0.0)
 
 
 def core_flops(shape: ModelShape, keys: float) -> float:

@@ -2,102 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pipeplan.errors import InputError
+from pipeplan.workload.components import (
+    Experts,
+    LatentAttention,
+    MixerOfModel,
+    SparseAttention,
+    WindowedHeads,
+    check_size,
+    within,
+)
+from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED, LayerForm, read_pattern
+
+if TYPE_CHECKING:
+    from pipeplan.workload.mixers.mixer import Mixer
 
 Norm = Literal["rms", "layer", "layer-no-bias"]
 
-NORMS: tuple[Norm, ...] = ("rms", "layer", "layer-no-bias")
+OutputGate = Literal["", "element", "head"]
 
-_MOST = 1 << 32
-"""Maximum of any number of a shape; the largest published ones are vocabularies of some 10^5 and contexts of 10^7."""
+OUTPUT_GATES: tuple[OutputGate, ...] = ("", "element", "head")
+
+NORMS: tuple[Norm, ...] = ("rms", "layer", "layer-no-bias")
 
 _MOST_LAYERS = 100_000
 """Maximum number of layers, because they are processed one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatentAttention:
-    """Multi-head latent attention (MLA, DeepSeek-V2, arXiv 2405.04434 section 2.1).
-
-    Attributes
-    ----------
-    query_rank
-        Rank of the queries' low-rank projection; None: queries are projected directly.
-    key_value_rank
-        Rank of the joint compression of keys and values.
-    nope_dim, rope_dim, value_dim
-        Dimensions per head: queries and keys without and with rotary positions, and values.
-    """
-
-    query_rank: int | None
-    key_value_rank: int
-    nope_dim: int
-    rope_dim: int
-    value_dim: int
-
-    def __post_init__(self) -> None:
-        if self.query_rank is not None:
-            _check("query_rank", self.query_rank, at_least=1)
-        for field in ("key_value_rank", "value_dim"):
-            _check(field, getattr(self, field), at_least=1)
-        for field in ("nope_dim", "rope_dim"):
-            _check(field, getattr(self, field), at_least=0)
-        _check("nope_dim + rope_dim", self.score_dim, at_least=1)
-
-    @property
-    def score_dim(self) -> int:
-        """Dimensions of a query and a key per head."""
-        return self.nope_dim + self.rope_dim
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experts:
-    """Mixture of experts.
-
-    Attributes
-    ----------
-    count, top_k
-        Number of routed experts per layer, and of those that a token goes to.
-    width
-        FFN width of each routed expert.
-    shared_width
-        FFN width of all shared experts together; 0: none.
-    shared_gate
-        Whether a projection of h to 1 weights the output of the shared experts (Qwen2-MoE).
-    leading_dense_layers
-        Number of dense layers at the start.
-    every
-        Period of layers with experts after the dense ones: the second, the fourth, ... for 2.
-    router_bias, expert_bias
-        Whether routers (or their selection, DeepSeek-V3) and experts have biases.
-    nodes_a_token
-        Maximum number of nodes of a token's experts (node-limited routing); None: unlimited.
-    """
-
-    count: int
-    top_k: int
-    width: int
-    shared_width: int = 0
-    shared_gate: bool = False
-    leading_dense_layers: int = 0
-    every: int = 1
-    router_bias: bool = False
-    expert_bias: bool = False
-    nodes_a_token: int | None = None
-
-    def __post_init__(self) -> None:
-        for field in ("count", "top_k", "width", "every"):
-            _check(field, getattr(self, field), at_least=1)
-        for field in ("shared_width", "leading_dense_layers"):
-            _check(field, getattr(self, field), at_least=0)
-        if self.nodes_a_token is not None:
-            _check("nodes_a_token", self.nodes_a_token, at_least=1)
-        if self.top_k > self.count:
-            raise InputError(f"invalid top_k {self.top_k}: expected at most the {self.count} experts", field="top_k")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +75,21 @@ class ModelShape:
         Multi-head latent attention instead of grouped queries.
     experts
         Mixture of experts instead of the dense FFN.
+    value_head_dim
+        Dimensions of a value per head, if not ``head_dim``.
+    output_gate
+        Gate of the attention's output: ``element`` for each of its numbers (Qwen3-Next), ``head`` for each head, or none.
+    windowed_heads
+        Heads of windowed layers; None: as the other layers.
+    sparse
+        Indexer that selects the keys of latent attention; None: queries see all keys.
+    mixers
+        Mixers in the place of attention (state-space layers, linear attention, convolutions), each with its letter.
+    pattern
+        Form of each layer (:func:`pipeplan.workload.pattern.read_pattern`); None: every layer has attention, and ``experts``
+        and ``sliding_every`` tell the layers apart.
+    residual_streams
+        Number of residual streams that hyper-connections mix; 1: an ordinary residual stream.
     mtp_layers
         Number of multi-token prediction layers.
     trained_sequence
@@ -152,7 +101,8 @@ class ModelShape:
     ------
     InputError
         If a number is below one or absurdly large, KV heads do not divide the heads, heads do not divide the hidden size
-        without a head size, there are more dense layers than layers, or a dense layer has no FFN.
+        without a head size, there are more dense layers than layers, a dense layer has no FFN, or the pattern has other
+        layers than the model.
     """
 
     name: str
@@ -184,28 +134,43 @@ class ModelShape:
     source: str = ""
     norm_epsilon: float | None = None
     rope_theta: float | None = None
+    value_head_dim: int | None = None
+    output_gate: OutputGate = ""
+    windowed_heads: WindowedHeads | None = None
+    sparse: SparseAttention | None = None
+    mixers: tuple[MixerOfModel, ...] = ()
+    pattern: str | None = None
+    residual_streams: int = 1
 
     def __post_init__(self) -> None:
         for field in ("layers", "hidden", "heads", "vocabulary"):
-            _check(field, getattr(self, field), at_least=1)
-        for field in ("kv_heads", "head_dim", "ffn", "learned_positions", "sliding_window", "trained_sequence"):
+            check_size(field, getattr(self, field), at_least=1)
+        for field in (
+            *("kv_heads", "head_dim", "value_head_dim", "ffn"),
+            *("learned_positions", "sliding_window", "trained_sequence"),
+        ):
             if getattr(self, field) is not None:
-                _check(field, getattr(self, field), at_least=1)
+                check_size(field, getattr(self, field), at_least=1)
         if self.rope_theta is not None and not 1 <= self.rope_theta < inf:
             raise InputError(f"invalid rope_theta {self.rope_theta!r}: expected a number >= 1", field="rope_theta")
         if self.norm_epsilon is not None and not 0 < self.norm_epsilon < 1:
             raise InputError(
                 f"invalid norm_epsilon {self.norm_epsilon!r}: expected a number between 0 and 1", field="norm_epsilon"
             )
-        for field, least in (("sliding_every", 1), ("mtp_layers", 0)):
-            _check(field, getattr(self, field), at_least=least)
+        for field, least in (("sliding_every", 1), ("mtp_layers", 0), ("residual_streams", 1)):
+            check_size(field, getattr(self, field), at_least=least)
         if self.layers > _MOST_LAYERS:
             raise InputError(f"invalid layers {self.layers:,}: expected at most {_MOST_LAYERS:,}", field="layers")
         if self.norms_a_layer not in (1, 2, 4):
             raise InputError(f"invalid norms_a_layer {self.norms_a_layer!r}: expected 1, 2 or 4", field="norms_a_layer")
         if self.norm not in NORMS:
             raise InputError(f"invalid norm {self.norm!r}: expected one of {', '.join(NORMS)}", field="norm")
+        if self.output_gate not in OUTPUT_GATES:
+            raise InputError(
+                f"invalid output_gate {self.output_gate!r}: expected element, head or nothing", field="output_gate"
+            )
         self._check_heads()
+        self._check_pattern()
         self._check_widths()
 
     def _check_heads(self) -> None:
@@ -233,6 +198,37 @@ class ModelShape:
         object.__setattr__(self, "kv_heads", self.key_heads)
         object.__setattr__(self, "head_dim", self.score_dim)
 
+    def _check_pattern(self) -> None:
+        """Check that the pattern has a form for each layer, and that the model has what each form names."""
+        if self.sparse is not None and (self.latent is None or self.latent.query_rank is None):
+            raise InputError(
+                "invalid sparse: an indexer needs latent attention with compressed queries", field="sparse"
+            )
+        if self.pattern is None:
+            if self.mixers:
+                raise InputError("mixers need a pattern, which says which layers have them", field="pattern")
+            return
+        forms = read_pattern(self.pattern)
+        if len(forms) != self.layers:
+            raise InputError(f"invalid pattern: expected {self.layers} layers, not {len(forms)}", field="pattern")
+        letters = {ATTENTION: True, WINDOWED: self.sliding_window is not None, SHARED: self.sparse is not None}
+        for letter in [mixer.letter for mixer in self.mixers]:
+            if letter in (*letters, DENSE, EXPERTS, HASHED) or not (len(letter) == 1 and "A" <= letter <= "Z"):
+                raise InputError(
+                    f"invalid letter {letter!r} of a mixer: expected a free one, such as M", field="mixers"
+                )
+        letters |= {mixer.letter: True for mixer in self.mixers}
+        for letter in letters:
+            self.mixer(letter)
+        stray = next((form for form in forms if form.mixer and not letters.get(form.mixer)), None)
+        if stray is not None:
+            raise InputError(
+                f"invalid pattern: the model has no mixer {stray.mixer}; expected one of {', '.join(letters)}",
+                field="pattern",
+            )
+        if self.experts is None and any(form.has_experts for form in forms):
+            raise InputError("invalid pattern: it has layers with experts, and the model has none", field="pattern")
+
     def _check_widths(self) -> None:
         experts = self.experts
         if experts is not None and experts.leading_dense_layers > self.layers:
@@ -240,9 +236,10 @@ class ModelShape:
                 f"invalid leading_dense_layers {experts.leading_dense_layers}: expected at most layers {self.layers}",
                 field="leading_dense_layers",
             )
-        if self.ffn is None and self.dense_layers:
+        dense = sum(form.ffn == DENSE for form in self.forms)
+        if self.ffn is None and dense:
             raise InputError(
-                f"ffn is required, because {self.dense_layers} of the {self.layers} layers are dense",
+                f"ffn is required, because {dense} of the {self.layers} layers are dense",
                 field="ffn",
             )
 
@@ -261,7 +258,9 @@ class ModelShape:
     @property
     def value_dim(self) -> int:
         """Dimensions of a value per head."""
-        return self.score_dim if self.latent is None else self.latent.value_dim
+        if self.latent is not None:
+            return self.latent.value_dim
+        return self.score_dim if self.value_head_dim is None else self.value_head_dim
 
     @property
     def query_width(self) -> int:
@@ -284,34 +283,47 @@ class ModelShape:
         return 3 if self.gated else 2
 
     @property
+    def forms(self) -> tuple[LayerForm, ...]:
+        """Form of each layer, without MTP layers."""
+        return _forms(self.layers, self.pattern, self.experts, self.sliding_every if self.sliding_window else None)
+
+    @property
+    def mtp_form(self) -> LayerForm:
+        """Form of MTP layers: attention without a window, and experts if the model has any."""
+        return LayerForm(ATTENTION, DENSE if self.experts is None else EXPERTS)
+
+    def mixer(self, letter: str) -> Mixer | None:
+        """Return the model's own mixer of a letter; None for attention and for a layer without a mixer."""
+        return next((_mixer(mixer) for mixer in self.mixers if mixer.letter == letter), None)
+
+    def heads_of(self, form: LayerForm) -> ModelShape:
+        """Return the model with the heads that a layer of a form has."""
+        if form.mixer != WINDOWED or self.windowed_heads is None:
+            return self
+        return _with_heads(self, self.windowed_heads)
+
+    @property
     def moe_layers(self) -> int:
         """Number of layers with experts, without MTP layers."""
-        return 0 if self.experts is None else (self.layers - self.experts.leading_dense_layers) // self.experts.every
+        return sum(form.has_experts for form in self.forms)
 
     @property
     def dense_layers(self) -> int:
-        """Number of layers with a dense FFN."""
+        """Number of layers without experts: with a dense FFN, or in some hybrid models without any FFN."""
         return self.layers - self.moe_layers
 
     def has_experts(self, layer: int) -> bool:
         """Return True if a layer has experts; layers count from 0, and MTP layers follow the last."""
-        if self.experts is None:
-            return False
-        behind = layer - self.experts.leading_dense_layers
-        return layer >= self.layers or (behind >= 0 and (behind + 1) % self.experts.every == 0)
+        return (self.forms[layer] if layer < self.layers else self.mtp_form).has_experts
 
     def is_windowed(self, layer: int) -> bool:
         """Return True if queries of a layer see only ``sliding_window`` tokens."""
-        if self.sliding_window is None:
-            return False
-        return self.sliding_every == 1 or (layer + 1) % self.sliding_every != 0
+        return layer < self.layers and self.forms[layer].mixer == WINDOWED
 
     @property
     def windowed_layers(self) -> int:
         """Number of windowed layers."""
-        if self.sliding_window is None:
-            return 0
-        return self.layers if self.sliding_every == 1 else self.layers - self.layers // self.sliding_every
+        return sum(form.mixer == WINDOWED for form in self.forms)
 
     def keys_seen(self, sequence: int, *, windowed: bool = False, causal: bool = True) -> float:
         """Return the mean number of keys that a query sees.
@@ -333,13 +345,36 @@ class ModelShape:
         if self.chunked_windows:
             whole, rest = divmod(sequence, window)
             return (whole * window * window + rest * rest) / (2 * sequence)
-        return window - window * window / (2 * sequence)
+        return within(window, sequence)
 
 
-def _check(field: str, value: object, *, at_least: int) -> None:
-    """Raise InputError unless a value is an integer that is neither too small nor larger than any model has."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"invalid {field} {value!r}: expected an integer", field=field)
-    if not at_least <= value <= _MOST:
-        shown = f"{value:,}" if abs(value) < 10**20 else f"about 10^{value.bit_length() * 3 // 10}"
-        raise InputError(f"invalid {field} {shown}: expected {at_least} to {_MOST:,}", field=field)
+@lru_cache(maxsize=512)
+def _forms(
+    layers: int, pattern: str | None, experts: Experts | None, sliding_every: int | None
+) -> tuple[LayerForm, ...]:
+    """Return the form of each layer; ``sliding_every`` is None without windows."""
+    if pattern is not None:
+        return read_pattern(pattern)
+
+    def form(layer: int) -> LayerForm:
+        windowed = sliding_every is not None and (sliding_every == 1 or (layer + 1) % sliding_every != 0)
+        behind = -1 if experts is None else layer - experts.leading_dense_layers
+        moe = experts is not None and behind >= 0 and (behind + 1) % experts.every == 0
+        return LayerForm(WINDOWED if windowed else ATTENTION, EXPERTS if moe else DENSE)
+
+    return tuple(form(layer) for layer in range(layers))
+
+
+@lru_cache(maxsize=64)
+def _mixer(mixer: MixerOfModel) -> Mixer:
+    # Mixers are built of the parts of layers, which need the shape.
+    from pipeplan.workload.mixers import mixer_from
+
+    return mixer_from({"kind": mixer.kind, **dict(mixer.sizes)})
+
+
+@lru_cache(maxsize=64)
+def _with_heads(shape: ModelShape, heads: WindowedHeads) -> ModelShape:
+    names = ("heads", "kv_heads", "head_dim", "value_head_dim", "attention_sinks")
+    own = {name: getattr(heads, name) for name in names if getattr(heads, name) is not None}
+    return replace(shape, windowed_heads=None, **own)

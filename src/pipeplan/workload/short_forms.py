@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from importlib.resources import files
 from math import isfinite
 from typing import Any
 
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
+from pipeplan.workload.components import (
+    Experts,
+    LatentAttention,
+    MixerOfModel,
+    SparseAttention,
+    WindowedHeads,
+)
+from pipeplan.workload.mixers import described, mixer_from
+from pipeplan.workload.pattern import read_pattern, write_pattern
+from pipeplan.workload.shape import ModelShape
 
 _SHAPE = {
     "name": "name",
@@ -38,6 +47,10 @@ _SHAPE = {
     "sliding_window": "sliding_window",
     "sliding_every": "sliding_every",
     "chunked_windows": "chunked_windows",
+    "value_head_dim": "value_head_dim",
+    "output_gate": "output_gate",
+    "pattern": "pattern",
+    "streams": "residual_streams",
     "mtp": "mtp_layers",
     "seq": "trained_sequence",
     "source": "source",
@@ -53,6 +66,7 @@ _EXPERTS = {
     "router_bias": "router_bias",
     "expert_bias": "expert_bias",
     "nodes_a_token": "nodes_a_token",
+    "moe_latent": "latent_width",
 }
 _LATENT = {
     "q_lora": "query_rank",
@@ -61,11 +75,19 @@ _LATENT = {
     "qk_rope": "rope_dim",
     "v": "value_dim",
 }
+_SPARSE = {"heads": "index_heads", "dim": "index_dim", "keys": "keys"}
+_WINDOWED = {
+    "heads": "heads",
+    "kv_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "value_head_dim": "value_head_dim",
+    "attention_sinks": "attention_sinks",
+}
 _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 """Keys in tables of runs that are ignored: they describe a model beyond its shape."""
 
 _NUMBERS = frozenset({"norm_epsilon", "rope_theta"})
-_TEXTS = frozenset({"name", "source", "norm"})
+_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern"})
 _SWITCHES = frozenset(
     {
         *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),
@@ -76,7 +98,7 @@ _NEEDED = ("name", "layers", "hidden", "heads", "vocab")
 _NEEDED_OF_EXPERTS = ("experts", "topk", "moe_ffn")
 _NEEDED_OF_LATENT = ("kv_lora", "qk_nope", "qk_rope", "v")
 
-KEYS = (*_SHAPE, *_EXPERTS, "mla")
+KEYS = (*_SHAPE, *_EXPERTS, "mla", "sparse", "windowed_heads", "mixers")
 """Keys of the short form, in the order of display."""
 
 
@@ -85,7 +107,9 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
 
     The keys are those of :data:`KEYS`; ``mla`` holds ``q_lora``, ``kv_lora``, ``qk_nope``, ``qk_rope`` and ``v``. Required
     are ``name``, ``layers``, ``hidden``, ``heads`` and ``vocab``; experts also need ``experts``, ``topk`` and ``moe_ffn``,
-    latent attention all of its keys. A model with an ungated FFN and tied embeddings is like GPT-2: by default it has
+    latent attention all of its keys. ``sparse`` holds ``heads``, ``dim`` and ``keys`` of an indexer, ``windowed_heads`` what
+    differs in windowed layers, and ``mixers`` other mixers by their letters in ``pattern``, each with its ``kind`` and sizes
+    (:mod:`pipeplan.workload.mixers`). A model with an ungated FFN and tied embeddings is like GPT-2: by default it has
     LayerNorm, biases and ``seq`` learned positions. With an ungated FFN alone, the default is LayerNorm.
 
     Raises
@@ -105,7 +129,15 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
     if "learned_positions" in document:
         values["learned_positions"] = document["learned_positions"]
     return ModelShape(
-        **{**_usual(values), **values, "experts": _experts(entries, name), "latent": _latent(entries, name)}
+        **{
+            **_usual(values),
+            **values,
+            "experts": _experts(entries, name),
+            "latent": _latent(entries, name),
+            "sparse": _record_of(SparseAttention, _SPARSE, "sparse", entries, name),
+            "windowed_heads": _record_of(WindowedHeads, _WINDOWED, "windowed_heads", entries, name),
+            "mixers": _mixers(entries, name),
+        }
     )
 
 
@@ -151,6 +183,30 @@ def _latent(document: Mapping[str, Any], name: str) -> LatentAttention | None:
     return LatentAttention(**{"query_rank": None, **{_LATENT[key]: _value(key, parts[key]) for key in parts}})
 
 
+def _record_of(record: Any, keys: Mapping[str, str], key: str, document: Mapping[str, Any], name: str) -> Any:
+    """Return a nested record of the short form, or None without its key; every key without a default is required."""
+    if key not in document:
+        return None
+    parts = document[key]
+    if not isinstance(parts, Mapping):
+        raise InputError(f"invalid {key} {parts!r}: expected a mapping with {', '.join(keys)}", field=key)
+    parts = {word: value for word, value in parts.items() if value is not None}
+    for word in parts:
+        if word not in keys:
+            raise UnknownNameError(f"key of {key} of {name}", str(word), keys, field=f"{key}.{word}")
+    needed = {field.name for field in fields(record) if field.default is MISSING}
+    _require(parts, tuple(word for word in keys if keys[word] in needed), f"{key} of {name}")
+    return record(**{keys[word]: _value(word, value) for word, value in parts.items()})
+
+
+def _mixers(document: Mapping[str, Any], name: str) -> tuple[MixerOfModel, ...]:
+    """Return the mixers of the short form, by their letters."""
+    mixers = document.get("mixers", {})
+    if not isinstance(mixers, Mapping) or not all(isinstance(words, Mapping) for words in mixers.values()):
+        raise InputError(f"invalid mixers of {name}: expected a letter with a kind and sizes for each", field="mixers")
+    return tuple(described(str(letter), mixer_from(words)) for letter, words in mixers.items())
+
+
 def _require(document: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None:
     missing = [key for key in keys if key not in document]
     if missing:
@@ -184,6 +240,12 @@ def short_form(shape: ModelShape) -> dict[str, Any]:
         document |= _without_defaults(_EXPERTS, shape.experts)
     if shape.latent is not None:
         document["mla"] = {key: getattr(shape.latent, field) for key, field in _LATENT.items()}
+    if shape.sparse is not None:
+        document["sparse"] = {key: getattr(shape.sparse, field) for key, field in _SPARSE.items()}
+    if shape.windowed_heads is not None:
+        document["windowed_heads"] = _without_defaults(_WINDOWED, shape.windowed_heads)
+    if shape.mixers:
+        document["mixers"] = {mixer.letter: {"kind": mixer.kind, **dict(mixer.sizes)} for mixer in shape.mixers}
     return {key: document[key] for key in KEYS if key in document}
 
 
@@ -273,6 +335,8 @@ def from_dict(document: Mapping[str, Any]) -> ModelShape:
         merged["learned_positions"] = overrides["seq"]
     if "layers" in overrides:
         merged["mtp"] = overrides.get("mtp", 0)
+        if "pattern" in record and "pattern" not in overrides and isinstance(overrides["layers"], int):
+            merged["pattern"] = write_pattern(read_pattern(record["pattern"])[: overrides["layers"]])
     return shape_from(merged)
 
 

@@ -283,7 +283,7 @@ class LayerWork:
     Attributes
     ----------
     kind, name
-        Kind and name of the layer.
+        Kind and name of the layer. The kind is ``moe`` with experts and ``dense`` without, whatever mixes the tokens.
     count
         Number of equal layers in a row.
     forward, backward_input, backward_weight

@@ -14,8 +14,8 @@ from pipeplan.trainers import flags_of
 from tests.peers.megatron.expected import expected
 from tests.peers.megatron.trainer import Case, Job
 from tests.peers.plans import PLANS, plan
+from tests.peers.processes import run_ranks
 from tests.peers.shell import pasted
-from tests.processes import run_ranks
 
 ARRAYS = ("MODEL_ARGS", "PARALLEL_ARGS", "RUN_ARGS", "PIPELINE_ARGS")
 VARIABLE = "PIPEPLAN_MEGATRON_SOURCE"

@@ -15,10 +15,10 @@ from pipeplan.workload import ModelShape, layer_parts, parameter_counts, read_co
 from tests.workload.test_config_json import CONFIGS
 
 NOT_THEIRS = {"grok-1": "Transformers has no Grok"}
-SAME_AS = {"kimi_k2": "deepseek_v3"}
+SAME_AS = {"kimi_k2": "deepseek_v3", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text"}
 """Architectures that the library knows by another name."""
 
-STRAY = ("auto_map", "quantization_config", "attn_temperature_tuning")
+STRAY = ("_source", "auto_map", "quantization_config", "attn_temperature_tuning")
 """Fields that change no parameter, and that it would act upon or refuse."""
 
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.json") if path.stem not in NOT_THEIRS)
@@ -33,11 +33,12 @@ def language_model(name: str) -> dict[str, Any]:
 
 
 def theirs(config: dict[str, Any]) -> int:
-    """Parameters of the library's model; a tied matrix counts once, and DeepSeek-V3's selection bias is one."""
+    """Parameters of the library's model; a tied matrix counts once, and the bias that selects experts is one."""
     kind = SAME_AS.get(config["model_type"], config["model_type"])
     with torch.device("meta"):
         built = AutoModelForCausalLM.from_config(AutoConfig.for_model(**{**config, "model_type": kind}))
-    biases = sum(math.prod(buffer.shape) for name, buffer in built.named_buffers() if "e_score_correction_bias" in name)
+    chosen = ("e_score_correction_bias", "expert_bias")
+    biases = sum(math.prod(buffer.shape) for name, buffer in built.named_buffers() if name.endswith(chosen))
     return sum(math.prod(each.shape) for each in built.parameters()) + biases
 
 

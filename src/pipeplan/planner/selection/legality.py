@@ -16,7 +16,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.hardware import FORMATS
 from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.strategies import strategy
-from pipeplan.workload import RECOMPUTE
+from pipeplan.workload import RECOMPUTE, mixer_splits
 
 Draft = Mapping[str, Any]
 """Fields of a configuration chosen so far, by name."""
@@ -79,6 +79,15 @@ def _divides_kv_heads(request: PlanRequest, draft: Draft) -> bool:
     return bool(kv_heads % tensor == 0 or tensor % kv_heads == 0)
 
 
+def _divides_mixers(request: PlanRequest, draft: Draft) -> bool:
+    """Return True if tp divides the heads of every mixer in the place of attention."""
+    model = request.model
+    sizes = [size for _, size in mixer_splits(model)]
+    if model.windowed_heads is not None:
+        sizes.append(model.windowed_heads.heads or model.heads)
+    return all(size % draft["tensor"] == 0 for size in sizes)
+
+
 def _divides_ffn(request: PlanRequest, draft: Draft) -> bool:
     widths = [request.model.ffn or 0]
     if request.model.experts is not None:
@@ -133,6 +142,12 @@ RULES: tuple[Rule, ...] = (
         "tensor",
         lambda q: f"tp must divide the {q.model.kv_heads} KV heads or be a multiple of them",
         _divides_kv_heads,
+    ),
+    _rule(
+        "heads of other mixers",
+        "tensor",
+        "tp must divide the heads of state-space layers, linear attention and windowed layers",
+        _divides_mixers,
     ),
     _rule("FFN width", "tensor", "tp must divide the FFN width and the width of shared experts", _divides_ffn),
     _rule(

@@ -13,14 +13,16 @@ from pipeplan.workload.layers.block import (
     embedding,
     head,
     loss,
+    mixer_splits,
     mtp_layer,
     rank_vocabulary,
 )
+from pipeplan.workload.pattern import LayerForm
 from pipeplan.workload.recompute import recomputed
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Execution, LayerWork
 
-__all__ = ["layers_of", "rank_vocabulary"]
+__all__ = ["layers_of", "mixer_splits", "rank_vocabulary"]
 
 
 @lru_cache(maxsize=512)
@@ -46,11 +48,10 @@ def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
 
 
 def _decoder(model: ModelShape, execution: Execution) -> Iterator[LayerWork]:
-    kinds = [(model.is_windowed(index), model.has_experts(index)) for index in range(model.layers)]
     # Equal runs share one object, so that pricing can cache by identity.
-    made: dict[tuple[bool, bool, int], LayerWork] = {}
-    for (windowed, moe), run in groupby(kinds):
-        key = (windowed, moe, len(list(run)))
+    made: dict[tuple[LayerForm, int], LayerWork] = {}
+    for form, run in groupby(model.forms):
+        key = (form, len(list(run)))
         if key not in made:
-            made[key] = replace(decoder_layer(model, execution, windowed=windowed, moe=moe), count=key[2])
+            made[key] = replace(decoder_layer(model, execution, form), count=key[1])
         yield made[key]

@@ -6,6 +6,7 @@ attention: DeepSeek-V2, arXiv 2405.04434 section 2.1.
 
 from __future__ import annotations
 
+from pipeplan.workload.components import LatentAttention, SparseAttention
 from pipeplan.workload.layers.part import (
     FULL,
     HALF,
@@ -19,9 +20,18 @@ from pipeplan.workload.layers.part import (
     out_of_tensor,
     shard_tokens,
 )
-from pipeplan.workload.parameters import norm_size
-from pipeplan.workload.shape import LatentAttention, ModelShape
-from pipeplan.workload.work import AttentionCore, Collective, Execution, Gemm, Kept, RankParameters, Recompute
+from pipeplan.workload.parameters import gate_width, norm_size
+from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.work import (
+    AttentionCore,
+    Collective,
+    Execution,
+    Gemm,
+    Kept,
+    MemoryPass,
+    RankParameters,
+    Recompute,
+)
 
 
 def attention_core(
@@ -33,6 +43,7 @@ def attention_core(
     score_dim: float,
     value_dim: float,
     windowed: bool,
+    sparse: SparseAttention | None = None,
 ) -> Part:
     """Return causal attention of a rank's heads; it keeps queries, keys and values, the next product keeps its output.
 
@@ -42,6 +53,8 @@ def attention_core(
     Unfused (arXiv 2205.05198 section 4.1): every product covers the whole matrix. Kept are the softmax's output (2 a s^2 b
     bytes) and with dropout its mask (a s^2 b) and its output (2 a s^2 b). Products are batched GEMMs, which read and write
     the scores.
+
+    With an indexer (``sparse``), a query sees only the selected keys.
     """
     n = execution.tokens
     kept = [
@@ -56,7 +69,9 @@ def attention_core(
             return AttentionCore(
                 name="attention core",
                 queries=n,
-                keys=model.keys_seen(execution.sequence, windowed=windowed),
+                keys=model.keys_seen(execution.sequence, windowed=windowed)
+                if sparse is None
+                else sparse.keys_seen(execution.sequence),
                 heads=heads,
                 kv_heads=kv_heads,
                 score_dim=score_dim,
@@ -154,10 +169,11 @@ def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Par
     with 2q + 4kd instead of 6h for grouped queries.
     """
     n, t = execution.tokens, execution.tensor
-    dim = model.score_dim
+    dim, value = model.score_dim, model.value_dim
     heads = model.heads / t
     kv_heads = max(model.key_heads / t, 1)
-    q, kv = heads * dim, kv_heads * dim
+    q, kv, values = heads * dim, kv_heads * dim, kv_heads * value
+    gate = gate_width(model) / t
     return joined(
         (
             into_tensor("attention", execution, model.hidden),
@@ -166,13 +182,14 @@ def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Par
                 execution,
                 rows=n,
                 inner=model.hidden,
-                columns=q + 2 * kv,
+                columns=q + kv + values,
                 keeps="attention input",
                 kept_rows=shard_tokens(execution),
                 fused_cast=True,
                 bias=model.bias_qkv or model.bias_all,
-                modules=(q, kv, kv),
+                modules=(q, kv, values),
             ),
+            _gate_product(model, execution, gate),
             _head_norms(model, execution, q, kv, dim),
             # Each number is read and written once; sine and cosine stay in cache.
             elementwise("rotary positions", 2 * HALF * n * (q + kv), 2 * HALF * n * (q + kv), kernels=2)
@@ -184,15 +201,16 @@ def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Par
                 heads=heads,
                 kv_heads=kv_heads,
                 score_dim=dim,
-                value_dim=dim,
+                value_dim=value,
                 windowed=windowed,
             ),
             Part(parameters=RankParameters(dense=round(heads) if model.attention_sinks else 0)),
+            _output_gate(n, gate, heads * value),
             linear(
                 "attention output",
                 execution,
                 rows=n,
-                inner=q,
+                inner=heads * value,
                 columns=model.hidden,
                 keeps="attention output",
                 bias=model.bias_all or model.bias_out,
@@ -200,6 +218,24 @@ def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Par
             out_of_tensor("attention", execution, model.hidden),
         )
     )
+
+
+def _gate_product(model: ModelShape, execution: Execution, gate: float) -> Part:
+    if not gate:
+        return Part()
+    return linear("attention gate", execution, rows=execution.tokens, inner=model.hidden, columns=gate, fused_cast=True)
+
+
+def _output_gate(n: float, gate: float, output: float) -> Part:
+    """Return the sigmoid of a gate times the attention's output: one kernel that keeps both (Qwen3-Next)."""
+    if not gate:
+        return Part()
+    moved = HALF * n * (gate + 2 * output)
+    kept = (
+        Kept(name="attention gate", bytes=HALF * n * gate),
+        Kept(name="attention output before gate", bytes=HALF * n * output),
+    )
+    return joined((elementwise("attention gate", moved, moved + HALF * n * (gate + output)), Part(kept=kept)))
 
 
 def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, dim: int) -> Part:
@@ -217,25 +253,39 @@ def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, di
     )
 
 
-def latent_attention(model: ModelShape, latent: LatentAttention, execution: Execution, *, windowed: bool) -> Part:
+def latent_attention(
+    model: ModelShape, latent: LatentAttention, execution: Execution, *, windowed: bool, indexes: bool = True
+) -> Part:
     """Return latent attention: down-projections replicated on every rank, up-projections and heads split over t.
 
     Queries and keys have d_n + d_r numbers per head, values d_v; training uses as many key heads as query heads. The outputs
-    of the up-projections can be recomputed from their inputs (``mla_up_proj``).
+    of the up-projections can be recomputed from their inputs (``mla_up_proj``). A layer of a model with an indexer has one
+    (``indexes``), or reads the keys that an earlier layer's selected.
     """
     n, t = execution.tokens, execution.tensor
     shard = shard_tokens(execution)
     heads = model.heads / t
     score, value = latent.nope_dim + latent.rope_dim, latent.value_dim
     core = attention_core(
-        model, execution, heads=heads, kv_heads=heads, score_dim=score, value_dim=value, windowed=windowed
+        model,
+        execution,
+        heads=heads,
+        kv_heads=heads,
+        score_dim=score,
+        value_dim=value,
+        windowed=windowed,
+        sparse=model.sparse,
     )
+    gate = gate_width(model) / t
     down, up = _down(model, latent, execution, shard), _up(model, latent, execution, heads)
     return joined(
         (
             down,
             up,
+            _indexer(model, latent, model.sparse, execution) if model.sparse is not None and indexes else Part(),
+            _gate_product(model, execution, gate),
             core,
+            _output_gate(n, gate, heads * value),
             Part(modules={"mla_up_proj": Recompute(work=up.forward, drops=frozenset({"queries", "keys", "values"}))}),
             linear(
                 "attention output",
@@ -247,6 +297,50 @@ def latent_attention(model: ModelShape, latent: LatentAttention, execution: Exec
                 bias=model.bias_all,
             ),
             out_of_tensor("attention", execution, model.hidden),
+        )
+    )
+
+
+def _indexer(model: ModelShape, latent: LatentAttention, sparse: SparseAttention, execution: Execution) -> Part:
+    """Return the indexer: its projections, the scores of all keys, and the selection of the keys with the highest ones.
+
+    Every rank of the tensor group computes all of it. F scores every earlier key; in the sparse stage of training, I
+    differentiates the scores of the selected keys only (arXiv 2512.02556 section 2.1.1). Its loss compares them with the
+    attention's probabilities, which are read once.
+    """
+    n, s, heads, dim = execution.tokens, execution.sequence, sparse.index_heads, sparse.index_dim
+    rank = latent.query_rank or model.hidden
+    seen, chosen = model.keys_seen(s), sparse.keys_seen(s)
+
+    def scores(keys: float, *, backward: bool = False) -> AttentionCore:
+        return AttentionCore(
+            name="indexer",
+            queries=n,
+            keys=keys,
+            heads=heads,
+            kv_heads=1,
+            score_dim=dim,
+            value_dim=0,
+            backward=backward,
+        )
+
+    selection = MemoryPass(name="key selection", bytes=2 * FULL * n * seen + FULL * n * chosen, kernels=2)
+    loss = MemoryPass(name="indexer loss", bytes=3 * FULL * n * chosen, kernels=3)
+    return joined(
+        (
+            linear("indexer query", execution, rows=n, inner=rank, columns=heads * dim),
+            linear("indexer key", execution, rows=n, inner=model.hidden, columns=dim),
+            linear("indexer weights", execution, rows=n, inner=model.hidden, columns=heads, precision="bf16"),
+            elementwise("indexer norm and positions", 4 * HALF * n * dim, 6 * HALF * n * dim, kernels=2),
+            Part(
+                forward=(scores(seen), selection),
+                backward_input=(loss, scores(chosen, backward=True)),
+                kept=(
+                    Kept(name="indexer queries and keys", bytes=HALF * n * (heads * dim + dim + heads)),
+                    Kept(name="selected keys", bytes=FULL * n * chosen),
+                ),
+                parameters=RankParameters(dense=2 * dim),
+            ),
         )
     )
 

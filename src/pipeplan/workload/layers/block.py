@@ -21,7 +21,8 @@ from pipeplan.workload.layers.part import (
     residual,
     shard_tokens,
 )
-from pipeplan.workload.parameters import padded_vocabulary
+from pipeplan.workload.parameters import padded_vocabulary, streams_head
+from pipeplan.workload.pattern import ATTENTION, DENSE, HASHED, SHARED, WINDOWED, LayerForm
 from pipeplan.workload.recompute import full, selective_op
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import (
@@ -100,6 +101,7 @@ def head(model: ModelShape, execution: Execution) -> LayerWork:
                 keeps="final norm input",
             ),
             head_product(model, execution),
+            Part(parameters=RankParameters(dense=streams_head(model))),
         )
     )
     return LayerWork(
@@ -201,9 +203,15 @@ def check_division(model: ModelShape, execution: Execution) -> None:
 def _splits(model: ModelShape, execution: Execution) -> Iterator[tuple[str, int, str, int]]:
     """Yield each setting, its degree, what the degree splits, and its size."""
     tensor, experts = execution.tensor, model.experts
-    yield "tensor", tensor, "heads", model.heads
-    if model.latent is None and tensor <= model.key_heads:
-        yield "tensor", tensor, "key-value heads", model.key_heads
+    mixers = {form.mixer for form in model.forms}
+    for mixer in (WINDOWED, ATTENTION):
+        heads = model.heads_of(LayerForm(mixer))
+        if mixer == ATTENTION or mixer in mixers:
+            yield "tensor", tensor, "heads", heads.heads
+            if model.latent is None and tensor <= heads.key_heads:
+                yield "tensor", tensor, "key-value heads", heads.key_heads
+    for what, size in mixer_splits(model):
+        yield "tensor", tensor, what, size
     if model.dense_layers and model.ffn:
         yield "tensor", tensor, "columns of the FFN", model.ffn
     yield "context", execution.context, "tokens of a sequence", execution.sequence
@@ -216,57 +224,128 @@ def _splits(model: ModelShape, execution: Execution) -> Iterator[tuple[str, int,
         yield "expert", execution.expert, "expert (it has no experts)", 1
 
 
+def mixer_splits(model: ModelShape) -> Iterator[tuple[str, int]]:
+    """Yield what the tensor group splits in the mixers in the place of attention, in words, and its size."""
+    for own in model.mixers:
+        mixer = model.mixer(own.letter)
+        if mixer is not None:
+            yield from mixer.splits(model.hidden)
+
+
 _NORMED = frozenset({"attention input", "query compression's input", "ffn input", "shared ffn input"})
 """Outputs of the two norms that products keep; with 8-bit products each keeps its own copy."""
 
 
-def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> LayerWork:
+def decoder_layer(model: ModelShape, execution: Execution, form: LayerForm) -> LayerWork:
     """Return one layer of the decoder."""
-    part = decoder_part(model, execution, windowed=windowed, moe=moe)
-    kind: LayerKind = "moe" if moe else "dense"
-    name = {"moe": "MoE layer", "dense": "dense layer"}[kind] + (" with sliding window" if windowed else "")
-    return _layer(kind, name, part, model, execution)
+    part = decoder_part(model, execution, form)
+    kind: LayerKind = "moe" if form.has_experts else "dense"
+    branch = "attention" if form.mixer else "ffn"
+    entering = f"{branch} streams" if model.residual_streams > 1 else f"{branch} norm input"
+    return _layer(kind, _layer_name(model, form), part, model, execution, entering=frozenset({entering}))
+
+
+def _layer_name(model: ModelShape, form: LayerForm) -> str:
+    mixer = model.mixer(form.mixer)
+    ffn = {"": "", DENSE: "dense"}.get(form.ffn, "MoE")
+    if mixer is not None:
+        return f"{mixer.title} layer" + (f" with {ffn} FFN" if ffn else "")
+    if not ffn:
+        return "attention layer"
+    if not form.mixer:
+        return f"{ffn} FFN layer"
+    window = " with sliding window" if form.mixer == WINDOWED else ""
+    return f"{ffn} layer" + (" with the keys of an earlier indexer" if form.mixer == SHARED else window)
 
 
 @lru_cache(maxsize=512)
-def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> Part:
-    """Return norm, attention, residual, norm, FFN, residual; sandwich norms (Gemma, Grok) follow attention and FFN."""
+def decoder_part(model: ModelShape, execution: Execution, form: LayerForm) -> Part:
+    """Return norm, mixer, residual, norm, FFN, residual; sandwich norms (Gemma, Grok) follow mixer and FFN.
+
+    Layers of hybrid models may have a mixer alone or an FFN alone, with one norm and one residual.
+    """
     rows, h = shard_tokens(execution), model.hidden
-    first = norm("attention norm", model, execution, width=h, rows=rows, keeps="attention norm input", feeds=True)
+    moe = form.has_experts
+    sandwich = model.norms_a_layer > 2
+    first = (
+        norm("attention norm", model, execution, width=h, rows=rows, keeps="attention norm input", feeds=True)
+        if form.mixer
+        else Part()
+    )
     second = (
         norm("ffn norm", model, execution, width=h, rows=rows, keeps="ffn norm input", feeds=not moe)
-        if model.norms_a_layer > 1
+        if form.ffn and (model.norms_a_layer > 1 or not form.mixer)
         else Part()
     )
-    attended = (
-        latent_attention(model, model.latent, execution, windowed=windowed)
-        if model.latent is not None
-        else attention(model, execution, windowed=windowed)
-    )
-    if moe:
-        assert model.experts is not None
-        ffn = mixture(model, model.experts, execution)
-    else:
-        ffn = mlp(model, execution, width=float(model.ffn or 0))
+    mixed, ffn = _mixer_part(model, execution, form), _ffn_part(model, execution, form)
+    if form.ffn == DENSE:
         ffn = joined((ffn, Part(modules={"mlp": Recompute(work=second.forward + ffn.forward, drops=ffn.kept_names)})))
-    norms = Recompute(work=first.forward + second.forward, drops=_NORMED & (attended.kept_names | ffn.kept_names))
-    behind = [
-        norm(f"{name} output norm", model, execution, width=h, rows=rows, keeps=f"{name} output norm input")
-        if model.norms_a_layer > 2 + place
-        else Part()
-        for place, name in enumerate(("attention", "ffn"))
-    ]
+    norms = Recompute(work=first.forward + second.forward, drops=_NORMED & (mixed.kept_names | ffn.kept_names))
+
+    def behind(name: str) -> Part:
+        if not sandwich:
+            return Part()
+        return norm(f"{name} output norm", model, execution, width=h, rows=rows, keeps=f"{name} output norm input")
+
+    branches = []
+    if form.mixer:
+        add = residual("attention residual", model, execution)
+        branches += [first, mixed, behind("attention"), add, _streams("attention", model, execution)]
+    if form.ffn:
+        branches += [second, ffn, behind("ffn"), residual("ffn residual", model, execution)]
+        branches += [_streams("ffn", model, execution)]
+    return joined((*branches, Part(modules={"layernorm": norms})))
+
+
+def _mixer_part(model: ModelShape, execution: Execution, form: LayerForm) -> Part:
+    if not form.mixer:
+        return Part()
+    mixer = model.mixer(form.mixer)
+    if mixer is not None:
+        return mixer.work(model, execution)
+    windowed = form.mixer == WINDOWED
+    if model.latent is not None:
+        indexes = form.mixer != SHARED
+        return latent_attention(model, model.latent, execution, windowed=windowed, indexes=indexes)
+    return attention(model.heads_of(form), execution, windowed=windowed)
+
+
+def _ffn_part(model: ModelShape, execution: Execution, form: LayerForm) -> Part:
+    if not form.ffn:
+        return Part()
+    if not form.has_experts:
+        return mlp(model, execution, width=float(model.ffn or 0))
+    assert model.experts is not None
+    experts = replace(model.experts, router_bias=False) if form.ffn == HASHED else model.experts
+    return mixture(model, experts, execution)
+
+
+def _streams(name: str, model: ModelShape, execution: Execution) -> Part:
+    """Return the hyper-connections around a branch (mHC, arXiv 2512.24880 section 4).
+
+    A product of all streams with a small matrix gives the weights that read the branch's input, mix the streams, and write
+    its output. The streams are read twice and written once; they are kept in the place of the one stream of the norm's
+    input.
+    """
+    streams = model.residual_streams
+    if streams == 1:
+        return Part()
+    rows, h = shard_tokens(execution), model.hidden
+    mixed = streams * (streams + 2)
+    wide = rows * streams * h
     return joined(
         (
-            first,
-            attended,
-            behind[0],
-            residual("attention residual", model, execution),
-            second,
-            ffn,
-            behind[1],
-            residual("ffn residual", model, execution),
-            Part(modules={"layernorm": norms}),
+            linear(
+                f"{name} stream mixing",
+                execution,
+                rows=rows,
+                inner=streams * h,
+                columns=mixed,
+                keeps=f"{name} streams",
+                precision="bf16",
+            ),
+            elementwise(f"{name} streams", 3 * HALF * wide, 5 * HALF * wide, kernels=3, backward_kernels=4),
+            Part(parameters=RankParameters(dense=mixed + 3), transient_bytes=HALF * wide),
         )
     )
 
@@ -280,7 +359,6 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
     """
     rows, h = shard_tokens(execution), model.hidden
     numbers = rows * h
-    moe = model.experts is not None
     part = joined(
         (
             elementwise("gather", 2 * HALF * execution.tokens * h, 0),
@@ -297,7 +375,7 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
                 keeps="projection input",
                 kept_rows=rows,
             ),
-            decoder_part(model, execution, windowed=False, moe=moe),
+            decoder_part(model, execution, model.mtp_form),
             norm("further final norm", model, execution, width=h, rows=rows, keeps="further final norm input"),
         )
     )
@@ -328,7 +406,7 @@ def _layer(
     model: ModelShape,
     execution: Execution,
     *,
-    entering: frozenset[str] = frozenset({"attention norm input"}),
+    entering: frozenset[str],
 ) -> LayerWork:
     scattered: dict[Group, int] = {"tensor": execution.tensor, "expert_tensor": execution.expert_tensor}
     return LayerWork(

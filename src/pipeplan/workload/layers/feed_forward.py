@@ -5,6 +5,7 @@ A mixture consists of router, dispatch, grouped products, combine, and shared ex
 
 from __future__ import annotations
 
+from pipeplan.workload.components import Experts
 from pipeplan.workload.layers.part import (
     FULL,
     HALF,
@@ -20,7 +21,7 @@ from pipeplan.workload.layers.part import (
     out_of_tensor,
     shard_tokens,
 )
-from pipeplan.workload.shape import Experts, ModelShape
+from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import (
     Collective,
     Execution,
@@ -149,25 +150,25 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     local = experts.count / execution.expert
     number = kept_number(execution, execution.precision)
     columns = (2 if model.gated else 1) * width
-    up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=model.hidden, columns=columns)
+    read = experts.latent_width or model.hidden
+    up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=read, columns=columns)
     act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
-    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=model.hidden)
-    bias = round(local * (columns + model.hidden)) if experts.expert_bias else 0
+    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read)
+    bias = round(local * (columns + read)) if experts.expert_bias else 0
     kept = (
-        Kept(
-            name="experts' input", bytes=number * rows * model.hidden, until="W", gradient_bytes=number * rows * columns
-        ),
+        Kept(name="experts' input", bytes=number * rows * read, until="W", gradient_bytes=number * rows * columns),
         Kept(
             name="experts' activation output",
             bytes=number * rows * width,
             until="W",
-            gradient_bytes=number * rows * model.hidden,
+            gradient_bytes=number * rows * read,
         ),
         Kept(name="permutation", bytes=8 * sent),
         Kept(name="experts' weights", bytes=FULL * rows),
     )
     return joined(
         (
+            _latent("down", model, experts, execution),
             _moved("dispatch", model, experts, execution, sent),
             Part(kept=kept[:1], parameters=RankParameters(expert=bias)),
             up,
@@ -176,7 +177,24 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
             down,
             Part(modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))}),
             _moved("combine", model, experts, execution, sent),
+            _latent("up", model, experts, execution),
         )
+    )
+
+
+def _latent(name: str, model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Return a projection to or from the narrow width in which tokens go to experts (LatentMoE, Nemotron 3)."""
+    width = experts.latent_width
+    if width is None:
+        return Part()
+    inner, columns = (model.hidden, width) if name == "down" else (width, model.hidden)
+    return linear(
+        f"latent {name}",
+        execution,
+        rows=execution.tokens / execution.tensor,
+        inner=inner,
+        columns=columns,
+        keeps="" if name == "down" else "combined experts' output",
     )
 
 
@@ -217,7 +235,7 @@ def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution,
     I runs the reverse. A permutation reads and writes each copy of a token once, at both ends of an exchange.
     """
     e, etp = execution.expert, execution.expert_tensor
-    buffer = HALF * sent * model.hidden
+    buffer = HALF * sent * (experts.latent_width or model.hidden)
     passes = MemoryPass(name=f"{name} permutation", bytes=(2 if e == 1 else 4) * buffer, kernels=1 if e == 1 else 2)
     toward: Operation = "all_gather" if name == "dispatch" else "reduce_scatter"
     back: Operation = "reduce_scatter" if name == "dispatch" else "all_gather"
