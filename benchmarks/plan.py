@@ -19,6 +19,7 @@ import msgspec
 from benchmarks.null_model import Known, null_step_time
 from benchmarks.run_notes import read_rivals, read_runs
 from pipeplan.errors import PipeplanError
+from pipeplan.files import GIBIBYTE
 from pipeplan.planner import Estimate, RunRow, estimate
 from pipeplan.planner.error_bars import Compared, ErrorTable, coverage, features_of
 
@@ -76,7 +77,7 @@ class Prediction:
     def memory_error(self) -> float | None:
         """Predicted over measured peak of what is allocated, less 1; of the fullest rank, or of the one that was logged."""
         measured, rank = self.row.measured.peak_bytes, self.row.measured.peak_rank
-        found = self.estimate.peak_bytes if rank is None else self.estimate.memory[rank].total
+        found = self.estimate.peak_bytes if rank is None else self.estimate.memory[rank].total * GIBIBYTE
         return None if measured is None else found / measured - 1
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import pipeplan
 import pipeplan.api
-from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.cli.app import command_line
 from pipeplan.costs import SETTINGS, ProfileOptions, RunOptions, table_of

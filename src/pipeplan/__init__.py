@@ -47,7 +47,8 @@ if TYPE_CHECKING:
         schedules,
         simulate,
     )
-    from pipeplan.api.planning.planned import estimate, plan
+    from pipeplan.api.planning.estimation import estimate
+    from pipeplan.api.planning.planned import plan
     from pipeplan.api.searching.searches import pareto, search
     from pipeplan.api.searching.steady_states import SteadyStates, steady_state
     from pipeplan.costs import Costs, Settings
@@ -107,7 +108,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "pipeplan.api.planning.planned": {"estimate", "plan"},
+    "pipeplan.api.planning.estimation": {"estimate"},
+    "pipeplan.api.planning.planned": {"plan"},
     "pipeplan.api.searching.searches": {"pareto", "search"},
     "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
     "pipeplan.costs": {"Costs", "Settings"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, get_type_hints, overload
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -84,6 +84,16 @@ def optional_fields(record: type[msgspec.Struct], without: Collection[str] = ())
         for field in msgspec.structs.fields(record)
         if field.encode_name not in without
     ]
+
+
+def titles_of(record: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the titles of a record's fields, by their names in Python; those of fields with ``Meta(title=...)``."""
+    return {
+        name: meta.title
+        for name, hint in get_type_hints(record, include_extras=True).items()
+        for meta in getattr(hint, "__metadata__", ())
+        if isinstance(meta, msgspec.Meta) and meta.title is not None
+    }
 
 
 def schema_of(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:

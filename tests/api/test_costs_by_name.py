@@ -8,7 +8,7 @@ import pytest
 
 import pipeplan
 from pipeplan.api import load_config, shipped, shipped_costs
-from pipeplan.api.planning.planned import read_configuration
+from pipeplan.api.planning.configurations import read_configuration
 from pipeplan.documents import read_document
 from pipeplan.errors import UnknownNameError
 from pipeplan.planner import estimate

@@ -7,9 +7,10 @@ import json
 import pytest
 
 import pipeplan
+from pipeplan.api.planning import estimation
 from pipeplan.api.planning.estimation import FEW
 from pipeplan.api.planning.one_configuration import simulated
-from pipeplan.errors import FormatError, InputError, UnknownNameError
+from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from tests.planning_data import FOLDER, planning
 from tests.plans import MACHINES, SHAPE, estimated
 
@@ -79,6 +80,42 @@ def test_many_rows_on_two_processes_are_those_of_one():
     found = pipeplan.estimate({"rows": rows}, workers=2, progress=shares.append)
     assert [row.estimate for row in found] == [row.estimate for row in pipeplan.estimate({"rows": rows}, workers=1)]
     assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_requested_workers_are_used_for_few_rows(monkeypatch, rows):
+    requested: list[int] = []
+    whole = estimation.sweep
+
+    def counted(*arguments, workers, **options):
+        requested.append(workers)
+        return whole(*arguments, workers=1, **options)
+
+    monkeypatch.setattr(estimation, "sweep", counted)
+    for workers in (2, None):
+        pipeplan.estimate({"rows": [ONE] * rows}, workers=workers)
+    assert requested == [2, 1]
+
+
+def test_a_store_keeps_a_single_configuration(tmp_path, monkeypatch):
+    store = tmp_path / "estimates.db"
+    (first,) = pipeplan.estimate(ONE, store=store)
+    monkeypatch.setattr(estimation, "estimate_one", None)
+    (again,) = pipeplan.estimate(ONE, store=store)
+    assert again.to_dict() == first.to_dict()
+    with pytest.raises(InputError, match="another"):
+        pipeplan.estimate({**ONE, "tp": 4}, store=store)
+
+
+def test_a_single_configuration_that_cannot_be_is_an_error_with_a_store(tmp_path):
+    for options in ({}, {"store": tmp_path / "estimates.db"}):
+        with pytest.raises(PipeplanError, match="expected the cluster's 16"):
+            pipeplan.estimate({**ONE, "dp": 3}, **options)
+
+
+def test_a_single_configuration_runs_on_a_cluster():
+    with pytest.raises(InputError, match="scheduler"):
+        pipeplan.estimate(ONE, dask="127.0.0.1:1")
 
 
 def test_a_store_keeps_estimates_and_belongs_to_its_rows(tmp_path):

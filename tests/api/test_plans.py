@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 import yaml
+from msgspec.structs import asdict
 
 import pipeplan
 from pipeplan.api.parts import figure
@@ -64,7 +65,7 @@ def test_a_prediction_has_four_digits(value, said):
 def test_parts_of_a_step_have_the_digits_of_the_step(plan, capsys):
     parts = asdict(plan.best.time)
     time = StepTime(**(parts | {"optimizer": 4e-9, "data": 0.02}))
-    plan_of(plan.model, plan.cluster, replace(plan.planned, best=replace(plan.best, time=time))).print()
+    plan_of(plan.model, plan.cluster, replace(plan.planned, best=plan.planned.best.replaced(time=time))).print()
     said = capsys.readouterr().out.split("the step's time")[1].split("\n\n")[0]
     assert "optimizer" not in said
     assert {len(figures.partition(".")[2]) for figures in re.findall(r" (\d+\.\d+) ", said)} == {3}
@@ -121,7 +122,7 @@ def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
     plan.save(tmp_path / "best.yaml")
     (row,) = pipeplan.estimate(tmp_path / "best.yaml")
     assert row.estimate is not None
-    assert replace(row.estimate, assumed=plan.best.assumed) == plan.best  # the layout is said now, no longer assumed
+    assert row.estimate.replaced(assumed=plan.best.assumed) == plan.planned.best  # the layout is said now, no longer assumed
     assert yaml.safe_load((tmp_path / "best.yaml").read_text())["tp"] == 2
 
 

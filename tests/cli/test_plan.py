@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.api.planning.options import PlanOptions
 from pipeplan.costs import table_of
 from tests.plans import CONFIG
 

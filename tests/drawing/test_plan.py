@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, SizeName, ThemeName
+from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, SizeName, ThemeName
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView, draw_plan, save_plan
 from pipeplan.errors import UnknownNameError
+from pipeplan.planner import GpuMemory, StepTime
+from pipeplan.records import titles_of
 
 FRONT = FrontView(
     title="front",
@@ -29,6 +32,8 @@ VIEW = PlanView(
     front=FRONT,
     times=[("best", {"compute": 5.0, "bubble": 1.0}), ("1: other", {"compute": 5.0, "bubble": 2.0, "tensor": 0.5})],
     memory=[(str(rank), {"weights": 10.0, "activations": 5.0 * rank}) for rank in range(6)],
+    time_titles=titles_of(StepTime),
+    memory_titles=titles_of(GpuMemory),
     limit=72.0,
 )
 
@@ -72,7 +77,7 @@ def test_the_limit_is_a_line_across_all_ranks():
 
 
 def test_where_nothing_fits_there_is_no_front():
-    left, _, _ = axes_of(PlanView(title="", front=None, times=VIEW.times, memory=VIEW.memory, limit=1.0))
+    left, _, _ = axes_of(replace(VIEW, front=None))
     assert [text.get_text() for text in left.texts] == ["no configuration fits"]
 
 
@@ -92,9 +97,13 @@ def test_an_unknown_look_is_refused():
         draw_plan(VIEW, theme="blue")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("shares", [TIME_SHARES, MEMORY_SHARES], ids=["time", "memory"])
+@pytest.mark.parametrize(
+    ("record", "parts"), [(StepTime, TIME_PARTS), (GpuMemory, MEMORY_PARTS)], ids=["time", "memory"]
+)
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_parts_of_one_bar_have_colours_of_their_own(shares, theme):
-    colours = [share.color(theme) for share in shares.values()]
+def test_parts_of_one_bar_have_titles_and_colours_of_their_own(record, parts, theme):
+    colours = [theme.part(like) for like in parts.values()]
     assert len(set(colours)) == len(colours)
-    assert len({share.title for share in shares.values()}) == len(shares)
+    titles = titles_of(record)
+    assert list(titles) == list(parts) == list(record.__struct_fields__)
+    assert len(set(titles.values())) == len(titles)

@@ -57,14 +57,11 @@ def test_the_nearest_come_first_and_few_of_one_table():
 def test_a_bar_is_the_range_without_its_ends():
     assert bar([run(1.0)] * (LEAST - 1)) is None
     few = bar([run(ratio) for ratio in (0.9, 1.0, 1.1, 1.3)])
-    assert few is not None
-    assert (few.low, few.high) == (0.9, 1.3)
+    assert few == (0.9, 1.3)
     more = bar([run(ratio) for ratio in (0.5, 0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.2, 9.0)])
-    assert more is not None
-    assert (more.low, more.high) == (0.9, 1.2)
+    assert more == (0.9, 1.2)
     late = bar([run(ratio) for ratio in (1.1, 1.1, 1.2, 1.2)])
-    assert late is not None
-    assert (late.low, late.high) == (1.0, 1.2)
+    assert late == (1.0, 1.2)
 
 
 def test_coverage_leaves_a_source_out():
@@ -76,12 +73,14 @@ def test_coverage_leaves_a_source_out():
 
 
 def test_an_estimate_has_an_error_bar_from_runs_like_it():
-    found = estimate(LLAMA, H100, configuration(software="nemo")).error_bar
+    predicted = estimate(LLAMA, H100, configuration(software="nemo"))
+    found, step_time = predicted.error_bar, predicted.step_time
     assert found is not None
+    assert found.step_time_s == (step_time * found.low, step_time * found.high)
     assert 0.5 < found.low <= 1 <= found.high < 2
     assert "H100" in found.runs[0] or "h100" in found.runs[0]
-    assert error_bar(LLAMA, H100, configuration(software="nemo")) == found
-    others = error_bar(LLAMA, H100, configuration(software="nemo"), without=found.runs[0])
+    assert error_bar(LLAMA, H100, configuration(software="nemo"), step_time) == found
+    others = error_bar(LLAMA, H100, configuration(software="nemo"), step_time, without=found.runs[0])
     assert others is not None
     assert found.runs[0] not in others.runs
 

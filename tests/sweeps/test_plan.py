@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api.planning.planned import PlanProgress
+from pipeplan.planner import PlanProgress
 from tests.sweeps.local_cluster import LocalCluster
 from tests.sweeps.waiting import WAIT
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.api.planning.options import PlanOptions
 from pipeplan.costs import table_of
 from pipeplan.web.workers import Workers
 from tests.plans import CONFIG

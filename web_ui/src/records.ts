@@ -141,13 +141,13 @@ export type BestConfiguration = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
   readonly peak_memory_by_rank_gib: readonly number[];
-  readonly breakdown: StepBreakdown;
-  readonly memory_breakdown_by_rank_gib: readonly MemoryBreakdown[];
+  readonly breakdown: StepTime;
+  readonly memory_breakdown_by_rank_gib: readonly GpuMemory[];
   readonly tokens_per_s: number;
   readonly flops: number;
   readonly mfu: number;
-  readonly error_bar: ErrorBarRecord | null;
-  readonly costs_from: Readonly<Record<string, string>>;
+  readonly error_bar: ErrorBar | null;
+  readonly costs_from: Readonly<Record<string, "analytic" | "calibrated" | "measured">>;
   readonly assumed: readonly string[];
   readonly configuration: ConfigurationRecord;
   readonly words: string;
@@ -176,13 +176,13 @@ export type ChosenConfiguration = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
   readonly peak_memory_by_rank_gib: readonly number[];
-  readonly breakdown: StepBreakdown;
-  readonly memory_breakdown_by_rank_gib: readonly MemoryBreakdown[];
+  readonly breakdown: StepTime;
+  readonly memory_breakdown_by_rank_gib: readonly GpuMemory[];
   readonly tokens_per_s: number;
   readonly flops: number;
   readonly mfu: number;
-  readonly error_bar: ErrorBarRecord | null;
-  readonly costs_from: Readonly<Record<string, string>>;
+  readonly error_bar: ErrorBar | null;
+  readonly costs_from: Readonly<Record<string, "analytic" | "calibrated" | "measured">>;
   readonly assumed: readonly string[];
   readonly configuration: ConfigurationRecord;
   readonly flags: Readonly<Record<string, FlagsRecord>>;
@@ -425,8 +425,8 @@ export type EditedShape = {
   readonly slices: number;
 };
 
-/** Range of measured over predicted time in similar published runs, as factors and step times. */
-export type ErrorBarRecord = {
+/** Range of measured over predicted step time on the nearest published runs. */
+export type ErrorBar = {
   readonly low: number;
   readonly high: number;
   readonly step_time_s: readonly [number, number];
@@ -590,6 +590,16 @@ export type FrontReply = {
   readonly said: string;
 };
 
+/** Parts of the peak memory of a pipeline rank's GPU, in GiB, which add up to it. */
+export type GpuMemory = {
+  readonly weights: number;
+  readonly gradients: number;
+  readonly optimizer: number;
+  readonly activations: number;
+  readonly transient: number;
+  readonly buffers: number;
+};
+
 /** A GPU as its data sheet has it; FLOP/s by format, bytes, bytes/s. */
 export type GpuRecord = {
   readonly name: string;
@@ -657,28 +667,18 @@ export type LocatedWindow = {
   readonly least_idle: number;
 };
 
-/** Parts of a rank's peak memory, in GiB, which add up to it. */
-export type MemoryBreakdown = {
-  readonly weights: number;
-  readonly gradients: number;
-  readonly optimizer: number;
-  readonly activations: number;
-  readonly transient: number;
-  readonly buffers: number;
-};
-
 /** Closest configuration if none fits: how far it is over the memory limit, and a remedy. */
 export type MissRecord = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
   readonly peak_memory_by_rank_gib: readonly number[];
-  readonly breakdown: StepBreakdown;
-  readonly memory_breakdown_by_rank_gib: readonly MemoryBreakdown[];
+  readonly breakdown: StepTime;
+  readonly memory_breakdown_by_rank_gib: readonly GpuMemory[];
   readonly tokens_per_s: number;
   readonly flops: number;
   readonly mfu: number;
-  readonly error_bar: ErrorBarRecord | null;
-  readonly costs_from: Readonly<Record<string, string>>;
+  readonly error_bar: ErrorBar | null;
+  readonly costs_from: Readonly<Record<string, "analytic" | "calibrated" | "measured">>;
   readonly assumed: readonly string[];
   readonly configuration: ConfigurationRecord;
   readonly words: string;
@@ -814,13 +814,13 @@ export type PlannedConfiguration = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
   readonly peak_memory_by_rank_gib: readonly number[];
-  readonly breakdown: StepBreakdown;
-  readonly memory_breakdown_by_rank_gib: readonly MemoryBreakdown[];
+  readonly breakdown: StepTime;
+  readonly memory_breakdown_by_rank_gib: readonly GpuMemory[];
   readonly tokens_per_s: number;
   readonly flops: number;
   readonly mfu: number;
-  readonly error_bar: ErrorBarRecord | null;
-  readonly costs_from: Readonly<Record<string, string>>;
+  readonly error_bar: ErrorBar | null;
+  readonly costs_from: Readonly<Record<string, "analytic" | "calibrated" | "measured">>;
   readonly assumed: readonly string[];
   readonly configuration: ConfigurationRecord;
   readonly words: string;
@@ -948,13 +948,13 @@ export type RunnerUpRecord = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
   readonly peak_memory_by_rank_gib: readonly number[];
-  readonly breakdown: StepBreakdown;
-  readonly memory_breakdown_by_rank_gib: readonly MemoryBreakdown[];
+  readonly breakdown: StepTime;
+  readonly memory_breakdown_by_rank_gib: readonly GpuMemory[];
   readonly tokens_per_s: number;
   readonly flops: number;
   readonly mfu: number;
-  readonly error_bar: ErrorBarRecord | null;
-  readonly costs_from: Readonly<Record<string, string>>;
+  readonly error_bar: ErrorBar | null;
+  readonly costs_from: Readonly<Record<string, "analytic" | "calibrated" | "measured">>;
   readonly assumed: readonly string[];
   readonly configuration: ConfigurationRecord;
   readonly words: string;
@@ -1034,13 +1034,13 @@ export type SearchedRecord = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
   readonly peak_memory_by_rank_gib: readonly number[];
-  readonly breakdown: StepBreakdown;
-  readonly memory_breakdown_by_rank_gib: readonly MemoryBreakdown[];
+  readonly breakdown: StepTime;
+  readonly memory_breakdown_by_rank_gib: readonly GpuMemory[];
   readonly tokens_per_s: number;
   readonly flops: number;
   readonly mfu: number;
-  readonly error_bar: ErrorBarRecord | null;
-  readonly costs_from: Readonly<Record<string, string>>;
+  readonly error_bar: ErrorBar | null;
+  readonly costs_from: Readonly<Record<string, "analytic" | "calibrated" | "measured">>;
   readonly assumed: readonly string[];
   readonly configuration: ConfigurationRecord;
   readonly words: string;
@@ -1096,8 +1096,14 @@ export type SparseAttention = {
   readonly keys: number;
 };
 
-/** Parts of a step's time, in seconds, which add up to it. */
-export type StepBreakdown = {
+/** Time of a step including the time added after its last op, with a barrier at its end and without one. */
+export type StepRecord = {
+  readonly with_barrier: number;
+  readonly without_barrier: number;
+};
+
+/** Parts of the step time of the rank that finishes last, in seconds, which add up to the step. */
+export type StepTime = {
   readonly compute_s: number;
   readonly recompute_s: number;
   readonly tensor_s: number;
@@ -1107,12 +1113,6 @@ export type StepBreakdown = {
   readonly overhead_s: number;
   readonly data_s: number;
   readonly optimizer_s: number;
-};
-
-/** Time of a step including the time added after its last op, with a barrier at its end and without one. */
-export type StepRecord = {
-  readonly with_barrier: number;
-  readonly without_barrier: number;
 };
 
 /** The part of a schedule that runs, and the ops after it that never do. */

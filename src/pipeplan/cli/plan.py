@@ -9,16 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from pipeplan.api import require_outputs
-from pipeplan.api.planning.planned import (
-    PLAN_ENDINGS,
-    EstimateOptions,
-    FixLike,
-    Plan,
-    PlanOptions,
-    PlanProgress,
-    estimated,
-    planned,
-)
+from pipeplan.api.planning.estimation import estimated
+from pipeplan.api.planning.options import EstimateOptions, FixLike, PlanOptions
+from pipeplan.api.planning.planned import planned
+from pipeplan.api.planning.plans import OWN_ENDINGS, Plan
 from pipeplan.cli.answers import deliver, tell, written
 from pipeplan.cli.options import command, output_option
 from pipeplan.cli.progress import ProgressBar, progress_bar
@@ -26,6 +20,7 @@ from pipeplan.costs import Options, option
 from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import Written, require_apart, require_writable
+from pipeplan.planner import PlanProgress
 from pipeplan.readable import time_text
 from pipeplan.trainers import TRAINERS, require_release
 
@@ -110,7 +105,7 @@ def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
     """Raise InputError for outputs that cannot be written or are inputs, before any work."""
     for path in outputs:
-        if path.name.lower().endswith(PLAN_ENDINGS):
+        if path.name.lower().endswith(OWN_ENDINGS):
             require_writable(path)
         else:
             require_outputs(

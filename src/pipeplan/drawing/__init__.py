@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pipeplan.drawing.theme import (
         DARK as DARK,
         LIGHT as LIGHT,
-        MEMORY_SHARES as MEMORY_SHARES,
-        TIME_SHARES as TIME_SHARES,
-        Share as Share,
+        MEMORY_PARTS as MEMORY_PARTS,
+        TIME_PARTS as TIME_PARTS,
+        Like as Like,
         Theme as Theme,
         theme_named as theme_named,
     )
@@ -51,9 +51,9 @@ else:
             "theme": {
                 "DARK",
                 "LIGHT",
-                "MEMORY_SHARES",
-                "Share",
-                "TIME_SHARES",
+                "MEMORY_PARTS",
+                "Like",
+                "TIME_PARTS",
                 "Theme",
                 "theme_named",
             },

@@ -20,7 +20,7 @@ from pipeplan.drawing.front_labels import key_height, write_key
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.static import save_figure
 from pipeplan.drawing.style import fitted
-from pipeplan.drawing.theme import MEMORY_SHARES, TIME_SHARES, Share, Theme, theme_named
+from pipeplan.drawing.theme import MEMORY_PARTS, TIME_PARTS, Like, Theme, theme_named
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]
 """Stacked bars: the label of each, of one line or two, and the lengths of its parts."""
@@ -53,9 +53,11 @@ class PlanView:
     front
         Step time against peak memory; None if no configuration fits.
     times
-        Configurations to compare, the best first; seconds by the names of ``TIME_SHARES``.
+        Configurations to compare, the best first; seconds by the names of ``TIME_PARTS``.
     memory
-        Ranks of the best configuration; GiB by the names of ``MEMORY_SHARES``.
+        Ranks of the best configuration; GiB by the names of ``MEMORY_PARTS``.
+    time_titles, memory_titles
+        Titles of the parts in a legend, by the same names.
     limit
         Memory limit of a GPU in GiB.
     """
@@ -64,6 +66,8 @@ class PlanView:
     front: FrontView | None
     times: Bars
     memory: Bars
+    time_titles: Mapping[str, str]
+    memory_titles: Mapping[str, str]
     limit: float
 
 
@@ -100,13 +104,14 @@ def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
         front.text(0.5, 0.5, "no configuration fits", ha="center", fontsize=page.font, color=colors.text)
     else:
         draw_chart(view.front, front, colors, page)
-    _bars(times, view.times, TIME_SHARES, label="seconds per step", colors=colors, page=page)
+    _bars(times, view.times, TIME_PARTS, view.time_titles, label="seconds per step", colors=colors, page=page)
     label = f"limit, {view.limit:.1f} GiB"
     memory.axvline(view.limit, color=colors.limit, linewidth=0.15 * page.font, label=label, zorder=3)
     _bars(
         memory,
         view.memory,
-        MEMORY_SHARES,
+        MEMORY_PARTS,
+        view.memory_titles,
         label="GiB on each pipeline rank",
         colors=colors,
         page=page,
@@ -128,17 +133,25 @@ def _room(bars: Bars) -> float:
 
 
 def _bars(
-    ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colors: Theme, page: Size, least: float = 0.0
+    ax: Axes,
+    bars: Bars,
+    parts: Mapping[str, Like],
+    titles: Mapping[str, str],
+    *,
+    label: str,
+    colors: Theme,
+    page: Size,
+    least: float = 0.0,
 ) -> None:
     """Draw stacked bars, the first at the top, with a legend of all parts that occur; the axis includes ``least``."""
     places = range(len(bars))
     starts = [0.0] * len(bars)
-    for key, share in shares.items():
-        parts = [held.get(key, 0.0) for _, held in bars]
-        if not any(parts):
+    for key, like in parts.items():
+        lengths = [held.get(key, 0.0) for _, held in bars]
+        if not any(lengths):
             continue
-        ax.barh(places, parts, left=starts, height=0.78, color=share.color(colors), label=share.title, zorder=2)
-        starts = [start + part for start, part in zip(starts, parts, strict=True)]
+        ax.barh(places, lengths, left=starts, height=0.78, color=colors.part(like), label=titles[key], zorder=2)
+        starts = [start + length for start, length in zip(starts, lengths, strict=True)]
     small = (0.7 if _narrow(page) else 0.82) * page.font
     every = -(-len(bars) // _MOST_LABELS)
     for place in places[::every]:

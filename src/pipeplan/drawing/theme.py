@@ -22,6 +22,9 @@ from pipeplan.drawing.view import Ratios, View
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import KIND_WORDS, REASON_WORDS, Kind, Reason
 
+Like = Kind | str
+"""Kind of op or reason for idle time with the same color as a part of a bar, so that colors are consistent across a page."""
+
 
 @dataclass(frozen=True, slots=True)
 class Theme:
@@ -60,6 +63,10 @@ class Theme:
     def shades(self, kind: Kind, count: int) -> tuple[str, ...]:
         """Return the colors of a kind for ``count`` (copy, chunk) pairs: those of copy 0 first, each from chunk 0."""
         return self.kinds[kind].shades(count)
+
+    def part(self, like: Like) -> str:
+        """Return the color of a part of a bar."""
+        return self.shades(like, 1)[0] if isinstance(like, Kind) else self.reasons[like]
 
     def ratio(self, share: float) -> str:
         """Return a color on a scale of ratios: -1 is its lower end, 0 its middle, 1 its upper end."""
@@ -176,52 +183,32 @@ def theme_named(name: str) -> Theme:
     return THEMES[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """One part of a stacked bar.
-
-    Attributes
-    ----------
-    title
-        Title in a legend.
-    like
-        Kind of op or reason for idle time with the same color, so that colors are consistent across a page.
-    """
-
-    title: str
-    like: Kind | str
-
-    def color(self, theme: Theme) -> str:
-        """Return its color in a theme, as ``#rrggbb``."""
-        return theme.shades(self.like, 1)[0] if isinstance(self.like, Kind) else theme.reasons[self.like]
-
-
-TIME_SHARES: Mapping[str, Share] = MappingProxyType(
+TIME_PARTS: Mapping[str, Like] = MappingProxyType(
     {
-        "compute": Share("compute", Kind.F),
-        "recompute": Share("recomputation", Kind.R),
-        "tensor": Share("exposed TP communication", Kind.W),
-        "context": Share("exposed CP communication", Kind.UNSHARD),
-        "expert": Share("exposed EP communication", Kind.B),
-        "bubble": Share("bubble", "start-up"),
-        "overhead": Share("overhead between ops", "overhead"),
-        "data": Share("exposed DP communication", "transfer"),
-        "optimizer": Share("optimizer", "memory"),
+        "compute": Kind.F,
+        "recompute": Kind.R,
+        "tensor": Kind.W,
+        "context": Kind.UNSHARD,
+        "expert": Kind.B,
+        "bubble": "start-up",
+        "overhead": "overhead",
+        "data": "transfer",
+        "optimizer": "memory",
     }
 )
-"""Parts of the step time, by the names of :class:`pipeplan.planner.StepTime`."""
+"""Colors of the parts of a step's time, by the names of :class:`pipeplan.planner.StepTime`."""
 
-MEMORY_SHARES: Mapping[str, Share] = MappingProxyType(
+MEMORY_PARTS: Mapping[str, Like] = MappingProxyType(
     {
-        "weights": Share("weights", Kind.F),
-        "gradients": Share("gradients", Kind.B),
-        "optimizer": Share("optimizer state", Kind.I),
-        "activations": Share("activations", Kind.W),
-        "transient": Share("transient", Kind.R),
-        "buffers": Share("buffers", "start-up"),
+        "weights": Kind.F,
+        "gradients": Kind.B,
+        "optimizer": Kind.I,
+        "activations": Kind.W,
+        "transient": Kind.R,
+        "buffers": "start-up",
     }
 )
-"""Parts of a GPU's memory, by the names of :class:`pipeplan.planner.GpuMemory`."""
+"""Colors of the parts of a GPU's memory, by the names of :class:`pipeplan.planner.GpuMemory`."""
 
 
 STEPS = 16

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
 
+from msgspec import Meta, field
+from msgspec.structs import astuple
+
+from pipeplan.files import GIBIBYTE
 from pipeplan.model import Schedule
-from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.configuration import Configuration, ConfigurationRecord
+from pipeplan.records import Record
 
 CostsFrom = Literal["measured", "calibrated", "analytic"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuMemory:
-    """Peak memory of the GPU of one pipeline rank, in bytes.
+class GpuMemory(Record, frozen=True, kw_only=True):
+    """Parts of the peak memory of a pipeline rank's GPU, in GiB, which add up to it.
 
     Attributes
     ----------
@@ -27,22 +32,27 @@ class GpuMemory:
         Communication buffers.
     """
 
-    weights: float
-    gradients: float
-    optimizer: float
-    activations: float
-    transient: float = 0.0
-    buffers: float = 0.0
+    weights: Annotated[float, Meta(title="weights")]
+    gradients: Annotated[float, Meta(title="gradients")]
+    optimizer: Annotated[float, Meta(title="optimizer state")]
+    activations: Annotated[float, Meta(title="activations")]
+    transient: Annotated[float, Meta(title="transient")]
+    buffers: Annotated[float, Meta(title="buffers")]
+
+    @classmethod
+    def from_bytes(cls, **parts: float) -> GpuMemory:
+        """Return the memory of parts in bytes."""
+        # Division by a power of two is exact, so that comparisons with a limit in bytes do not depend on the unit.
+        return cls(**{name: size / GIBIBYTE for name, size in parts.items()})
 
     @property
     def total(self) -> float:
-        """Total bytes that the framework has allocated."""
-        return float(sum(getattr(self, field.name) for field in fields(self)))
+        """Memory that the framework has allocated, in GiB."""
+        return float(sum(astuple(self)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTime:
-    """Step time of the rank that finishes last, split by what it is spent on; the parts, in seconds, add up to the step.
+class StepTime(Record, frozen=True, kw_only=True, rename=lambda name: f"{name}_s"):
+    """Parts of the step time of the rank that finishes last, in seconds, which add up to the step.
 
     Attributes
     ----------
@@ -62,30 +72,31 @@ class StepTime:
         Optimizer step.
     """
 
-    compute: float
-    recompute: float = 0.0
-    tensor: float = 0.0
-    context: float = 0.0
-    expert: float = 0.0
-    bubble: float = 0.0
-    overhead: float = 0.0
-    data: float = 0.0
-    optimizer: float = 0.0
+    compute: Annotated[float, Meta(title="compute")]
+    recompute: Annotated[float, Meta(title="recomputation")]
+    tensor: Annotated[float, Meta(title="exposed TP communication")]
+    context: Annotated[float, Meta(title="exposed CP communication")]
+    expert: Annotated[float, Meta(title="exposed EP communication")]
+    bubble: Annotated[float, Meta(title="bubble")]
+    overhead: Annotated[float, Meta(title="overhead between ops")]
+    data: Annotated[float, Meta(title="exposed DP communication")]
+    optimizer: Annotated[float, Meta(title="optimizer")]
 
     @property
     def total(self) -> float:
         """Step time in seconds."""
-        return float(sum(getattr(self, field.name) for field in fields(self)))
+        return float(sum(astuple(self)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorBar:
+class ErrorBar(Record, frozen=True, kw_only=True):
     """Range of measured over predicted step time on the nearest published runs.
 
     Attributes
     ----------
     low, high
         Factors on the prediction: most of the nearest runs were measured between them.
+    step_time_s
+        Step times at these factors, in seconds.
     runs
         Ids of these runs, the nearest first.
     coverage
@@ -94,64 +105,64 @@ class ErrorBar:
 
     low: float
     high: float
-    runs: tuple[str, ...] = ()
+    step_time_s: tuple[float, float]
+    runs: tuple[str, ...]
     coverage: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """Predicted step time and memory of one configuration.
+class Estimate(Record, frozen=True, kw_only=True):
+    """Predicted step time and memory of one configuration; ``docs/how-to/planning.md`` explains them.
 
     Attributes
     ----------
-    configuration
-        Configuration of the prediction, with its layout filled in.
+    step_time
+        Step time in seconds.
+    peak_memory_gib, peak_memory_by_rank_gib
+        Peak memory of the fullest pipeline rank, and of every rank.
     time
         Step time, by what it is spent on.
     memory
-        Peak memory of every pipeline rank.
+        Peak memory of every rank, by what holds it.
+    tokens_per_second
+        Tokens per second of the whole cluster.
     flops
         FLOPs of the model in one step on all GPUs: causal attention counted half, recomputation not counted.
     mfu
         Model FLOPs utilization: ``flops`` divided by GPUs, step time and dense 16-bit peak; for products in 8 or 4 bits, by
         the peak of that format.
-    tokens_per_second
-        Tokens per second of the whole cluster.
-    stage_forward, stage_backward_input, stage_backward_weight
-        Seconds of F, I and W of one microbatch on each stage. Recomputation is part of I.
-    transfer
-        Seconds of one message between stages.
+    error_bar
+        Error bar from the nearest published runs; None if no run is near.
     costs_from
         Source of the times, by kind of work.
     assumed
         Assumptions, one sentence each.
-    error_bar
-        Error bar from the nearest published runs; None if no run is near.
+    settings
+        Configuration of the prediction, with its layout filled in.
     """
 
-    configuration: Configuration
-    time: StepTime
-    memory: tuple[GpuMemory, ...]
+    step_time: float = field(name="step_time_s")
+    peak_memory_gib: float
+    peak_memory_by_rank_gib: tuple[float, ...]
+    time: StepTime = field(name="breakdown")
+    memory: tuple[GpuMemory, ...] = field(name="memory_breakdown_by_rank_gib")
+    tokens_per_second: float = field(name="tokens_per_s")
     flops: float
     mfu: float
-    tokens_per_second: float
-    stage_forward: tuple[float, ...]
-    stage_backward_input: tuple[float, ...]
-    stage_backward_weight: tuple[float, ...]
-    transfer: float
+    error_bar: ErrorBar | None
     costs_from: dict[str, CostsFrom]
-    assumed: tuple[str, ...] = ()
-    error_bar: ErrorBar | None = None
-
-    @property
-    def step_time(self) -> float:
-        """Step time in seconds."""
-        return self.time.total
+    assumed: tuple[str, ...]
+    settings: ConfigurationRecord = field(name="configuration")
 
     @property
     def peak_bytes(self) -> float:
         """Peak memory of the fullest rank, in bytes."""
-        return max(rank.total for rank in self.memory)
+        return self.peak_memory_gib * GIBIBYTE
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """Configuration of the prediction, with its layout filled in."""
+        configuration: Configuration = self.settings.configuration()
+        return configuration
 
 
 Objective = Literal["step-time", "tokens", "cost", "gpus"]

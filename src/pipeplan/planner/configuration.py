@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
-from typing import Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
+
+import msgspec
 
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.records import Record
 from pipeplan.workload import RECOMPUTE, Precision
 
 Zero = Literal[0, 1, 2, 3]
@@ -160,3 +163,30 @@ class Configuration:
     def expert_data(self) -> int:
         """Number of replicas of each expert: the ranks of a stage divided by e etp."""
         return self.tensor * self.context * self.data // (self.expert * self.expert_tensor)
+
+    @property
+    def record(self) -> ConfigurationRecord:
+        """Settings for JSON."""
+        return ConfigurationRecord(**_values(self), gpus=self.gpus, microbatches=self.microbatches)
+
+
+def _values(settings: Any) -> dict[str, Any]:
+    return {field.name: getattr(settings, field.name) for field in fields(Configuration)}
+
+
+def _configuration(record: Any) -> Configuration:
+    return Configuration(**_values(record))
+
+
+# The fields are those of the configuration. In its own JSON they would be optional, because they have defaults.
+ConfigurationRecord: Any = msgspec.defstruct(
+    "ConfigurationRecord",
+    [*get_type_hints(Configuration).items(), ("gpus", int), ("microbatches", int)],
+    bases=(Record,),
+    namespace={
+        "__doc__": "What a configuration chooses, with the GPUs and microbatches that makes.",
+        "configuration": _configuration,
+    },
+    frozen=True,
+    kw_only=True,
+)

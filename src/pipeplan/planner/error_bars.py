@@ -7,7 +7,6 @@ measured over its predicted step time without calibration. An error bar is the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from math import log2
@@ -150,18 +149,18 @@ def nearest(features: Features, runs: Iterable[Compared]) -> list[Compared]:
     return chosen
 
 
-def bar(runs: Sequence[Compared]) -> ErrorBar | None:
+def bar(runs: Sequence[Compared]) -> tuple[float, float] | None:
     """Return the range of the ratios without the lowest and the highest, extended to 1; None for too few runs."""
     if len(runs) < LEAST:
         return None
     ratios = sorted(run.ratio for run in runs)
     # With enough runs, the lowest and the highest ratio are outliers.
     inner = ratios[1:-1] if len(ratios) > 2 * LEAST else ratios
-    return ErrorBar(low=min(inner[0], 1.0), high=max(inner[-1], 1.0), runs=tuple(run.id for run in runs))
+    return min(inner[0], 1.0), max(inner[-1], 1.0)
 
 
 def error_bar(
-    model: ModelShape, cluster: Cluster, configuration: Configuration, *, without: str = ""
+    model: ModelShape, cluster: Cluster, configuration: Configuration, step_time: float, *, without: str = ""
 ) -> ErrorBar | None:
     """Return the error bar of a configuration from the nearest published runs; None if too few are near.
 
@@ -169,18 +168,30 @@ def error_bar(
 
     Parameters
     ----------
+    step_time
+        Predicted step time in seconds.
     without
         Id of a run to leave out: the run that is being predicted.
     """
-    runs = (run for run in table().runs if run.id != without)
-    interval = bar(nearest(features_of(model, cluster, configuration), runs))
-    return None if interval is None else replace(interval, coverage=table().coverage)
+    others = (run for run in table().runs if run.id != without)
+    runs = nearest(features_of(model, cluster, configuration), others)
+    interval = bar(runs)
+    if interval is None:
+        return None
+    low, high = interval
+    return ErrorBar(
+        low=low,
+        high=high,
+        step_time_s=(step_time * low, step_time * high),
+        runs=tuple(run.id for run in runs),
+        coverage=table().coverage,
+    )
 
 
 def coverage(runs: Sequence[Compared]) -> float:
     """Return the fraction of runs inside the error bar of other sources' runs; runs without such a bar are not counted."""
     bars = [(run, bar(nearest(run.features, (other for other in runs if other.source != run.source)))) for run in runs]
-    held = [interval.low <= run.ratio <= interval.high for run, interval in bars if interval is not None]
+    held = [interval[0] <= run.ratio <= interval[1] for run, interval in bars if interval is not None]
     return sum(held) / len(held) if held else 0.0
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel, Field
 
 from pipeplan.api import gpus, models
-from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.api.planning.options import PlanOptions
 from pipeplan.costs import FOLDED_GROUPS, GROUPS, SETTINGS, Setting, SettingKind, table_of
-from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, Share
+from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, Like
+from pipeplan.planner import GpuMemory, StepTime
+from pipeplan.records import Record, titles_of
 
 _NODES = 8
 """Number of nodes of suggested clusters."""
@@ -81,8 +83,8 @@ def plan_form() -> PlanFormOut:
     return PlanFormOut(
         groups=_groups(settings),
         fields=[_field(setting, suggestions.get(setting.name, ())) for setting in settings],
-        time=_shares(TIME_SHARES),
-        memory=_shares(MEMORY_SHARES),
+        time=_shares(StepTime, TIME_PARTS),
+        memory=_shares(GpuMemory, MEMORY_PARTS),
     )
 
 
@@ -112,8 +114,9 @@ def _field(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
     )
 
 
-def _shares(shares: Mapping[str, Share]) -> list[ShareOut]:
+def _shares(record: type[Record], parts: Mapping[str, Like]) -> list[ShareOut]:
+    titles = titles_of(record)
     return [
-        ShareOut(key=key, title=share.title, light=share.color(LIGHT), dark=share.color(DARK))
-        for key, share in shares.items()
+        ShareOut(key=key, title=titles[key], light=LIGHT.part(like), dark=DARK.part(like))
+        for key, like in parts.items()
     ]

@@ -7,22 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from pipeplan.api import fixed_chunks
-from pipeplan.api.planning.planned import (
-    PlanOptions,
-    PlanProgress,
-    cluster_of,
-    costs_planned_for,
-    look,
-    model_of,
-    plan,
-    read_configuration,
-)
+from pipeplan.api.planning.configurations import cluster_of, model_of, read_configuration
+from pipeplan.api.planning.one_configuration import costs_planned_for, look
+from pipeplan.api.planning.options import PlanOptions
+from pipeplan.api.planning.planned import plan
 from pipeplan.costs import missing_in
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.files import temporary_folder
 from pipeplan.hardware import Cluster
-from pipeplan.planner import Configuration
+from pipeplan.planner import Configuration, PlanProgress
 from pipeplan.strategies import strategy
 from pipeplan.web.faults import as_json, fault
 from pipeplan.web.records import ChosenReply, CostsOfPlan, PlanLine, PlanStatus

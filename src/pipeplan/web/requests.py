@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from pipeplan.api import EditedShape, all_formats
-from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.costs import (

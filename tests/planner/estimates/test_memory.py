@@ -3,16 +3,20 @@
 from collections import Counter
 from dataclasses import replace
 from statistics import mean
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from benchmarks.run_notes import with_notes
 from pipeplan.errors import UnknownNameError
+from pipeplan.files import GIBIBYTE
 from pipeplan.model import Kind, Schedule
 from pipeplan.planner import Configuration, GpuMemory
-from pipeplan.planner.estimates.memory import memory_rules, rank_memory
+from pipeplan.planner.estimates.memory import memory_rules
+from pipeplan.planner.estimates.memory import rank_memory as memory_of_ranks
 from pipeplan.planner.estimates.running import run
 from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.planner.runs.rows import RunRow, row_from
@@ -30,6 +34,15 @@ from pipeplan.workload import (
     model,
 )
 from tests.planning_data import planning
+
+
+def rank_memory(*arguments: Any) -> tuple[GpuMemory, ...]:
+    """Return the peak memory of every rank, here in bytes."""
+    return tuple(
+        GpuMemory(**{name: size * GIBIBYTE for name, size in asdict(rank).items()})
+        for rank in memory_of_ranks(*arguments)
+    )
+
 
 GIB = 2**30
 

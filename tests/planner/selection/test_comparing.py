@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import pytest
 
 from pipeplan.files import GIBIBYTE
 from pipeplan.planner import Configuration, Estimate, GpuMemory, StepTime
-from pipeplan.planner.selection.comparing import PARTS, differences, lost_because
+from pipeplan.planner.selection.comparing import differences, lost_because
+from pipeplan.records import titles_of
 
 
-def _estimate(memory: float = 50.0, data: int = 1, **time: float) -> Estimate:
+def _estimate(memory: float = 50.0, replicas: int = 1, **time: float) -> Estimate:
+    parts = StepTime(**(dict.fromkeys(StepTime.__struct_fields__, 0.0) | {"compute": 10.0} | time))
     return Estimate(
-        configuration=Configuration(sequence=1, global_batch=data, data=data),
-        time=StepTime(**({"compute": 10.0} | time)),
-        memory=(GpuMemory(weights=memory * GIBIBYTE, gradients=0, optimizer=0, activations=0),),
+        step_time=parts.total,
+        peak_memory_gib=memory,
+        peak_memory_by_rank_gib=(memory,),
+        time=parts,
+        memory=(GpuMemory(**(dict.fromkeys(GpuMemory.__struct_fields__, 0.0) | {"weights": memory})),),
+        tokens_per_second=1.0,
         flops=1.0,
         mfu=0.5,
-        tokens_per_second=1.0,
-        stage_forward=(1.0,),
-        stage_backward_input=(1.0,),
-        stage_backward_weight=(1.0,),
-        transfer=0.0,
+        error_bar=None,
         costs_from={},
+        assumed=(),
+        settings=Configuration(sequence=1, global_batch=replicas, data=replicas).record,
     )
 
 
@@ -63,14 +64,14 @@ def test_equal_steps_are_told_apart_by_memory():
 
 
 def test_other_numbers_of_gpus_are_compared_by_gpu_seconds():
-    half = replace(_estimate(data=2, compute=6.0), memory=BEST.memory)
+    half = _estimate(replicas=2, compute=6.0)
     reason = lost_because(half, BEST, LIMIT)
     assert reason.startswith("17.1% slower on 2 GPUs: 20.0% longer computation")
 
 
-def test_every_part_of_a_step_is_in_words():
-    named = [name for names in PARTS.values() for name in names]
-    assert sorted(named) == sorted(field.name for field in fields(StepTime))
+@pytest.mark.parametrize(("part", "title"), [pair for pair in titles_of(StepTime).items() if pair[0] != "compute"])
+def test_a_part_that_grew_is_named_by_its_title(part, title):
+    assert f"% {title} (best plan: " in lost_because(_estimate(**{part: 20.0}), BEST, LIMIT)
 
 
 CHOSEN = Configuration(sequence=1, global_batch=16, tensor=2, data=4, offload=0.5, zero=3)

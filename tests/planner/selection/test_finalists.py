@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipeplan.errors import ShapeError
+from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, costs_of, estimate, schedule_of, stage_costs
 from pipeplan.planner.layout import StageOption, layout_peaks
@@ -53,7 +54,7 @@ def test_times_and_peaks_are_those_of_the_estimate(name):
     assert timeline.makespan <= found.makespan * (1 + 1e-9)
     assert found.makespan == pytest.approx(max(timeline.makespan, timeline.longest_span))
     besides = [
-        rank.total - peak
+        rank.total * GIBIBYTE - peak
         for rank, peak in zip(estimate(shape, H100S, laid, with_error_bar=False).memory, found.peaks, strict=True)
     ]
     assert min(besides) >= 0
@@ -66,7 +67,9 @@ def test_what_is_held_besides_is_what_an_estimate_has_beyond_the_search():
     layers = laid_layers(shape, H100S, DENSE, ((),))
     peaks = layout_peaks(layers, schedule, (20,) * 4, (StageOption(name=layers[0].options[0].name),) * 4)
     besides = held_besides(shape, H100S, start, schedule)
-    assert besides == pytest.approx(max(rank.total - peak for rank, peak in zip(start.memory, peaks, strict=True)))
+    assert besides == pytest.approx(
+        max(rank.total * GIBIBYTE - peak for rank, peak in zip(start.memory, peaks, strict=True))
+    )
     limit = start.peak_bytes * 1.0001
     found = best_layout_of(shape, H100S, DENSE, schedule, limits=limit - besides)
     laid = replace(DENSE, layers=found.layout)

@@ -6,7 +6,7 @@ import type { ChosenReply, Plan, PlanFormOut, PlanLine, PlannedConfiguration, Pl
 
 export type {
   ChosenReply as Chosen,
-  ErrorBarRecord as ErrorBar,
+  ErrorBar,
   FlagsRecord as Flags,
   Plan,
   PlanFormOut as PlanFields,

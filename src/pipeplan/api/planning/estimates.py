@@ -3,121 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final, get_type_hints
+from math import inf
+from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict, fields
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.api.planning.configurations import in_words
-from pipeplan.drawing import MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import counted, one_line
-from pipeplan.planner import Configuration, Estimate
+from pipeplan.planner import Estimate, GpuMemory, RunRow, StepTime
 from pipeplan.readable import change, percent
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, optional_fields, titles_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-class StepBreakdown(Record, frozen=True, kw_only=True):
-    """Parts of a step's time, in seconds, which add up to it."""
-
-    compute_s: float
-    recompute_s: float
-    tensor_s: float
-    context_s: float
-    expert_s: float
-    bubble_s: float
-    overhead_s: float
-    data_s: float
-    optimizer_s: float
-
-
-class MemoryBreakdown(Record, frozen=True, kw_only=True):
-    """Parts of a rank's peak memory, in GiB, which add up to it."""
-
-    weights: float
-    gradients: float
-    optimizer: float
-    activations: float
-    transient: float
-    buffers: float
-
-
-class ErrorBarRecord(Record, frozen=True, kw_only=True):
-    """Range of measured over predicted time in similar published runs, as factors and step times.
-
-    ``coverage`` is the fraction of all published runs that lie within such a range of other sources' runs.
-    """
-
-    low: float
-    high: float
-    step_time_s: tuple[float, float]
-    runs: tuple[str, ...]
-    coverage: float = 0.0
-
-
-ConfigurationRecord: Any = msgspec.defstruct(
-    "ConfigurationRecord",
-    [*get_type_hints(Configuration).items(), ("gpus", int), ("microbatches", int)],
-    bases=(Record,),
-    namespace={"__doc__": "What a configuration chooses, with the GPUs and microbatches that makes."},
-    frozen=True,
-    kw_only=True,
-)
-
-
-class EstimateRecord(Record, frozen=True, kw_only=True):
-    """Prediction of one configuration: times in seconds, memory in GiB; ``docs/how-to/planning.md`` explains them."""
-
-    step_time_s: float
-    peak_memory_gib: float
-    peak_memory_by_rank_gib: tuple[float, ...]
-    breakdown: StepBreakdown
-    memory_breakdown_by_rank_gib: tuple[MemoryBreakdown, ...]
-    tokens_per_s: float
-    flops: float
-    mfu: float
-    error_bar: ErrorBarRecord | None
-    costs_from: dict[str, str]
-    assumed: tuple[str, ...]
-    configuration: ConfigurationRecord
-
-
-def figures_of(estimate: Estimate) -> dict[str, Any]:
-    """Return the fields of an :class:`EstimateRecord`."""
-    by_rank = tuple(rank.total / GIBIBYTE for rank in estimate.memory)
-    bar, chosen = estimate.error_bar, estimate.configuration
-    return {
-        "step_time_s": estimate.step_time,
-        "peak_memory_gib": max(by_rank),
-        "peak_memory_by_rank_gib": by_rank,
-        "breakdown": StepBreakdown(**{f"{name}_s": value for name, value in asdict(estimate.time).items()}),
-        "memory_breakdown_by_rank_gib": tuple(
-            MemoryBreakdown(**{name: value / GIBIBYTE for name, value in asdict(rank).items()})
-            for rank in estimate.memory
-        ),
-        "tokens_per_s": estimate.tokens_per_second,
-        "flops": estimate.flops,
-        "mfu": estimate.mfu,
-        "error_bar": None
-        if bar is None
-        else ErrorBarRecord(
-            low=bar.low,
-            high=bar.high,
-            step_time_s=(estimate.step_time * bar.low, estimate.step_time * bar.high),
-            runs=bar.runs,
-            coverage=bar.coverage,
-        ),
-        "costs_from": dict(estimate.costs_from),
-        "assumed": estimate.assumed,
-        "configuration": ConfigurationRecord(**asdict(chosen), gpus=chosen.gpus, microbatches=chosen.microbatches),
-    }
 
 
 class MeasuredFigures(Record, frozen=True, kw_only=True):
@@ -134,23 +37,46 @@ class PredictionErrors(Record, frozen=True, kw_only=True):
     peak_memory: float | None
 
 
-class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
+_NULL = ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
+"""Keys of an estimate that are null in a refused row; the others are left out."""
+
+
+def _row_figures() -> Any:
+    """Return the keys of a row: its id, the reason if there is no estimate, and the keys of an estimate."""
+    keys = {field.encode_name: field.type for field in fields(Estimate)}
+    return msgspec.defstruct(
+        "RowFigures",
+        [
+            ("id", str),
+            *((name, keys[name] | None) for name in _NULL),
+            ("assumed", keys["assumed"]),
+            ("refused", str | None),
+            *optional_fields(Estimate, without=(*_NULL, "assumed")),
+        ],
+        bases=(Record,),
+        frozen=True,
+        kw_only=True,
+    )
+
+
+if TYPE_CHECKING:
+
+    class RowFigures(Record, frozen=True, kw_only=True):
+        """Keys of an estimate in a row."""
+
+        id: str
+        assumed: tuple[str, ...]
+        refused: str | None
+
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    RowFigures = _row_figures()
+
+
+class EstimatedRow(RowFigures, frozen=True, kw_only=True, eq=False):
     """Prediction of a configuration in a file, next to its measured figures; ``refused`` is the reason if there is none."""
 
-    id: str
-    step_time_s: float | None
-    peak_memory_gib: float | None
-    peak_memory_by_rank_gib: tuple[float, ...] | None
-    breakdown: StepBreakdown | None
-    error_bar: ErrorBarRecord | None
-    assumed: tuple[str, ...]
-    refused: str | None
-    memory_breakdown_by_rank_gib: tuple[MemoryBreakdown, ...] | UnsetType = UNSET
-    tokens_per_s: float | UnsetType = UNSET
-    flops: float | UnsetType = UNSET
-    mfu: float | UnsetType = UNSET
-    costs_from: dict[str, str] | UnsetType = UNSET
-    configuration: ConfigurationRecord | UnsetType = UNSET
     measured: MeasuredFigures | UnsetType = UNSET
     error: PredictionErrors | UnsetType = UNSET
 
@@ -171,33 +97,25 @@ class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
         return None if self.error is UNSET else self.error.peak_memory
 
 
-def estimated_row(
-    id: str,
-    estimate: Estimate | None,
-    *,
-    refused: str | None = None,
-    source: str = "",
-    assumed: Sequence[str] = (),
-    measured: Mapping[str, float] = MappingProxyType({}),
-) -> EstimatedRow:
-    """Return the row of a configuration; ``measured`` has ``step_time_s`` and ``peak_memory_gib``, as far as known."""
-    figures = dict.fromkeys(_REFUSED) if estimate is None else figures_of(estimate)
-    figures["assumed"] = tuple(dict.fromkeys((*assumed, *(() if estimate is None else estimate.assumed))))
-    if measured:
-        figures["measured"] = MeasuredFigures(**measured)
-        figures["error"] = PredictionErrors(
-            step_time=_error(figures["step_time_s"], measured.get("step_time_s")),
-            peak_memory=_error(figures["peak_memory_gib"], measured.get("peak_memory_gib")),
+def estimated_row(row: RunRow, estimate: Estimate | None, refused: str | None = None) -> EstimatedRow:
+    """Return the row of a configuration, with its estimate or the reason why there is none."""
+    figures = dict.fromkeys(_NULL) if estimate is None else _by_key(estimate)
+    figures["assumed"] = tuple(dict.fromkeys((*row.assumed, *(() if estimate is None else estimate.assumed))))
+    step_time, peak_bytes = row.measured.step_time, row.measured.peak_bytes
+    peak = None if peak_bytes is None else peak_bytes / GIBIBYTE
+    if estimate is not None and (step_time is not None or peak is not None):
+        figures["measured"] = MeasuredFigures(
+            step_time_s=UNSET if step_time is None else step_time, peak_memory_gib=UNSET if peak is None else peak
         )
-    return EstimatedRow(id=id, refused=refused, **figures).holding(estimate=estimate, source=source)
+        figures["error"] = PredictionErrors(
+            step_time=None if step_time is None else estimate.step_time / step_time - 1,
+            peak_memory=None if peak is None else estimate.peak_memory_gib / peak - 1,
+        )
+    return EstimatedRow(id=row.id, refused=refused, **figures).holding(estimate=estimate, source=row.source)
 
 
-_REFUSED = ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
-"""Figures that are None in a refused row."""
-
-
-def _error(predicted: float | None, measured: float | None) -> float | None:
-    return None if predicted is None or measured is None else predicted / measured - 1
+def _by_key(estimate: Estimate) -> dict[str, Any]:
+    return {field.encode_name: getattr(estimate, field.name) for field in fields(Estimate)}
 
 
 @final
@@ -252,7 +170,7 @@ def _missing(id: str) -> EstimatedRow:
 
 
 def _cells(row: EstimatedRow, estimate: Estimate, measured: bool) -> list[str]:
-    times, peaks = [figure(estimate.step_time)], [f"{estimate.peak_bytes / GIBIBYTE:.1f}"]
+    times, peaks = [figure(estimate.step_time)], [f"{estimate.peak_memory_gib:.1f}"]
     if measured:
         figures = MeasuredFigures() if row.measured is UNSET else row.measured
         times += _beside(figures.step_time_s, row.time_error)
@@ -296,7 +214,7 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
         ("step", step_in_words(estimate)),
         ("tokens/s", f"{estimate.tokens_per_second:,.0f}"),
         ("MFU", percent(estimate.mfu)),
-        ("peak memory", f"{estimate.peak_bytes / GIBIBYTE:.1f} GiB"),
+        ("peak memory", f"{estimate.peak_memory_gib:.1f} GiB"),
     ]
     measured = MeasuredFigures() if row.measured is UNSET else row.measured
     for name, value, error in (
@@ -333,29 +251,25 @@ def _spent(estimate: Estimate) -> RenderableType:
     table = columns("the step's time", "s", "share", padding=1)
     # All with the digits of the step: a part that rounds to zero with them is left out.
     digits = len(figure(estimate.step_time).partition(".")[2])
+    titles = titles_of(StepTime)
     for name, value in asdict(estimate.time).items():
         if round(value, digits):
-            table.add_row(TIME_SHARES[name].title, f"{value:,.{digits}f}", percent(value / estimate.step_time))
+            table.add_row(titles[name], f"{value:,.{digits}f}", percent(value / estimate.step_time))
     return table
 
 
 def _held(estimate: Estimate, limit: float | None) -> RenderableType:
     held = [asdict(rank) for rank in estimate.memory]
-    used = _used(held, MEMORY_SHARES)
-    over = limit is not None and any(rank.total > limit for rank in estimate.memory)
-    heading = "rank, GiB" if not over else f"rank, GiB (! over {(limit or 0) / GIBIBYTE:.1f})"
-    titles = [share.title.replace(" ", "\n") for share in used.values()]
+    used = {name: title for name, title in titles_of(GpuMemory).items() if any(rank[name] for rank in held)}
+    totals, most = estimate.peak_memory_by_rank_gib, inf if limit is None else limit / GIBIBYTE
+    heading = "rank, GiB" if max(totals) <= most else f"rank, GiB (! over {most:.1f})"
+    titles = [title.replace(" ", "\n") for title in used.values()]
     table = columns(heading, *titles, "total", least=titles[::-1])
     shown = shown_ranks(len(held))
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
-        total = estimate.memory[rank].total
-        mark = " !" if limit is not None and total > limit else ""
-        parts = (f"{held[rank][name] / GIBIBYTE:.1f}" for name in used)
-        table.add_row(f"{rank}{mark}", *parts, f"{total / GIBIBYTE:.1f}")
+        mark = " !" if totals[rank] > most else ""
+        parts = (f"{held[rank][name]:.1f}" for name in used)
+        table.add_row(f"{rank}{mark}", *parts, f"{totals[rank]:.1f}")
     return table
-
-
-def _used(bars: Sequence[Mapping[str, float]], shares: Mapping[str, Share]) -> dict[str, Share]:
-    return {name: share for name, share in shares.items() if any(bar[name] for bar in bars)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -17,42 +16,17 @@ from pipeplan.api.planning.options import EstimateOptions, FilePath
 from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import options_of
 from pipeplan.documents import read_document
-from pipeplan.errors import FormatError, PipeplanError
-from pipeplan.files import GIBIBYTE, MEBIBYTE, path_of
-from pipeplan.planner import Calibration, Estimate, RunRow, error_bar, read_calibration, row_from
+from pipeplan.errors import FormatError, InputError, PipeplanError
+from pipeplan.files import MEBIBYTE, path_of
+from pipeplan.planner import Calibration, Estimate, RunRow, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
-from pipeplan.sweeps import SweepProgress, SweepTask, sweep
+from pipeplan.sweeps import Finished, SweepTask, sweep
 
 LARGEST = 64 * MEBIBYTE
 """No file of runs is larger than this, in bytes."""
 
 FEW = 32
-"""Rows up to which other processes take longer to start than to be waited for."""
-
-
-@dataclass(frozen=True, slots=True)
-class _NumberedRow:
-    """A row of a file, and its place in it."""
-
-    place: int
-    document: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prediction:
-    """Arguments of a row of the answer, as processes hand them over and files keep them."""
-
-    id: str
-    estimate: Estimate | None = None
-    refused: str | None = None
-    source: str = ""
-    assumed: tuple[str, ...] = ()
-    measured: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def row(self) -> EstimatedRow:
-        """The row."""
-        return estimated_row(**{each.name: getattr(self, each.name) for each in fields(self)})
+"""Number of rows below which the default is one process: starting others would take longer than they save."""
 
 
 @takes(EstimateOptions)
@@ -98,26 +72,45 @@ def estimated(
 ) -> Estimates:
     """See :func:`estimate`."""
     document, name, folder = _opened(source)
-    factors = calibration_of(options.calibration)
-    if "rows" not in document and "parallel" not in document:
-        return Estimates(rows=(_configured(document, name, folder, factors).row,))
-    rows = document.get("rows", [document])
-    if not isinstance(rows, list) or not rows:
+    calibration = calibration_of(options.calibration)
+    single = "rows" not in document and "parallel" not in document
+    documents = document.get("rows", [document])
+    if not isinstance(documents, list) or not documents:
         raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
-    count = 1 if len(rows) < FEW else usable_cores() if options.workers is None else options.workers
-    predictions: dict[str, _Prediction] = {}
-    for finished in sweep(
-        partial(_estimated, folder=folder, calibration=factors),
-        (SweepTask(str(place), _NumberedRow(place, row)) for place, row in enumerate(rows)),
-        answer=_Prediction,
-        asked={"what": "estimate", "rows": _digest(rows), "calibration": str(factors)},
-        workers=count,
-        dask=options.dask,
-        store=None if options.store is None else Path(options.store),
-        progress=None if progress is None else partial(_tell, progress, len(rows)),
-    ):
-        predictions[finished.key] = finished.required()
-    return Estimates(rows=tuple(predictions[str(place)].row for place in range(len(rows))))
+    rows = (
+        [_configured(document, name, folder)]
+        if single
+        else [_read(row, place, folder) for place, row in enumerate(documents)]
+    )
+    if single and options.dask is None and options.store is None:
+        return Estimates(rows=(estimated_row(rows[0], _estimated(rows[0], calibration=calibration)),))
+    tasks = [SweepTask(str(place), row) for place, row in enumerate(rows) if not row.refused]
+    default = 1 if len(rows) < FEW else usable_cores()
+    finished = {
+        result.key: result
+        for result in sweep(
+            partial(_estimated, calibration=calibration),
+            tasks,
+            answer=Estimate,
+            asked={"what": "estimates", "rows": _digest(documents), "calibration": str(calibration)},
+            workers=default if options.workers is None else options.workers,
+            dask=options.dask,
+            store=None if options.store is None else Path(options.store),
+            progress=None if progress is None else lambda so_far: progress(so_far.done / len(tasks)),
+        )
+    }
+    if single and (failure := finished["0"].failure) is not None and failure.kind == "refused":
+        raise InputError(failure.message)
+    return Estimates(rows=tuple(_row(row, finished.get(str(place))) for place, row in enumerate(rows)))
+
+
+def _row(row: RunRow, finished: Finished[Estimate] | None) -> EstimatedRow:
+    """Return the row of the answer, with the estimate of the sweep or the reason why there is none."""
+    if finished is None:
+        return estimated_row(row, None, row.refused)
+    if finished.failure is not None and finished.failure.kind == "refused":
+        return estimated_row(row, None, finished.failure.message)
+    return estimated_row(row, finished.required())
 
 
 def calibration_of(path: FilePath | None) -> Calibration | None:
@@ -127,10 +120,6 @@ def calibration_of(path: FilePath | None) -> Calibration | None:
 
 def _digest(rows: list[Any]) -> str:
     return blake2b(repr(rows).encode(), digest_size=16).hexdigest()
-
-
-def _tell(progress: Callable[[float], None], rows: int, so_far: SweepProgress) -> None:
-    progress(so_far.done / rows)
 
 
 def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], str, Path]:
@@ -144,37 +133,25 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     return document, path.name, path.parent
 
 
-def _estimated(numbered: _NumberedRow, *, folder: Path, calibration: Calibration | None) -> _Prediction:
-    """Return the estimate of a row, or why there is none."""
-    row = numbered.document
-    if isinstance(row, dict) and "parallel" not in row and "cluster" in row:
-        name = str(row.get("id", f"row {numbered.place}"))
-        try:
-            return _configured({key: value for key, value in row.items() if key != "id"}, name, folder, calibration)
-        except PipeplanError as error:
-            return _Prediction(id=name, refused=str(error))
-    return _published(row_from(row, numbered.place), calibration)
-
-
-def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Calibration | None) -> _Prediction:
-    predicted = estimate_one(*read_configuration(document, folder), calibration=calibration)
-    return _Prediction(id=name, estimate=predicted)
-
-
-def _published(row: RunRow, calibration: Calibration | None) -> _Prediction:
-    named: dict[str, Any] = {"id": row.id, "source": row.source, "assumed": row.assumed}
-    if row.model is None or row.cluster is None or row.configuration is None:
-        return _Prediction(**named, refused=row.refused or "the row does not say what ran")
-    measured = {
-        "step_time_s": row.measured.step_time,
-        "peak_memory_gib": None if row.measured.peak_bytes is None else row.measured.peak_bytes / GIBIBYTE,
-    }
+def _read(document: Any, place: int, folder: Path) -> RunRow:
+    """Return a row of a file: a configuration, or a published run; ``refused`` is what is wrong with it."""
+    if not isinstance(document, dict) or "parallel" in document or "cluster" not in document:
+        return row_from(document, place)
+    name = str(document.get("id", f"row {place}"))
     try:
-        predicted = estimate_one(
-            row.model, row.cluster, row.configuration, calibration=calibration, with_error_bar=False
-        )
+        return _configured({key: value for key, value in document.items() if key != "id"}, name, folder)
     except PipeplanError as error:
-        return _Prediction(**named, refused=str(error))
-    of_others = error_bar(row.model, row.cluster, row.configuration, without=row.id)
-    figures = {name: value for name, value in measured.items() if value is not None}
-    return _Prediction(**named, estimate=replace(predicted, error_bar=of_others), measured=figures)
+        return RunRow(id=name, source="", refused=str(error))
+
+
+def _configured(document: Mapping[str, Any], name: str, folder: Path) -> RunRow:
+    model, cluster, configuration = read_configuration(document, folder)
+    return RunRow(id=name, source="", model=model, cluster=cluster, configuration=configuration)
+
+
+def _estimated(row: RunRow, *, calibration: Calibration | None) -> Estimate:
+    """Return the estimate of a row that is not refused. A published run is left out of its own error bar."""
+    assert row.model is not None
+    assert row.cluster is not None
+    assert row.configuration is not None
+    return estimate_one(row.model, row.cluster, row.configuration, calibration=calibration, without_run=row.id)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import asdict
+
 from pipeplan.api.planning.configurations import read_configuration
-from pipeplan.api.planning.estimates import EstimateRecord, figures_of
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.costs import Config
 from pipeplan.files import GIBIBYTE
@@ -15,6 +16,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner import (
     Calibration,
     Configuration,
+    Estimate,
     costs_of,
     default_limit,
     estimate,
@@ -59,7 +61,7 @@ def flags_record(flags: Mapping[str, TrainerSettings]) -> dict[str, FlagsRecord]
     }
 
 
-class ChosenConfiguration(EstimateRecord, frozen=True, kw_only=True):
+class ChosenConfiguration(Estimate, frozen=True, kw_only=True):
     """Configuration of the user's own, and its flags by trainer."""
 
     flags: dict[str, FlagsRecord]
@@ -76,7 +78,7 @@ def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> 
     chosen = estimate(shape, machines, configuration)
     result = simulated(shape, machines, chosen.configuration)
     flags = flags_of(shape, machines, chosen.configuration, result.schedule)
-    return ChosenConfiguration(**figures_of(chosen), flags=flags_record(flags)), result
+    return ChosenConfiguration(**asdict(chosen), flags=flags_record(flags)), result
 
 
 def planned_costs(document: Mapping[str, Any]) -> Config:
@@ -104,7 +106,7 @@ def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Config
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
     ranks = configuration.pipeline
     predicted = estimate(model, cluster, configuration, with_error_bar=False)
-    held = max(rank.total - rank.activations for rank in predicted.memory)
+    held = GIBIBYTE * max(rank.total - rank.activations for rank in predicted.memory)
 
     def mean(values: Any) -> float:
         return float(values.sum()) / ranks

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from itertools import islice, product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from pipeplan.api.parts import columns, facts, figure, line
 from pipeplan.api.planning.configurations import degrees_in_words, in_words, layout_in_words, recompute_in_words
@@ -17,8 +18,9 @@ from pipeplan.drawing.plan import PlanView
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.model import counted, one_line
-from pipeplan.planner import Configuration, Estimate, PlanResult
+from pipeplan.planner import Configuration, Estimate, GpuMemory, PlanResult, StepTime
 from pipeplan.readable import percent
+from pipeplan.records import titles_of
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def miss_of(planned: PlanResult) -> str:
         return "no configuration fits"
     return (
         f"no configuration fits in {planned.memory_limit / GIBIBYTE:.1f} GiB per GPU: the closest "
-        f"({in_words(closest.estimate.configuration)}) needs {closest.estimate.peak_bytes / GIBIBYTE:.1f} GiB, "
+        f"({in_words(closest.estimate.configuration)}) needs {closest.estimate.peak_memory_gib:.1f} GiB, "
         f"{closest.over_by / GIBIBYTE:.1f} GiB too much; {closest.change}"
     )
 
@@ -88,7 +90,7 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
         ("step", step_in_words(best)),
         ("tokens/s", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} per GPU)"),
         ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention counted half, recomputation not)"),
-        ("peak memory", f"{best.peak_bytes / GIBIBYTE:.1f} GiB of {limit:.1f} GiB usable"),
+        ("peak memory", f"{best.peak_memory_gib:.1f} GiB of {limit:.1f} GiB usable"),
         ("chosen for", f"{plan.objective}; {_counted(plan)}"),
     ]
 
@@ -126,7 +128,7 @@ def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:
     table = columns("runner-up", "step (s)", "peak\n(GiB)", "lost because", padding=1, text_last=True)
     for runner in plan.runners_up:
         estimate = runner.estimate
-        figures = figure(estimate.step_time), f"{estimate.peak_bytes / GIBIBYTE:.1f}"
+        figures = figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}"
         table.add_row(one_line(in_words(estimate.configuration)), *figures, one_line(runner.lost_because))
     yield table
     yield line()
@@ -138,7 +140,7 @@ def _front(plan: PlanResult) -> Iterator[RenderableType]:
     table = columns("Pareto front", "step (s)", "peak (GiB)", "MFU", padding=1)
     shown = _thinned(plan.front)
     for estimate in shown:
-        figures = figure(estimate.step_time), f"{estimate.peak_bytes / GIBIBYTE:.1f}", percent(estimate.mfu)
+        figures = figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}", percent(estimate.mfu)
         table.add_row(one_line(in_words(estimate.configuration)), *figures)
     yield table
     if len(shown) < len(plan.front):
@@ -212,16 +214,11 @@ def plan_view(plan: PlanResult, shown: Sequence[Estimate], heading: str) -> Plan
             (f"{place or 'best'}: {_label(estimate)}", asdict(estimate.time))
             for place, estimate in enumerate(shown[:MOST_COMPARED])
         ],
-        memory=_memory(shown[0]) if shown else [],
+        memory=[(f"rank {rank}", asdict(held)) for rank, held in enumerate(shown[0].memory)] if shown else [],
+        time_titles=titles_of(StepTime),
+        memory_titles=titles_of(GpuMemory),
         limit=plan.memory_limit / GIBIBYTE,
     )
-
-
-def _memory(estimate: Estimate) -> list[tuple[str, dict[str, float]]]:
-    return [
-        (f"rank {rank}", {name: value / GIBIBYTE for name, value in asdict(held).items()})
-        for rank, held in enumerate(estimate.memory)
-    ]
 
 
 def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
@@ -262,4 +259,4 @@ def _letters(count: int) -> Iterator[str]:
 
 
 def _place(estimate: Estimate) -> tuple[float, float]:
-    return estimate.peak_bytes / GIBIBYTE, estimate.step_time
+    return estimate.peak_memory_gib, estimate.step_time

@@ -1,4 +1,4 @@
-"""Plans and estimates: from names and files to the planner and back. Importing this loads the planner."""
+"""Plans: from names and files to the planner and back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any, Unpack
 
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import PlanKeywords
-from pipeplan.api.planning.configurations import cluster_of, model_of, read_configuration
-from pipeplan.api.planning.estimation import calibration_of, estimate, estimated
-from pipeplan.api.planning.one_configuration import costs_planned_for, look
-from pipeplan.api.planning.options import ClusterLike, EstimateOptions, FixLike, ModelLike, PlanOptions
-from pipeplan.api.planning.plans import OWN_ENDINGS as PLAN_ENDINGS
+from pipeplan.api.planning.configurations import cluster_of, model_of
+from pipeplan.api.planning.estimation import calibration_of
+from pipeplan.api.planning.options import ClusterLike, FixLike, ModelLike, PlanOptions
 from pipeplan.api.planning.plans import Plan, plan_of
 from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import options_of, parse_limit
@@ -21,24 +19,6 @@ from pipeplan.model import shortened
 from pipeplan.planner import PlanProgress
 from pipeplan.planner import plan as best_plan
 from pipeplan.trainers import TRAINERS
-
-__all__ = [
-    "PLAN_ENDINGS",
-    "EstimateOptions",
-    "FixLike",
-    "Plan",
-    "PlanOptions",
-    "PlanProgress",
-    "cluster_of",
-    "costs_planned_for",
-    "estimate",
-    "estimated",
-    "look",
-    "model_of",
-    "plan",
-    "planned",
-    "read_configuration",
-]
 
 
 @takes(PlanOptions)

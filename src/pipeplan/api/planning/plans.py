@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
+from msgspec.structs import asdict
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import line
 from pipeplan.api.planning.configurations import configuration_document, in_words, layout_in_words, recompute_in_words
-from pipeplan.api.planning.estimates import EstimateRecord, figures_of, step_in_words
+from pipeplan.api.planning.estimates import step_in_words
 from pipeplan.api.planning.one_configuration import FlagsRecord, flags_record, simulated
 from pipeplan.api.planning.plan_table import choice_parts, heading_of, miss_of, miss_parts, plan_view
 from pipeplan.api.simulating.result import Result
@@ -45,7 +46,7 @@ OWN_ENDINGS = (
 assumed one)."""
 
 
-class PlannedConfiguration(EstimateRecord, frozen=True, kw_only=True):
+class PlannedConfiguration(Estimate, frozen=True, kw_only=True):
     """A configuration in a plan: its predictions, its description, and its representation in files.
 
     ``document`` is what :func:`pipeplan.estimate` takes.
@@ -129,7 +130,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     cluster_record: ClusterRecord = msgspec.field(name="cluster")
     objective: str
     memory_limit_gib: float
-    best_record: BestConfiguration | None = msgspec.field(name="best")
+    best: BestConfiguration | None
     runners_up: tuple[RunnerUpRecord, ...]
     front: tuple[PlannedConfiguration, ...]
     sensitivity: tuple[Sensitivity, ...]
@@ -157,12 +158,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """The schedule of the best one on its times; None if nothing fits."""
 
     @property
-    def best(self) -> Estimate | None:
-        """Best configuration; None if nothing fits."""
-        return self.planned.best
-
-    @property
-    def chosen(self) -> Estimate:
+    def chosen(self) -> BestConfiguration:
         """The best one. Raises InfeasibleError if nothing fits, with the closest miss."""
         if self.best is None:
             raise InfeasibleError(self.miss)
@@ -287,7 +283,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         planned = self.planned
-        rows = [] if self.best is None else [("best", self.best, "")]
+        rows: list[tuple[str, Estimate, str]] = [] if self.best is None else [("best", self.best, "")]
         rows += [("runner-up", runner.estimate, runner.lost_because) for runner in planned.runners_up]
         rows += [("front", estimate, "") for estimate in planned.front]
         return [{"is": what, "lost_because": why, **_row(estimate)} for what, estimate, why in rows]
@@ -321,7 +317,7 @@ def plan_of(
 
     def fields_of(estimate: Estimate) -> dict[str, Any]:
         configuration = estimate.configuration
-        return figures_of(estimate) | {
+        return asdict(estimate) | {
             "words": in_words(configuration),
             "layout": layout_in_words(configuration),
             "recompute": recompute_in_words(configuration),
@@ -336,7 +332,7 @@ def plan_of(
         cluster_record=_cluster_record(cluster),
         objective=planned.objective,
         memory_limit_gib=planned.memory_limit / GIBIBYTE,
-        best_record=None if best is None else BestConfiguration(**fields_of(best), flags=flags_record(flags)),
+        best=None if best is None else BestConfiguration(**fields_of(best), flags=flags_record(flags)),
         runners_up=tuple(
             RunnerUpRecord(**fields_of(entry.estimate), lost_because=entry.lost_because) for entry in planned.runners_up
         ),
@@ -383,7 +379,7 @@ def _row(estimate: Estimate) -> dict[str, Any]:
     chosen = estimate.configuration
     figures = {
         "step_time_s": estimate.step_time,
-        "peak_memory_gib": estimate.peak_bytes / GIBIBYTE,
+        "peak_memory_gib": estimate.peak_memory_gib,
         "tokens_per_s": estimate.tokens_per_second,
         "mfu": estimate.mfu,
     }

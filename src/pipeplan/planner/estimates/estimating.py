@@ -150,6 +150,7 @@ def estimate(
     calibration: TimeFactors | None = None,
     schedule: Schedule | None = None,
     with_error_bar: bool = True,
+    without_run: str = "",
 ) -> Estimate:
     """Return the estimate of a configuration: step time by what it is spent on, and memory of every rank.
 
@@ -161,6 +162,8 @@ def estimate(
         Schedule to run in place of the configuration's own, with the same ranks, chunks and microbatches.
     with_error_bar
         Whether to compute an error bar from the nearest published runs.
+    without_run
+        Id of a published run to leave out of the error bar: the run that is being predicted.
 
     Raises
     ------
@@ -179,22 +182,22 @@ def estimate(
     tokens = configuration.global_batch * configuration.sequence
     flops = token_flops(model, configuration.sequence).training * tokens
     filled = replace(configuration, layers=stages.layout)
+    layers = [[layer_costs.layer for layer_costs in stage] for stage in stages.layers]
+    memory = rank_memory(layers, ran.schedule, filled)
+    peaks = tuple(rank.total for rank in memory)
     return Estimate(
-        configuration=filled,
+        step_time=time.total,
+        peak_memory_gib=max(peaks),
+        peak_memory_by_rank_gib=peaks,
         time=time,
-        memory=rank_memory(
-            [[layer_costs.layer for layer_costs in stage] for stage in stages.layers], ran.schedule, filled
-        ),
+        memory=memory,
+        tokens_per_second=tokens / time.total,
         flops=flops,
         mfu=flops / (configuration.gpus * time.total * format_peak(cluster.gpu, configuration.precision)),
-        tokens_per_second=tokens / time.total,
-        stage_forward=tuple(stages.forward.tolist()),
-        stage_backward_input=tuple(stages.backward_input.tolist()),
-        stage_backward_weight=tuple(stages.backward_weight.tolist()),
-        transfer=stages.transfer,
+        error_bar=error_bar(model, cluster, configuration, time.total, without=without_run) if with_error_bar else None,
         costs_from=_costs_from(calibration, model, filled),
         assumed=_assumed(model, configuration),
-        error_bar=error_bar(model, cluster, configuration) if with_error_bar else None,
+        settings=filled.record,
     )
 
 

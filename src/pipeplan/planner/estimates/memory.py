@@ -185,7 +185,7 @@ def rank_memory(
         layers = [layer for stage in places for layer in stages[stage]]
         state = _state(layers, configuration, rules)
         memory.append(
-            GpuMemory(
+            GpuMemory.from_bytes(
                 weights=state.weights,
                 gradients=state.gradients,
                 optimizer=state.optimizer,

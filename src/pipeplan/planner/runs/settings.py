@@ -382,7 +382,7 @@ def _fits(model: ModelShape, cluster: Cluster, configuration: Configuration) -> 
     except PipeplanError:
         schedule = schedule_of(configuration)
     peaks = rank_memory([[layer.layer for layer in stage] for stage in stages.layers], schedule, configuration)
-    return max(peak.total for peak in peaks) <= _USABLE * cluster.gpu.memory_bytes
+    return max(peak.total for peak in peaks) * GIBIBYTE <= _USABLE * cluster.gpu.memory_bytes
 
 
 def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: ModelShape, expert_tensor: int) -> int:

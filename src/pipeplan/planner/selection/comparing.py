@@ -7,6 +7,8 @@ from itertools import islice
 from math import log2
 from typing import Any
 
+from msgspec.structs import asdict
+
 from pipeplan.files import GIBIBYTE
 from pipeplan.planner.answers import Estimate, RunnerUp, Sensitivity, StepTime
 from pipeplan.planner.configuration import Configuration
@@ -14,21 +16,11 @@ from pipeplan.planner.selection.branching import Opened, Space, VariantGroup
 from pipeplan.planner.selection.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
 from pipeplan.planner.selection.request import short_name
 from pipeplan.planner.selection.trials import ChangedInput
+from pipeplan.records import titles_of
 
-PARTS: dict[str, tuple[str, ...]] = {
-    "computation": ("compute",),
-    "recomputation": ("recompute",),
-    "bubble": ("bubble",),
-    "exposed TP communication": ("tensor",),
-    "exposed CP communication": ("context",),
-    "exposed EP communication": ("expert",),
-    "overhead between ops": ("overhead",),
-    "exposed DP communication": ("data",),
-    "optimizer": ("optimizer",),
-}
-"""Parts of a step's time in words, with the fields of :class:`StepTime` that they sum."""
+_TITLES = titles_of(StepTime)
 
-_GAINS = {"computation": "faster compute", "optimizer": "a faster optimizer step"}
+_GAINS = {"compute": "faster compute", "optimizer": "a faster optimizer step"}
 
 MADE_UP = 0.3
 """Fraction of a loss from which on a gain that offsets it is mentioned."""
@@ -53,8 +45,7 @@ def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline:
     longer = scale * loser.step_time / best.step_time - 1
     if longer < -ALIKE:
         return f"{_percent(-longer)} less GPU time, but worse in the objective"
-    parts = _by_part(loser.time)
-    chosen = _by_part(best.time)
+    parts, chosen = asdict(loser.time), asdict(best.time)
     # The part of the step that grew most, in GPU seconds.
     worst = max(parts, key=lambda part: scale * parts[part] - chosen[part])
     here, there = parts[worst] / loser.step_time, chosen[worst] / best.step_time
@@ -62,8 +53,8 @@ def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline:
         memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
         return f"equally fast within {ALIKE:.1%}, {_more_or_less(memory)}"
     gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
-    why = f"{_percent(here)} {worst} (best plan: {_percent(there)})"
-    if worst == "computation":
+    why = f"{_percent(here)} {_TITLES[worst]} (best plan: {_percent(there)})"
+    if worst == "compute":
         why = f"{_percent(scale * parts[worst] / chosen[worst] - 1)} longer computation"
     return f"{_percent(longer)} slower{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
 
@@ -74,17 +65,13 @@ def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scal
     gain, loss = chosen[best] - scale * parts[best], scale * parts[worst] - chosen[worst]
     if gain <= MADE_UP * loss:
         return ""
-    return f" outweighs {_GAINS.get(best, f'less {best}')}"
+    return f" outweighs {_GAINS.get(best, f'less {_TITLES[best]}')}"
 
 
 def _more_or_less(gibibytes: float) -> str:
     if abs(gibibytes) < 0.05:
         return "same memory"
     return f"needs {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
-
-
-def _by_part(time: StepTime) -> dict[str, float]:
-    return {part: sum(getattr(time, name) for name in names) for part, names in PARTS.items()}
 
 
 def _percent(share: float) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeplan.costs import Limits, Overhead
 from pipeplan.errors import PipeplanError
+from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster, host_time
 from pipeplan.model import Schedule
 from pipeplan.planner.answers import Estimate, SearchedOrder
@@ -35,8 +36,6 @@ from pipeplan.planner.selection.request import PlanRequest, written
 from pipeplan.solver import Problem, search
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape, offloaded
-
-_GIB = 2.0**30
 
 
 def best_layout_of(
@@ -79,7 +78,7 @@ def best_layout_of(
         transfer=0.0 if trainer.blocks else message,
         overhead=Overhead(op_gap=op_gap_of(configuration), message_time=message if trainer.blocks else 0.0),
         limits=limits,
-        host_bandwidth=_GIB / host_time(cluster.gpu, _GIB),
+        host_bandwidth=GIBIBYTE / host_time(cluster.gpu, GIBIBYTE),
         seconds=seconds,
     )
 
@@ -99,7 +98,7 @@ def held_besides(
     layers = laid_layers(model, cluster, configuration, (configuration.recompute,), calibration=calibration)
     layout = layout_of(model, configuration)
     peaks = layout_peaks(layers, schedule, layout, (StageOption(name=name),) * len(layout))
-    return max(rank.total - peak for rank, peak in zip(start.memory, peaks, strict=True))
+    return max(rank.total * GIBIBYTE - peak for rank, peak in zip(start.memory, peaks, strict=True))
 
 
 def laid_layers(
@@ -296,7 +295,7 @@ def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: in
     stages = stage_costs(request.model, request.cluster, configuration, calibration=request.calibration)
     costs = costs_of(stages, configuration)
     # The search bounds only activations.
-    besides = np.array([rank.total - rank.activations for rank in start.memory])
+    besides = GIBIBYTE * np.array([rank.total - rank.activations for rank in start.memory])
     try:
         problem = Problem(
             placed(configuration),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import inf
@@ -332,11 +331,11 @@ class Planning:
 
     def _comparisons(self, best: Estimate) -> dict[str, Any]:
         cluster = self._requests[best.configuration.gpus].cluster
-        interval = error_bar(self._whole.model, cluster, best.configuration)
+        interval = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
         estimates = [*self._plain.values(), *self._laid]
         limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
         return {
-            "best": replace(best, error_bar=interval),
+            "best": best.replaced(error_bar=interval),
             "runners_up": runners_up(estimates, best, self.value, self.limit, self._deadline),
             "front": front(estimates, self.value, self.limit),
             "sensitivity": (*self._varied, *limits),
