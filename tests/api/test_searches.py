@@ -143,11 +143,11 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
     assert result.bound == proven
     assert result.gap == pytest.approx(gap)
     assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, result.gap, True)
-    assert f"gap to the bound {percent(gap)}" in repr(result)
+    assert f"gap (placement) {percent(gap)}" in repr(result)
     result.print()
     table = capsys.readouterr().out
     assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} \(no schedule is better: a proof\)$", table)
-    assert re.search(rf"(?m)^gap to the bound +{re.escape(percent(gap))}", table)
+    assert re.search(rf"(?m)^gap \(placement\) +{re.escape(percent(gap))}", table)
     assert objective == "makespan" or "least longest span" in table
     result.save(tmp_path / "best.json")
     record = json.loads((tmp_path / "best.json").read_text())

@@ -31,7 +31,7 @@ def test_simulate_prints_a_table_and_draws_a_picture(run):
         r"bubble +27\.3% \(idle / total time\)",
         r"over ideal +37\.5% \(idle / busy time\)",
         r"lower bound +27 \(the work of rank 3\)",
-        r"gap to the bound +22\.2%",
+        r"gap \(placement\) +22\.2%",
         r"rank +busy +idle +span +activations",
         r"2 +24 +9 +27 +2",
     ):
@@ -70,7 +70,7 @@ def test_over_the_memory_limit_the_table_is_still_printed(run):
     assert code == 1
     assert "makespan" in out
     assert "warning: over the memory limit: rank 0 needs 8 activations, its limit is 7" in out.replace("\n", " ")
-    assert re.search(r"(?m)^gap to the bound +none: over the memory limit$", out)
+    assert re.search(r"(?m)^gap \(placement\) +none: over the memory limit$", out)
 
 
 def test_the_columns_of_a_comparison_are_chosen_by_name(run):

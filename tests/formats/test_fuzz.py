@@ -12,8 +12,8 @@ from pipeplan.errors import PipeplanError
 from pipeplan.formats import (
     costs_json,
     parse_costs_json,
+    read_run,
     read_schedule_or_timeline,
-    read_timelines,
     timeline_csv,
     timeline_json,
     torch_csv,
@@ -36,7 +36,7 @@ QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCh
 
 def read(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    for reader in (read_schedule_or_timeline, read_timelines):
+    for reader in (read_schedule_or_timeline, read_run):
         with suppress(PipeplanError):
             reader(path)
 
@@ -73,4 +73,4 @@ def test_errors_name_the_file(tmp_path: Path, name: str):
     path = tmp_path / name
     path.write_text(WRITTEN[name][:-9])
     with pytest.raises(PipeplanError, match=name):
-        read_timelines(path)
+        read_run(path)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeplan.errors import PipeplanError
-from pipeplan.formats import read_schedule_or_timeline, read_timelines
+from pipeplan.formats import read_run, read_schedule_or_timeline
 from pipeplan.formats.timeline_table import COLUMNS
 from tests.little_memory import little_memory
 
@@ -55,6 +55,6 @@ def test_large_numbers_in_small_files(tmp_path: Path, file, text, rule):
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     with little_memory(), pytest.raises(PipeplanError, match=rule) as refusal:
-        read_timelines(path.parent) if path.parent.name == "trace" else read_schedule_or_timeline(path)
+        read_run(path.parent) if path.parent.name == "trace" else read_schedule_or_timeline(path)
     assert "a.json" in str(refusal.value) or "a.csv" in str(refusal.value)
     assert len(str(refusal.value)) < 400

@@ -12,7 +12,7 @@ import pytest
 import pipeplan
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InputError, PipeplanError
-from pipeplan.formats import parse_kineto, read_run, read_schedule_or_timeline, read_timelines, timeline_json
+from pipeplan.formats import parse_kineto, read_run, read_schedule_or_timeline, timeline_json
 from pipeplan.model import Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
@@ -85,12 +85,12 @@ def test_between_steps_of_one_recording_is_a_pause(tmp_path):
 
 def test_a_packed_file_is_read_like_any_other(tmp_path):
     write(tmp_path, {"own.json.gz": timeline_json(RUN), "plan.csv.gz": "0F0,0B0\n"})
-    assert read_timelines(tmp_path / "own.json.gz")[0].makespan == RUN.makespan
+    assert read_run(tmp_path / "own.json.gz").timelines[0].makespan == RUN.makespan
     schedule = read_schedule_or_timeline(tmp_path / "plan.csv.gz")
     assert schedule == parse_schedule("0F0 0B0", name="plan")
     own = tmp_path / "packed, by another name.json"
     own.write_bytes((tmp_path / "own.json.gz").read_bytes())
-    assert read_timelines(own)[0].makespan == RUN.makespan
+    assert read_run(own).timelines[0].makespan == RUN.makespan
 
 
 def test_own_records_in_a_folder_are_steps(tmp_path):

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from pipeplan.formats.run_files import (
         holds_run as holds_run,
         read_run as read_run,
-        read_timelines as read_timelines,
     )
     from pipeplan.formats.schema import RECORDS as RECORDS
     from pipeplan.formats.timeline_table import timeline_columns as timeline_columns, timeline_csv as timeline_csv
@@ -94,7 +93,7 @@ else:
                 "unpacked_name",
             },
             "rows": {"Rows", "rows_of"},
-            "run_files": {"holds_run", "read_run", "read_timelines"},
+            "run_files": {"holds_run", "read_run"},
             "schema": {"RECORDS"},
             "timeline_table": {"timeline_columns", "timeline_csv"},
             "trace": {"chrome_trace"},

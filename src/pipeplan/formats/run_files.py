@@ -20,14 +20,6 @@ SIZE_LIMIT = 2048 * MEBIBYTE
 """Maximum size of a trace in bytes."""
 
 
-def read_timelines(path: FilePath) -> tuple[Timeline, ...]:
-    """Return the timelines in a file, or in a folder with the traces of a run: one per step.
-
-    The content of a folder and the errors are those of :func:`read_run`.
-    """
-    return read_run(path).timelines
-
-
 def holds_run(path: Path) -> bool:
     """Return True if this path can only be a run: a folder, or an export of Nsight Systems."""
     return os.path.isdir(path) or path.suffix.lower() == NSYS_ENDING  # of what is closed, reading says so

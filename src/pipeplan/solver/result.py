@@ -74,7 +74,7 @@ class SearchProgress:
     @property
     def optimality_gap(self) -> float:
         """``value / bound - 1``."""
-        return optimality_gap(self.value, self.bound)
+        return self.value / self.bound - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,7 +148,7 @@ class SearchResult:
     @property
     def optimality_gap(self) -> float:
         """Largest possible excess over the optimum, as a share: ``judged / bound - 1``."""
-        return optimality_gap(self.judged, self.bound.value)
+        return self.bound.gap_of(self.judged)
 
     @property
     def optimal(self) -> bool:
@@ -192,8 +192,3 @@ def latest_compiled(searches: Iterable[SearchResult]) -> float | None:
     """Return the ``compiled_after`` of the search that waited the longest; None where kernels were never ready."""
     waits = [result.compiled_after for result in searches]
     return None if None in waits else max((wait for wait in waits if wait is not None), default=0.0)
-
-
-def optimality_gap(value: float, bound: float) -> float:
-    """``value / bound - 1``."""
-    return value / bound - 1

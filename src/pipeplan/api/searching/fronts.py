@@ -141,9 +141,9 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
             *(["placement"] if several else []),
             "gain",
             "over",
-            "gap to\nbound",
+            "gap\n(placement)",
         ]
-        table = columns(*names, padding=1, least=["gap to\nbound"])
+        table = columns(*names, padding=1, least=["gap\n(placement)"])
         limits = self._memories([point.limit for point in self])
         peaks = self._memories([point.peak for point in self])
         for point, limit, peak in zip(self, limits, peaks, strict=True):

@@ -49,9 +49,10 @@ class OverLimitRecord(Record, frozen=True, kw_only=True):
 class ResultFigures(Record, frozen=True, kw_only=True):
     """Figures of one schedule on one set of costs.
 
-    ``over`` is null if every rank is within its limit. ``least_gap``, the gap to the smallest bound of all schedules,
-    is in comparisons only; ``step`` is present if a step adds time after its last op, and the keys from ``found_by`` on
-    in searches. Times are in ``time_unit``; lists have one number per rank.
+    ``over`` is null if every rank is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, that of
+    the schedule's placement, as a share; null over the limit. ``least_gap``, the same above the smallest bound of all
+    compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, and the keys
+    from ``found_by`` on in searches. Times are in ``time_unit``; lists have one number per rank.
     """
 
     name: str = msgspec.field(name="schedule")
@@ -229,7 +230,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         return columns
 
     def __repr__(self) -> str:
-        verdict = "over the memory limit" if self.gap is None else f"gap to the bound {percent(self.gap)}"
+        verdict = "over the memory limit" if self.gap is None else f"gap (placement) {percent(self.gap)}"
         gain = "" if self.search is None else self.search.gain_in_short
         return (
             f"<Result {self.name}: makespan {time_text(self.makespan, self.timeline.unit)}, "

@@ -65,7 +65,7 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("over ideal", f"{percent(bubble.over_ideal)} (idle / busy time)"),
         ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
         ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
-        ("gap to the bound", _gap(result)),
+        ("gap (placement)", _gap(result)),
     ]
 
 
