@@ -1,10 +1,15 @@
 """Configurations of models whose flags are given to the trainers' own parsers: every kind of what a plan can say."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from random import Random
+from typing import Any
 
 from pipeplan.hardware import Cluster, cluster
-from pipeplan.planner import Configuration
-from pipeplan.workload import ModelShape, model
+from pipeplan.planner import Configuration, default_limit
+from pipeplan.planner.selection.legality import RULES
+from pipeplan.planner.selection.request import PlanRequest
+from pipeplan.workload import ModelShape, model, model_names
 
 DENSE = Configuration(sequence=4096, global_batch=64, tensor=4, pipeline=4, data=4, sequence_parallel=True)
 EXPERTS = Configuration(
@@ -46,7 +51,67 @@ PLANS: dict[str, tuple[str, Configuration]] = {
 """By what they are about: a model's name, and how it is trained on 64 GPUs."""
 
 
-def plan(name: str) -> tuple[ModelShape, Cluster, Configuration]:
+Planned = tuple[ModelShape, Cluster, Configuration]
+"""What ``flags_of`` takes."""
+
+
+def plan(name: str) -> Planned:
     """One of them, as ``flags_of`` takes it."""
     shape, configuration = PLANS[name]
     return model(shape), H100S, configuration
+
+
+VALUES: dict[str, tuple[Any, ...]] = {
+    "sequence": (2048, 4096, 8192, 32768),
+    "global_batch": (64, 256, 1024),
+    "microbatch_size": (1, 1, 2),
+    "tensor": (1, 2, 4, 8),
+    "pipeline": (1, 2, 4, 8),
+    "context": (1, 1, 1, 2),
+    "data": (2, 4, 8, 16, 32, 64),
+    "expert": (1, 2, 4, 8, 16),
+    "expert_tensor": (1, 1, 2),
+    "chunks": (1, 1, 2, 3),
+    "schedule": ("1f1b", "interleaved-1f1b"),
+    "sequence_parallel": (True, True, False),
+    "zero": (0, 1, 1, 2, 3),
+    "precision": ("bf16", "bf16", "fp8", "mxfp8", "nvfp4"),
+    "recompute": (
+        *((), (), ("full",), ("selective-op",), ("core_attn",), ("layernorm", "mlp"), ("mla_up_proj",)),
+        *(("moe_act", "layernorm"), ("moe",), ("core_attn", "moe_act"), ("shared_experts",)),
+    ),
+    "offload": (0.0, 0.0, 0.0, 0.2, 0.5),
+}
+"""Values of each field that configurations are drawn from; a repeated one is drawn more often."""
+
+CLUSTERS = ("a100-80gb:8x8", "h100-sxm:8x8", "b200:8x8")
+
+
+def drawn(count: int, software: tuple[str, ...], seed: int = 0) -> dict[str, Planned]:
+    """Valid configurations of every model and of three clusters, by a name that says what they are."""
+    names = list(model_names())
+    plans: dict[str, Planned] = {}
+    for number, configuration in enumerate(_valid(count, software, Random(seed), names)):
+        shape, machines, chosen = configuration
+        plans[f"{number}: {shape.name} on {machines.gpu.name}"] = (shape, machines, chosen)
+    return plans
+
+
+def _valid(count: int, software: tuple[str, ...], random: Random, names: list[str]) -> Iterator[Planned]:
+    others = {field.name: field.default for field in fields(Configuration)}
+    for place in range(count):
+        while True:
+            shape, machines = model(names[place * len(names) // count]), cluster(random.choice(CLUSTERS))
+            draft = others | {name: random.choice(values) for name, values in VALUES.items()}
+            draft["software"] = random.choice(software)
+            request = PlanRequest(
+                model=shape,
+                cluster=machines,
+                global_batch=draft["global_batch"],
+                sequence=draft["sequence"],
+                memory_limit=default_limit(machines),
+            )
+            blocks = draft["precision"] == "mxfp8" and machines.gpu.generation != "blackwell"
+            if not blocks and all(rule.holds(request, draft) for rule in RULES):
+                yield shape, machines, Configuration(**draft)
+                break

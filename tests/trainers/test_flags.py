@@ -33,18 +33,26 @@ MOE = Configuration(
 )
 
 
-def words(text, array):
-    """The flags of a bash array as bash reads them."""
-    done = subprocess.run(
-        ["bash", "-c", f"{text}\nprintf '%s\\0' \"${{{array}[@]}}\""], capture_output=True, check=True, text=True
-    )
-    return done.stdout.split("\0")[:-1]
+TORCHRUN = "torchrun() { printf '%s\\0' \"$@\" && printf '\\0' && env -0; }\n"
+
+
+def launch(text, **before):
+    """The words of torchrun's command line and the environment, as bash has them when it runs a script."""
+    users = {name: name.lower() for name in re.findall(r'^: "\$\{(\w+):\?', text, re.MULTILINE)}
+    environment = {"PATH": "/usr/bin:/bin", **users, **before}
+    done = subprocess.run(["bash", "-c", TORCHRUN + text], capture_output=True, check=True, text=True, env=environment)
+    arguments, _, variables = done.stdout.partition("\0\0")
+    return arguments.split("\0"), dict(line.split("=", 1) for line in variables.split("\0") if line)
+
+
+def words(text):
+    """The flags that a script gives the trainer."""
+    return launch(text)[0]
 
 
 def megatron(name, configuration, schedule=None, machines=H100S):
     found = flags_of(model(name), machines, configuration, schedule)["megatron"]
-    flags = [word for array in ("MODEL", "PARALLEL", "RUN", "PIPELINE") for word in words(found.text, f"{array}_ARGS")]
-    return found, flags
+    return found, words(found.text)
 
 
 def value(flags, name):
@@ -96,11 +104,27 @@ def test_experts_latent_attention_and_further_tokens():
     assert not found.warnings
 
 
-def test_tokens_on_few_nodes_only_where_the_experts_stand_on_more():
-    wide = replace(MOE, data=64, expert=64, global_batch=1024)
-    _, flags = megatron("deepseek-v3", wide, machines=cluster("h100-sxm:8x64"))
+def test_groups_of_experts_are_the_model_s():
+    _, flags = megatron("deepseek-v3", MOE)
     assert (value(flags, "--moe-router-num-groups"), value(flags, "--moe-router-group-topk")) == ("8", "4")
-    assert "--moe-router-num-groups" not in megatron("deepseek-v3", MOE)[1]
+    assert value(flags, "--moe-router-topk-scaling-factor") == "2.5"
+    assert "--moe-router-num-groups" not in megatron("kimi-k2", MOE)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "lacks"),
+    [
+        ("gpt-oss-120b", set(), {"--moe-router-score-function", "--moe-router-pre-softmax"}),
+        ("llama4-scout", {"--moe-router-score-function"}, {"--moe-router-enable-expert-bias"}),
+        ("qwen2-57b-a14b", {"--moe-router-pre-softmax", "--moe-shared-expert-gate"}, {"--moe-router-score-function"}),
+        ("mixtral-8x7b", set(), {"--moe-router-pre-softmax"}),
+        ("glm-4.5-air", {"--moe-router-enable-expert-bias"}, {"--moe-router-topk-scaling-factor"}),
+    ],
+)
+def test_a_router_weights_experts_as_the_model_s_does(name, has, lacks):
+    _, flags = megatron(name, replace(MOE, chunks=1, schedule="1f1b", pipeline=4, data=16, expert=4))
+    assert has <= set(flags)
+    assert not lacks & set(flags)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +170,7 @@ def test_what_megatron_refuses_is_said():
     few = replace(DENSE, schedule="interleaved-1f1b", chunks=2, layers=None, global_batch=8)
     found = flags_of(model("llama-3-70b"), H100S, few)["megatron"]
     assert "too few" in found.warnings[-1]
-    assert "PIPELINE_ARGS=(" not in found.text
+    assert found.text == f"# {found.warnings[-1]}.\n"
 
 
 def test_a_found_order_is_not_taken_for_the_strategy_that_it_is_named_after():
@@ -186,9 +210,8 @@ def test_the_environment_is_what_validate_args_asks_for(degrees, gpu, before):
     """Its rules: arguments.py of 0.14 to 0.19, at ``CUDA_DEVICE_MAX_CONNECTIONS`` and ``NVTE_CPU_OFFLOAD_V1``."""
     configuration = Configuration(sequence=4096, global_batch=64, **degrees)
     text = flags_of(model("llama-3-70b"), cluster(f"{gpu}:8x8"), configuration)["megatron"].text
-    script = f'{text}\nprintf \'%s %s\' "$CUDA_DEVICE_MAX_CONNECTIONS" "$NVTE_CPU_OFFLOAD_V1"'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, text=True, env=before)
-    connections, offload = done.stdout.split(" ")
+    _, variables = launch(text, **before)
+    connections, offload = (variables.get(name) for name in ("CUDA_DEVICE_MAX_CONNECTIONS", "NVTE_CPU_OFFLOAD_V1"))
     fsdp = "--use-megatron-fsdp" in text
     if fsdp:
         assert connections != "1"
@@ -230,15 +253,13 @@ def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_
     configuration = replace(DENSE, tensor=2, data=8, layers=None)
     shape = read_model({**HUB, **said})
     found = flags_of(shape, H100S, configuration)["megatron"]
-    flags = words(found.text, "MODEL_ARGS")
+    flags = words(found.text)
     assert int(value(flags, "--rotary-base")) == 500000
     assert float(value(flags, "--norm-epsilon")) == 1e-6
     assert read_model(short_form(shape)) == shape
     without = flags_of(read_model(HUB), H100S, configuration)["megatron"].text
-    assert (
-        "--norm-epsilon and --rotary-base and the scaling of rotary positions as in the model's config.json" in without
-    )
-    assert not {"--rotary-base", "--norm-epsilon"} & set(words(without, "MODEL_ARGS"))
+    assert "config.json: --norm-epsilon, --rotary-base, the scaling of rotary positions." in without
+    assert not {"--rotary-base", "--norm-epsilon"} & set(words(without))
 
 
 def test_a_share_on_the_host_becomes_modules_that_hold_it():
@@ -262,7 +283,7 @@ def test_norms_that_no_flag_says():
 
 def test_torchtitan_has_the_degrees_and_the_csv():
     found = flags_of(model("llama-3-70b"), H100S, replace(DENSE, recompute=("full",)))["torchtitan"]
-    flags = words(found.text, "TORCHTITAN_ARGS")
+    flags = words(found.text)
     assert value(flags, "--parallelism.tensor_parallel_degree") == "4"
     assert value(flags, "--parallelism.data_parallel_shard_degree") == "4"
     assert value(flags, "--training.global_batch_size") == "64"
@@ -303,7 +324,7 @@ def test_torchtitan_refuses_further_tokens_and_says_so():
 def test_torchtitan_s_main_branch_counts_tokens(pipeline):
     configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, zero=2, layers=None, microbatch_size=2)
     found = flags_of(model("llama-3-70b"), H100S, configuration, versions={"torchtitan": "main"})["torchtitan"]
-    flags = words(found.text, "TORCHTITAN_ARGS")
+    flags = words(found.text)
     assert int(value(flags, "--training.num_tokens_per_microbatch_per_dp_rank")) == 2 * 4096
     assert int(value(flags, "--training.num_tokens_per_train_step")) == 64 * 4096
     assert int(value(flags, "--training.max_context_length")) == 4096
@@ -318,8 +339,8 @@ def test_torchtitan_s_main_branch_counts_tokens(pipeline):
 def test_megatron_s_releases_take_the_same_flags(release):
     found = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
     usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
-    assert f"Megatron-core {'.'.join(release.split('.')[:2])}, " in found.text
-    assert words(found.text, "PIPELINE_ARGS") == words(usual.text, "PIPELINE_ARGS")
+    assert f"Megatron-core {'.'.join(release.split('.')[:2])}: " in found.text
+    assert words(found.text) == words(usual.text)
 
 
 @pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])
@@ -341,7 +362,7 @@ def test_torchrun_starts_as_many_processes_as_a_node_has_gpus(machines, nodes, p
 
 def test_torchtitan_without_a_pipeline_accumulates():
     alone = replace(DENSE, pipeline=1, data=16, zero=2, layers=None, microbatch_size=2)
-    flags = words(flags_of(model("llama-3-70b"), H100S, alone)["torchtitan"].text, "TORCHTITAN_ARGS")
+    flags = words(flags_of(model("llama-3-70b"), H100S, alone)["torchtitan"].text)
     assert value(flags, "--training.local_batch_size") == "2"
     assert value(flags, "--training.global_batch_size") == "64"
     assert value(flags, "--parallelism.fsdp_reshard_after_forward") == "never"

@@ -178,6 +178,9 @@ def test_deepseek_v3_as_it_is():
         leading_dense_layers=3,
         router_bias=True,
         nodes_a_token=4,
+        groups=8,
+        router_score="sigmoid",
+        weight_scale=2.5,
     )
     assert found.mtp_layers == 1
 

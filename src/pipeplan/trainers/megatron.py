@@ -187,14 +187,19 @@ def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training)
         If the release is unsupported.
     """
     release = TRAINER.release(training.trainer_version)
-    _require_order(schedule, order, training)
+    flags = pipeline_flags(schedule, order, training)
     warnings = tuple(_warnings(schedule))
     comments = [*_heading(schedule, training, release), *_notes(schedule, order, training)]
     comments += [f"Warning: {sentence}." for sentence in warnings]
-    flags = [*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order)]
     lines = [line for comment in comments for line in _commented(comment)]
-    lines += [*bash_array("PIPELINE_ARGS", flags), ""]
+    lines += [*bash_array("PIPELINE_ARGS", list(flags)), ""]
     return TrainerSettings(text="\n".join(lines), warnings=warnings)
+
+
+def pipeline_flags(schedule: Schedule, order: MegatronOrder, training: Training) -> tuple[str, ...]:
+    """Return the flags of :func:`megatron_flags` alone, with the same errors."""
+    _require_order(schedule, order, training)
+    return (*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order))
 
 
 def write_layout(layers: tuple[int, ...], mtp_layers: int = 0) -> str:

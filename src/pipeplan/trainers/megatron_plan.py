@@ -11,11 +11,11 @@ from dataclasses import replace
 from pipeplan.errors import ShapeError
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, counted
 from pipeplan.planner import Configuration, even_layout, layout_of, software
 from pipeplan.strategies import strategy
-from pipeplan.trainers.megatron import FSDP, environment, megatron_flags, order_of, shards_as_fsdp
-from pipeplan.trainers.trainer import bash_array, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
+from pipeplan.trainers.megatron import FSDP, TRAINER, environment, order_of, pipeline_flags, shards_as_fsdp
+from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
 from pipeplan.workload import Experts, LatentAttention, ModelShape
 
 PRECISIONS = {
@@ -28,36 +28,74 @@ PRECISIONS = {
 """Flags by precision. FP8's delayed recipe is missing, because it refuses to recompute norms and activations of experts."""
 
 
+TO_SET = {
+    "MEGATRON": "folder of Megatron-LM",
+    "DATA": "prefix of the tokenized data",
+    "TOKENIZER": "name or folder of the tokenizer",
+    "CHECKPOINTS": "folder to save checkpoints in",
+    "STEPS": "number of steps",
+    "LEARNING_RATE": "learning rate",
+}
+"""Variables that the user has to set, with their meanings."""
+
+USER_FLAGS = (
+    '--data-path "$DATA"',
+    "--tokenizer-type HuggingFaceTokenizer",
+    '--tokenizer-model "$TOKENIZER"',
+    '--save "$CHECKPOINTS"',
+    "--save-interval 1000",
+    '--train-iters "$STEPS"',
+    '--lr "$LEARNING_RATE"',
+)
+"""Flags that the plan does not decide."""
+
+
+_WITHOUT_OFFLOAD = ("0.14", "0.15")
+"""Releases without fine-grained offload of activations."""
+
+
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return bash arrays of Megatron-LM's flags, with comments on the differences from the plan.
+    """Return a launch script of Megatron-LM, with comments on the differences from the plan.
 
-    An order of ops that it cannot run is replaced by the nearest one that it can, with a warning.
+    An order of ops that it cannot run is replaced by the nearest one that it can, with a warning. Where it refuses the
+    shape, the text is only the reason.
     """
-    pipeline, warnings = _pipeline(model, configuration, schedule, version)
-    warnings += [*_plan_warnings(configuration), *_model_warnings(model)]
+    release = TRAINER.release(version)
+    warnings = [*_plan_warnings(configuration, release), *_model_warnings(model)]
+    try:
+        pipeline, about_pipeline = _pipeline(model, configuration, schedule, version)
+    except ShapeError as error:
+        return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
+    warnings = [*about_pipeline, *warnings]
     arrays = {
         "MODEL_ARGS": [*_model_flags(model), *_sequence_flags(model, configuration)],
-        "PARALLEL_ARGS": [*_degree_flags(model, configuration), *_routing_flags(model, cluster, configuration)],
-        "RUN_ARGS": [*PRECISIONS[configuration.precision], *_run_flags(model, configuration)],
+        "PARALLEL_ARGS": [*_degree_flags(model, configuration), *_routing_flags(model, configuration, release)],
+        "RUN_ARGS": [*PRECISIONS[configuration.precision], *_run_flags(model, configuration, release)],
+        "PIPELINE_ARGS": pipeline,
+        "USER_ARGS": USER_FLAGS,
     }
-    lines = [f"# Warning: {sentence}." for sentence in warnings]
-    lines += [f"# You still need to add: {_to_add(model)}."]
-    lines += [
-        f"# torchrun --nproc-per-node {cluster.per_node} --nnodes {cluster.nodes} pretrain_gpt.py \\",
-        '#   "${MODEL_ARGS[@]}" "${PARALLEL_ARGS[@]}" "${RUN_ARGS[@]}" "${PIPELINE_ARGS[@]}"',
+    heading = [
+        f"# Megatron-LM with Megatron-core {release}: {model.name} on {counted(cluster.gpus, 'GPU')}.",
+        *(f"# Warning: {sentence}." for sentence in warnings),
+        *_to_add(model),
     ]
-    lines += environment(cluster, configuration)
-    for name, flags in arrays.items():
-        lines += bash_array(name, flags)
-    return TrainerSettings(text="\n".join(lines) + "\n" + pipeline, warnings=tuple(warnings))
+    text = bash_script(
+        '"$MEGATRON/pretrain_gpt.py"',
+        arrays,
+        cluster,
+        heading=heading,
+        to_set=TO_SET,
+        environment=environment(cluster, configuration),
+    )
+    return TrainerSettings(text=text, warnings=tuple(warnings))
 
 
 def _pipeline(
     model: ModelShape, configuration: Configuration, schedule: Schedule, version: str | None
-) -> tuple[str, list[str]]:
-    """Return the array of pipeline flags, and the warnings about it."""
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the pipeline's flags, and the warnings about them. Raises ShapeError if Megatron-LM refuses the shape."""
     warnings = []
     made, layers, order = schedule, layout_of(model, configuration), order_of(schedule)
     if order is None:
@@ -76,13 +114,8 @@ def _pipeline(
         data_parallel=configuration.data,
         trainer_version=version,
     )
-    try:
-        settings = megatron_flags(
-            made, replace(order, recompute=recomputed_anywhere(configuration) == ("full",)), training
-        )
-    except ShapeError as error:
-        return f"# {error}.\n", [*warnings, str(error)]
-    return settings.text, [*warnings, *settings.warnings]
+    order = replace(order, recompute=recomputed_anywhere(configuration) == ("full",))
+    return pipeline_flags(made, order, training), warnings
 
 
 def _nearest(model: ModelShape, configuration: Configuration, schedule: Schedule) -> tuple[Schedule, tuple[int, ...]]:
@@ -122,6 +155,8 @@ def _degree_flags(model: ModelShape, configuration: Configuration) -> Iterator[s
 
 def _sharding_flags(configuration: Configuration) -> Iterator[str]:
     hides = software(configuration.software).hides
+    if not software(configuration.software).fp32_gradients:
+        yield "--grad-reduce-in-bf16"
     if "data" in hides:
         yield "--overlap-grad-reduce"
     if not configuration.zero:
@@ -136,7 +171,7 @@ def _sharding_flags(configuration: Configuration) -> Iterator[str]:
         yield "--no-gradient-accumulation-fusion"
 
 
-def _run_flags(model: ModelShape, configuration: Configuration) -> Iterator[str]:
+def _run_flags(model: ModelShape, configuration: Configuration, release: str) -> Iterator[str]:
     trainer = software(configuration.software)
     if not trainer.dropout:
         yield "--attention-dropout 0"
@@ -154,12 +189,12 @@ def _run_flags(model: ModelShape, configuration: Configuration) -> Iterator[str]
         yield "--recompute-granularity selective"
         yield f"--recompute-modules {' '.join(named)}"
     share = offloaded_anywhere(configuration)
-    if share > 0:
+    if share > 0 and release not in _WITHOUT_OFFLOAD:
         yield "--fine-grained-activation-offloading"
-        yield f"--offload-modules {' '.join(offload_modules(model, share))}"
+        yield f"--offload-modules {' '.join(offload_modules(model, share, modules))}"
 
 
-def _plan_warnings(configuration: Configuration) -> Iterator[str]:
+def _plan_warnings(configuration: Configuration, release: str) -> Iterator[str]:
     if by_stage := recompute_by_stage_in_words(configuration):
         chosen = " ".join(recomputed_anywhere(configuration))
         yield (
@@ -168,7 +203,9 @@ def _plan_warnings(configuration: Configuration) -> Iterator[str]:
         )
     if "selective-op" in recomputed_anywhere(configuration):
         yield "Megatron-LM does not support torchtitan's selective recomputation per op: no recomputation is set here"
-    if offloaded_anywhere(configuration) > 0:
+    if offloaded_anywhere(configuration) > 0 and release in _WITHOUT_OFFLOAD:
+        yield f"Megatron-core {release} has no flag for the plan's offload: activations may not fit"
+    elif offloaded_anywhere(configuration) > 0:
         yield (
             "the plan offloads a fraction of each stage's activations; Megatron-LM offloads the inputs of whole modules on "
             "every stage: the modules named here hold about that fraction"
@@ -197,13 +234,13 @@ def _model_flags(model: ModelShape) -> Iterator[str]:
         yield from _expert_flags(model, model.experts)
 
 
-def _to_add(model: ModelShape) -> str:
-    """Return a list, in words, of the settings that the user has to add to the flags."""
+def _to_add(model: ModelShape) -> Iterator[str]:
+    """Yield a comment with the flags of the model that its shape does not contain, if there are any."""
     of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
     if model.learned_positions is None:
         of_config += [*([] if _has_whole_base(model) else ["--rotary-base"]), "the scaling of rotary positions"]
-    added = f", and {' and '.join(of_config)} as in the model's config.json" if of_config else ""
-    return f"data, tokenizer, learning rate, checkpoints{added}"
+    if of_config:
+        yield f"# Add to MODEL_ARGS, as in the model's config.json: {', '.join(of_config)}."
 
 
 def _model_warnings(model: ModelShape) -> Iterator[str]:
@@ -283,10 +320,25 @@ def _expert_flags(model: ModelShape, experts: Experts) -> Iterator[str]:
     layers = [int(model.has_experts(layer)) for layer in range(model.layers)]
     if not all(layers):
         yield f"--moe-layer-freq '{_pattern(layers)}'"
-    if experts.router_bias:
-        yield "--moe-router-score-function sigmoid"
-        yield "--moe-router-enable-expert-bias"
+    if experts.shared_gate:
+        yield "--moe-shared-expert-gate"
+    yield from _router_flags(experts)
     yield "--moe-grouped-gemm"
+
+
+def _router_flags(experts: Experts) -> Iterator[str]:
+    """Yield the flags that choose and weight a token's experts; weights sum to 1 unless softmax precedes the choice."""
+    if experts.router_score == "sigmoid":
+        yield "--moe-router-score-function sigmoid"
+        if experts.router_bias:
+            yield "--moe-router-enable-expert-bias"
+    elif not experts.normalized_weights or experts.top_k == 1:
+        yield "--moe-router-pre-softmax"
+    if experts.groups is not None and experts.nodes_a_token is not None:
+        yield f"--moe-router-num-groups {experts.groups}"
+        yield f"--moe-router-group-topk {experts.nodes_a_token}"
+    if experts.weight_scale != 1:
+        yield f"--moe-router-topk-scaling-factor {experts.weight_scale:g}"
 
 
 def _pattern(layers: list[int]) -> str:
@@ -300,16 +352,16 @@ def _pattern(layers: list[int]) -> str:
     return f"({'+'.join(f'[{value}]*{count}' for value, count in runs)})"
 
 
-def _routing_flags(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Iterator[str]:
-    """Yield the flags that route tokens to experts: all-to-all, and to a limited number of nodes if the model says so."""
+def _routing_flags(model: ModelShape, configuration: Configuration, release: str) -> Iterator[str]:
+    """Yield the flags that send tokens to experts: once per expert, or once per rank with DeepEP."""
     if model.experts is None:
         return
-    yield "--moe-token-dispatcher-type alltoall"
-    nodes = -(-configuration.expert * configuration.expert_tensor // cluster.per_node)
-    limited = model.experts.nodes_a_token
-    if limited is not None and limited < nodes and model.experts.count % nodes == 0:
-        yield f"--moe-router-num-groups {nodes}"
-        yield f"--moe-router-group-topk {limited}"
+    if software(configuration.software).dispatch == "experts" or configuration.expert * configuration.tensor == 1:
+        yield "--moe-token-dispatcher-type alltoall"
+        return
+    yield "--moe-token-dispatcher-type flex"
+    yield "--moe-enable-deepep" if release in ("0.14", "0.15") else "--moe-flex-dispatcher-backend deepep"
+    yield "--moe-router-dtype fp32"
 
 
 ATTENTION = ("attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm")
@@ -317,13 +369,13 @@ EXPERTS = ("expert_fc1", "moe_act")
 """Modules whose inputs Megatron-core 0.16 can offload; the second group belongs to experts."""
 
 
-def offload_modules(model: ModelShape, share: float) -> tuple[str, ...]:
+def offload_modules(model: ModelShape, share: float, recomputed: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return modules whose inputs make up at least a fraction of a layer's activations; all if they do not.
 
     The largest are taken first. Bytes are those of the inputs of fused attention and of the products, in 16 bits, without
-    tensor parallelism, which divides all of them equally.
+    tensor parallelism, which divides all of them equally. A recomputed FFN with experts keeps nothing to offload inside.
     """
-    inputs = _inputs(model)
+    inputs = _inputs(model, recomputed)
     whole = sum(inputs.values()) + _stays(model)
     chosen: list[str] = []
     for module in sorted(inputs, key=lambda module: -inputs[module]):
@@ -336,7 +388,7 @@ def offload_modules(model: ModelShape, share: float) -> tuple[str, ...]:
     return tuple(module for module in (*ATTENTION, *EXPERTS) if module in chosen)
 
 
-def _inputs(model: ModelShape) -> dict[str, float]:
+def _inputs(model: ModelShape, recomputed: tuple[str, ...]) -> dict[str, float]:
     core = 2.0 * (model.heads * model.score_dim + model.key_width + model.key_heads * model.value_dim)
     inputs = {
         "attn_norm": 2.0 * model.hidden,
@@ -345,7 +397,7 @@ def _inputs(model: ModelShape) -> dict[str, float]:
         "attn_proj": 2.0 * model.value_width,
         "mlp_norm": 2.0 * model.hidden,
     }
-    if model.experts is not None:
+    if model.experts is not None and "moe" not in recomputed:
         inputs["expert_fc1"] = 2.0 * model.hidden * model.experts.top_k
         inputs["moe_act"] = 2.0 * (model.ffn_matrices - 1) * model.experts.width * model.experts.top_k
     return inputs

@@ -17,7 +17,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -35,9 +34,6 @@ Fields = Mapping[str, Any]
 
 _SCHEDULE_NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """PyTorch schedule with each placement that torchtitan can build."""
-
-_PROCESS_DEGREES = ("tensor_parallel_degree", "context_parallel_degree")
-"""Degrees that multiply the number of processes; experts use the processes of the other degrees."""
 
 NO_OTHERS: Mapping[str, int] = MappingProxyType({})
 """No other parallelism."""
@@ -97,16 +93,10 @@ RELEASES = {
 """Supported releases by their name in ``trainer_version``; a bug fix such as 0.3.0 belongs to its minor release."""
 
 GPUS_PER_NODE = 8
-"""Default maximum number of processes that torchrun starts per node."""
+"""Maximum number of processes that torchrun starts per node where the cluster is unknown."""
 
 
-def torchtitan_flags(
-    schedule: Schedule,
-    training: Training,
-    degrees: Mapping[str, int] = NO_OTHERS,
-    *,
-    per_node: int = GPUS_PER_NODE,
-) -> TrainerSettings:
+def torchtitan_flags(schedule: Schedule, training: Training) -> TrainerSettings:
     """Return a bash array of torchtitan's command-line flags for a schedule, and its CSV.
 
     Parameters
@@ -115,10 +105,6 @@ def torchtitan_flags(
         Schedule with stages in a line, in a loop or on a V. Communication is removed: PyTorch adds its own.
     training
         Layers of each stage, batch and release; without layers, torchtitan splits the model itself.
-    degrees
-        Degrees of other parallelism, by field name of ``ParallelismConfig``.
-    per_node
-        Number of GPUs per node.
 
     Raises
     ------
@@ -128,25 +114,37 @@ def torchtitan_flags(
     InputError
         If the release is unsupported.
     """
-    release = _release(training)
-    tables = _tables(schedule, training, release)
-    processes = schedule.ranks * training.data_parallel * prod(map(degrees.get, _PROCESS_DEGREES, (1, 1)))
-    flags = [
-        *(_flag(f"parallelism.{name}", value) for name, value in {**tables.parallelism, **degrees}.items()),
-        *(_flag(f"training.{name}", value) for name, value in tables.training.items()),
-        *(["activation-checkpoint:full"] if schedule.has(Kind.R) else []),
-    ]
+    flags = [*schedule_flags(schedule, training), *(["activation-checkpoint:full"] if schedule.has(Kind.R) else [])]
     lines = [
-        *_comments(schedule, training, release),
-        torchtitan_launch(processes, per_node),
+        *_comments(schedule, training),
+        _launch(schedule.ranks * training.data_parallel),
         *bash_array("TORCHTITAN_ARGS", flags),
     ]
-    return _written(lines, schedule, training)
+    return TrainerSettings(
+        text="\n".join(lines) + "\n", files=schedule_csv(schedule, training), warnings=warnings_of(schedule)
+    )
 
 
-def torchtitan_launch(processes: int, per_node: int) -> str:
+def schedule_flags(schedule: Schedule, training: Training, degrees: Mapping[str, int] = NO_OTHERS) -> list[str]:
+    """Return the flags of a schedule and of other parallel degrees, which are by field name of ``ParallelismConfig``.
+
+    Parameters and errors are those of :func:`torchtitan_flags`.
+    """
+    tables = _tables(schedule, training)
+    return [
+        *(_flag(f"parallelism.{name}", value) for name, value in {**tables.parallelism, **degrees}.items()),
+        *(_flag(f"training.{name}", value) for name, value in tables.training.items()),
+    ]
+
+
+def schedule_csv(schedule: Schedule, training: Training) -> dict[str, str]:
+    """Return the file with a schedule's order of compute ops, by its name."""
+    return {_csv_name(schedule, training): torch_csv_compute(without_recompute(schedule))}
+
+
+def _launch(processes: int) -> str:
     """Return the comment with torchrun's command line for a number of processes, the same number on every node."""
-    here = next(count for count in range(min(processes, per_node), 0, -1) if processes % count == 0)
+    here = next(count for count in range(min(processes, GPUS_PER_NODE), 0, -1) if processes % count == 0)
     nodes = f" --nnodes {processes // here}" if processes > here else ""
     return (
         f"# torchrun --nproc-per-node {here}{nodes} -m torchtitan.train "
@@ -160,8 +158,7 @@ def torchtitan_python(schedule: Schedule, training: Training) -> TrainerSettings
     Its tables are fields of ``ParallelismConfig`` and ``TrainingConfig``. Parameters and errors are those of
     :func:`torchtitan_flags`.
     """
-    release = _release(training)
-    tables = _tables(schedule, training, release)
+    tables = _tables(schedule, training)
     body = "".join(
         (
             _FUNCTION,
@@ -171,12 +168,14 @@ def torchtitan_python(schedule: Schedule, training: Training) -> TrainerSettings
         )
     )
     lines = [
-        *_comments(schedule, training, release),
+        *_comments(schedule, training),
         *_python_table("PARALLELISM", tables.parallelism),
         *_python_table("TRAINING", tables.training),
         *body.split("\n"),
     ]
-    return _written(lines, schedule, training)
+    return TrainerSettings(
+        text="\n".join(lines) + "\n", files=schedule_csv(schedule, training), warnings=warnings_of(schedule)
+    )
 
 
 _FUNCTION = '''
@@ -199,11 +198,8 @@ _PLAIN_LOSS = """    if hasattr(config.loss, "num_chunks"):
 """
 
 
-def _release(training: Training) -> Release:
-    return RELEASES[TRAINER.release(training.trainer_version)]
-
-
-def _tables(schedule: Schedule, training: Training, release: Release) -> Tables:
+def _tables(schedule: Schedule, training: Training) -> Tables:
+    release = RELEASES[TRAINER.release(training.trainer_version)]
     _require_buildable(schedule, training)
     batch = release.batch(schedule.microbatches, 1, training)
     parallelism = {
@@ -295,8 +291,9 @@ def _splits_last_stage(schedule: Schedule) -> bool:
     return bool((schedule.columns.stage[schedule.where(Kind.I)] == schedule.stages - 1).any())
 
 
-def _comments(schedule: Schedule, training: Training, release: Release) -> list[str]:
+def _comments(schedule: Schedule, training: Training) -> list[str]:
     placement, layers = schedule.placement, training.layers
+    release = RELEASES[TRAINER.release(training.trainer_version)]
     lines = [
         f"# {release.words}: {one_line(schedule.name or 'schedule')} on {schedule.ranks} ranks, "
         f"{schedule.stages} stages ({placement.name}, {placement.chunks} per rank), {schedule.microbatches} microbatches of "
@@ -313,11 +310,12 @@ def _comments(schedule: Schedule, training: Training, release: Release) -> list[
         lines.append(
             "# The ops of overlapped pairs run one after the other: torchtitan overlaps only its own DualPipeV."
         )
-    lines += [f"# Warning: {sentence}." for sentence in _warnings(schedule)]
+    lines += [f"# Warning: {sentence}." for sentence in warnings_of(schedule)]
     return lines
 
 
-def _warnings(schedule: Schedule) -> tuple[str, ...]:
+def warnings_of(schedule: Schedule) -> tuple[str, ...]:
+    """Return warnings on how PyTorch and torchtitan run a schedule."""
     if not _splits_last_stage(schedule):
         return torch_csv_warnings(schedule)
     return (
@@ -338,13 +336,6 @@ def _flag(name: str, value: Any) -> str:
 
 def _python_table(name: str, table: Fields) -> list[str]:
     return [f"{name} = {{", *(f"    {key!r}: {value!r}," for key, value in table.items()), "}"]
-
-
-def _written(lines: list[str], schedule: Schedule, training: Training) -> TrainerSettings:
-    order = torch_csv_compute(without_recompute(schedule))
-    return TrainerSettings(
-        text="\n".join(lines) + "\n", files={_csv_name(schedule, training): order}, warnings=_warnings(schedule)
-    )
 
 
 TRAINER = Trainer(

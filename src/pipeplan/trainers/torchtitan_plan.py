@@ -14,31 +14,50 @@ from pipeplan.errors import PipeplanError
 from pipeplan.files import file_name
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
-from pipeplan.model import Schedule, counted
+from pipeplan.model import Schedule, counted, one_line
 from pipeplan.planner import Configuration, layout_of, software
-from pipeplan.trainers.torchtitan import RELEASES, TRAINER, torchtitan_flags, torchtitan_launch
-from pipeplan.trainers.trainer import bash_array, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
+from pipeplan.trainers.torchtitan import RELEASES, TRAINER, schedule_csv, schedule_flags, warnings_of
+from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
 from pipeplan.workload import ModelShape
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
 """torchtitan's activation-checkpoint policy by recomputed modules: a subcommand, which must come after all flags."""
 
 
+TO_SET = {
+    "MODULE": "package of the model in torchtitan, such as llama3",
+    "CONFIG": "function of its config registry with this model, the data, learning rate and checkpoints, such as llama3_70b",
+    "TOKENIZER": "folder of the tokenizer",
+    "OUTPUTS": "folder to write logs and checkpoints to",
+    "STEPS": "number of steps",
+}
+"""Variables that the user has to set, with their meanings."""
+
+USER_FLAGS = ('--hf_assets_path "$TOKENIZER"', '--dump_folder "$OUTPUTS"', '--training.steps "$STEPS"')
+"""Flags that the plan does not decide."""
+
+ENVIRONMENT = (
+    "export PYTORCH_ALLOC_CONF=expandable_segments:True  # as torchtitan's run_train.sh, against fragmentation",
+)
+
+
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return a bash array of torchtitan's flags, with comments on the differences from the plan."""
-    warnings = [*_warnings(model, configuration)]
+    """Return a launch script of torchtitan, with comments on the differences from the plan, and its schedule's CSV.
+
+    Where torchtitan refuses the schedule, the text is only the reason.
+    """
+    warnings = list(_warnings(model, configuration))
     degrees = _degrees(configuration)
+    release = RELEASES[TRAINER.release(version)]
     files: dict[str, str] = {}
-    schedule_warnings: tuple[str, ...] = ()
     training = Training(
         microbatch_size=configuration.microbatch_size,
         sequence_length=configuration.sequence,
         data_parallel=configuration.data,
         trainer_version=version,
     )
-    release = RELEASES[TRAINER.release(version)]
     if configuration.pipeline > 1:
         training = replace(
             training,
@@ -46,23 +65,37 @@ def plan_flags(
             csv=f"{file_name(f'{model.name}.{schedule.name or configuration.schedule}')}.csv",
         )
         try:
-            settings = torchtitan_flags(schedule, training, degrees, per_node=cluster.per_node)
+            flags, files = schedule_flags(schedule, training, degrees), schedule_csv(schedule, training)
         except PipeplanError as error:
             return TrainerSettings(text=f"# {error}.\n", warnings=(str(error), *warnings))
-        text, files = settings.text, dict(settings.files)
-        schedule_warnings = settings.warnings
+        warnings = [*warnings_of(schedule), *warnings]
     else:
         batch = release.batch(1, configuration.microbatches, training).training
         flags = [f"--parallelism.{name} {degree}" for name, degree in degrees.items()]
         flags += [f"--training.{name} {value}" for name, value in batch.items()]
-        heading = [f"# {release.words}: no pipeline.", torchtitan_launch(cluster.gpus, cluster.per_node)]
-        text = "\n".join([*heading, *bash_array("TORCHTITAN_ARGS", flags)])
-    lines = [
+    pipeline = "no pipeline"
+    if files:
+        pipeline = (
+            f"{one_line(schedule.name or 'schedule')} on {schedule.ranks} ranks, whose ops are in {next(iter(files))}"
+        )
+    heading = [
+        f"# {release.words}: {model.name} on {counted(cluster.gpus, 'GPU')}, {pipeline}.",
         *(f"# Warning: {sentence}." for sentence in warnings),
-        *text.rstrip("\n").split("\n"),
-        *bash_array("TORCHTITAN_ARGS", [*_other_flags(configuration)], more=True),
     ]
-    return TrainerSettings(text="\n".join(lines) + "\n", files=files, warnings=(*schedule_warnings, *warnings))
+    arrays = {
+        "USER_ARGS": USER_FLAGS,
+        # The policy of activation checkpointing is a subcommand, which comes after all flags.
+        "TORCHTITAN_ARGS": [*flags, *_other_flags(configuration)],
+    }
+    text = bash_script(
+        '-m torchtitan.train --module "$MODULE" --config "$CONFIG"',
+        arrays,
+        cluster,
+        heading=heading,
+        to_set=TO_SET,
+        environment=ENVIRONMENT,
+    )
+    return TrainerSettings(text=text, files=files, warnings=tuple(warnings))
 
 
 def _degrees(configuration: Configuration) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -127,6 +127,45 @@ def offloaded_anywhere(configuration: Configuration) -> float:
     )
 
 
-def bash_array(name: str, flags: list[str], *, more: bool = False) -> list[str]:
-    """Return the lines of a bash array of flags; ``more`` appends to an existing array."""
-    return [f"{name}{'+' if more else ''}=(", *(f"    {flag}" for flag in flags), ")"]
+def bash_script(
+    command: str,
+    arrays: Mapping[str, Iterable[str]],
+    cluster: Cluster,
+    *,
+    heading: Iterable[str],
+    to_set: Mapping[str, str],
+    environment: Iterable[str],
+) -> str:
+    """Return a launch script: what the user has to set, the environment, arrays of flags, and torchrun with all of them.
+
+    Parameters
+    ----------
+    command
+        Program that every process runs, as torchrun takes it.
+    arrays
+        Flags by the name of their bash array, in the order of the command line.
+    cluster
+        Machines: a process per GPU; several nodes meet at the first one, and each runs the script.
+    heading
+        Comments.
+    to_set
+        Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set.
+    environment
+        Lines that set environment variables.
+    """
+    torchrun = f"torchrun --nproc-per-node {cluster.per_node}"
+    if cluster.nodes > 1:
+        torchrun += f' --nnodes {cluster.nodes} --rdzv-backend c10d --rdzv-endpoint "$HEAD_NODE:29500"'
+        to_set = {**to_set, "HEAD_NODE": "name of the first node"}
+    words = [torchrun, command, *(f'"${{{name}[@]}}"' for name in arrays)]
+    lines = ["#!/usr/bin/env bash", *heading, "set -euo pipefail", "# You still need to set:"]
+    lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in to_set.items()]
+    lines += environment
+    for name, flags in arrays.items():
+        lines += bash_array(name, flags)
+    return "\n".join([*lines, " \\\n    ".join(words), ""])
+
+
+def bash_array(name: str, flags: Iterable[str]) -> list[str]:
+    """Return the lines of a bash array of flags."""
+    return [f"{name}=(", *(f"    {flag}" for flag in flags), ")"]

@@ -66,6 +66,7 @@ USUAL_FIELDS: Mapping[str, str] = MappingProxyType(
 
 _GPT2_FIELDS = {"layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "ffn": "n_inner"}
 _TIED = {"tie_word_embeddings": True}
+_SIGMOID = {"scoring_func": "sigmoid"}
 _PLAIN_FFN = {"gated": False, "norm": "layer"}
 _EXPERTS = uniform_experts("num_experts", "num_experts_per_tok", "intermediate_size")
 _LOCAL_EXPERTS = uniform_experts("num_local_experts", "num_experts_per_tok", "intermediate_size")
@@ -127,7 +128,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="llama4_text",
-        defaults={"head_dim": 128, "attention_chunk_size": 8192},
+        defaults={"head_dim": 128, "attention_chunk_size": 8192, **_SIGMOID},
         always={"chunked_windows": True},
         rules=(attention_biases, windows(4, size="attention_chunk_size"), llama4_experts),
     ),
@@ -148,7 +149,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="qwen2_moe",
-        defaults={"qkv_bias": True, "decoder_sparse_step": 1},
+        defaults={"qkv_bias": True, "decoder_sparse_step": 1, "norm_topk_prob": False},
         rules=(query_biases("qkv_bias"), optional_windows, qwen_experts),
     ),
     Architecture(
@@ -161,21 +162,32 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         name="qwen3_moe",
         also=("qwen3_vl_moe_text",),
-        defaults={"decoder_sparse_step": 1},
+        defaults={"decoder_sparse_step": 1, "norm_topk_prob": False},
         always={"qk_norm": True},
         rules=(attention_biases, optional_windows, qwen_experts),
     ),
-    Architecture(name="deepseek_v2", rules=(latent_attention, deepseek_experts)),
+    Architecture(
+        name="deepseek_v2",
+        defaults={"norm_topk_prob": False},
+        rules=(latent_attention, deepseek_experts),
+    ),
     Architecture(
         name="deepseek_v3",
         also=("kimi_k2", "kimi_k25"),
-        defaults={"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4, "n_shared_experts": 1},
+        defaults={
+            "first_k_dense_replace": 3,
+            "n_group": 8,
+            "topk_group": 4,
+            "n_shared_experts": 1,
+            "routed_scaling_factor": 2.5,
+            **_SIGMOID,
+        },
         always={"router_bias": True},
         rules=(latent_attention, deepseek_experts),
     ),
     Architecture(
         name="glm4_moe",
-        defaults={"head_dim": 128, "first_k_dense_replace": 1, "n_shared_experts": 1},
+        defaults={"head_dim": 128, "first_k_dense_replace": 1, "n_shared_experts": 1, **_SIGMOID},
         always={"router_bias": True},
         rules=(query_biases("attention_bias"), head_norms("use_qk_norm"), deepseek_experts),
     ),
@@ -226,12 +238,13 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="minimax_m2",
-        defaults={"head_dim": 128},
+        defaults={"head_dim": 128, **_SIGMOID},
         always={"qk_norm_whole": True, "router_bias": True},
         rules=(_LOCAL_EXPERTS,),
     ),
     Architecture(
         name="dots1",
+        defaults={"norm_topk_prob": False, **_SIGMOID},
         always={"qk_norm": True, "router_bias": True},
         rules=(attention_biases, deepseek_experts),
     ),

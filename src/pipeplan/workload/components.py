@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
+from typing import Literal, get_args
 
 from pipeplan.errors import InputError
+
+RouterScore = Literal["softmax", "sigmoid"]
 
 _MOST = 1 << 32
 """Maximum of any number of a shape; the largest published ones are vocabularies of some 10^5 and contexts of 10^7."""
@@ -126,8 +130,11 @@ class Experts:
         Period of layers with experts after the dense ones: the second, the fourth, ... for 2.
     router_bias, expert_bias
         Whether routers (or their selection, DeepSeek-V3) and experts have biases.
-    nodes_a_token
-        Maximum number of nodes of a token's experts (node-limited routing); None: unlimited.
+    nodes_a_token, groups
+        Maximum number of nodes of a token's experts (node-limited routing), None: unlimited; and number of groups of experts
+        among which the router chooses so many, None: unknown.
+    router_score, normalized_weights, weight_scale
+        Function of the router's logits; whether the weights of a token's experts sum to 1; and a factor on these weights.
     latent_width
         Width to which tokens are projected before they are sent to the routed experts (LatentMoE, Nemotron 3); None: experts
         read the whole hidden state.
@@ -143,6 +150,10 @@ class Experts:
     router_bias: bool = False
     expert_bias: bool = False
     nodes_a_token: int | None = None
+    groups: int | None = None
+    router_score: RouterScore = "softmax"
+    normalized_weights: bool = True
+    weight_scale: float = 1.0
     latent_width: int | None = None
 
     def __post_init__(self) -> None:
@@ -152,8 +163,22 @@ class Experts:
             check_size(field, getattr(self, field), at_least=1)
         for field in ("shared_width", "leading_dense_layers"):
             check_size(field, getattr(self, field), at_least=0)
-        if self.nodes_a_token is not None:
-            check_size("nodes_a_token", self.nodes_a_token, at_least=1)
+        for field in ("nodes_a_token", "groups"):
+            if getattr(self, field) is not None:
+                check_size(field, getattr(self, field), at_least=1)
+        if self.groups is not None and self.count % self.groups:
+            raise InputError(
+                f"invalid groups {self.groups}: expected a divisor of {self.count} experts", field="groups"
+            )
+        if self.router_score not in get_args(RouterScore):
+            raise InputError(
+                f"invalid router_score {self.router_score!r}: expected {' or '.join(get_args(RouterScore))}",
+                field="router_score",
+            )
+        if not 0 < self.weight_scale < inf:
+            raise InputError(
+                f"invalid weight_scale {self.weight_scale!r}: expected a number above 0", field="weight_scale"
+            )
         if self.top_k > self.count:
             raise InputError(f"invalid top_k {self.top_k}: expected at most the {self.count} experts", field="top_k")
 

@@ -13,7 +13,7 @@ from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE
 from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
-from pipeplan.workload.hub import HubFields, norms_and_positions
+from pipeplan.workload.hub import HubFields, norms_and_positions, routing
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_forms import from_dict, known_model, shape_from, unknown_model
@@ -231,6 +231,8 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
     }
     for rule in row.rules:
         document |= rule(fields)
+    if document.get("experts"):
+        document = routing(fields) | document
     if not _merge_letters(document):
         document["ffn"] = None
     elif document["ffn"] is None:

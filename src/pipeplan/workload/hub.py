@@ -132,6 +132,21 @@ def norms_and_positions(fields: HubFields) -> dict[str, Any]:
     }
 
 
+def routing(fields: HubFields) -> dict[str, Any]:
+    """Return how a router weights a token's experts, which costs nothing: invalid values are ignored.
+
+    The fields are DeepSeek's and Qwen's; an architecture's defaults say what its files leave out.
+    """
+    groups, scale = fields.value("n_group"), as_number(fields.value("routed_scaling_factor"))
+    score = fields.value("scoring_func")
+    return {
+        "expert_groups": groups if isinstance(groups, int) and groups > 1 else None,
+        "router_score": score if score in ("softmax", "sigmoid") else None,
+        "normalized_weights": fields.value("norm_topk_prob") is not False,
+        "weight_scale": scale if scale is not None and scale > 0 else None,
+    }
+
+
 def query_biases(field: str) -> Rule:
     """Return a rule for a switch that gives queries, keys and values biases."""
 

@@ -67,6 +67,10 @@ _EXPERTS = {
     "expert_bias": "expert_bias",
     "nodes_a_token": "nodes_a_token",
     "moe_latent": "latent_width",
+    "expert_groups": "groups",
+    "router_score": "router_score",
+    "normalized_weights": "normalized_weights",
+    "weight_scale": "weight_scale",
 }
 _LATENT = {
     "q_lora": "query_rank",
@@ -86,12 +90,13 @@ _WINDOWED = {
 _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 """Keys in tables of runs that are ignored: they describe a model beyond its shape."""
 
-_NUMBERS = frozenset({"norm_epsilon", "rope_theta"})
-_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern"})
+_NUMBERS = frozenset({"norm_epsilon", "rope_theta", "weight_scale"})
+_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern", "router_score"})
 _SWITCHES = frozenset(
     {
         *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),
         *("attention_sinks", "chunked_windows", "shared_gate", "router_bias", "expert_bias"),
+        "normalized_weights",
     }
 )
 _NEEDED = ("name", "layers", "hidden", "heads", "vocab")

@@ -15,6 +15,8 @@ from pipeplan.workload import ModelShape
 PRECISIONS: dict[str, dict[str, Any]] = {
     "bf16": {},
     "fp8": {"fp8": "hybrid", "fp8_recipe": "tensorwise"},
+    "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8"},
+    "nvfp4": {"fp4": "e2m1", "fp4_recipe": "nvfp4"},
 }
 """By the plan's precision; all are on top of bf16."""
 
@@ -22,16 +24,29 @@ SHARDED = {1: None, 2: "optim_grads", 3: "optim_grads_params"}
 """The sharding strategy of Megatron FSDP by the stage of ZeRO, beside no pipeline."""
 
 
+OF_THE_USER: dict[str, Any] = {
+    "data_path": ["data"],
+    "tokenizer_type": "HuggingFaceTokenizer",
+    "tokenizer_model": "tokenizer",
+    "save": "checkpoints",
+    "save_interval": 1000,
+    "train_iters": 1000,
+    "lr": 1e-4,
+}
+"""What a user sets who gives every variable its own name as its value."""
+
+
 def expected(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict[str, Any]:
     """The value of every argument that the model, the cluster and the configuration decide; None: the default."""
     return (
         of_network(model)
         | of_attention(model)
-        | of_experts(model, cluster, plan)
+        | of_experts(model, plan)
         | of_batch(model, plan)
         | of_degrees(model, plan)
         | of_memory(model, plan)
         | of_kernels(model, plan)
+        | OF_THE_USER
     )
 
 
@@ -78,23 +93,29 @@ def of_attention(model: ModelShape) -> dict[str, Any]:
     }
 
 
-def of_experts(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict[str, Any]:
+def of_experts(model: ModelShape, plan: Configuration) -> dict[str, Any]:
     experts = model.experts
     if experts is None:
         return {"num_experts": None, "expert_model_parallel_size": 1}
-    nodes = -(-plan.expert * plan.expert_tensor // cluster.per_node)
-    limited = experts.nodes_a_token is not None and experts.nodes_a_token < nodes and experts.count % nodes == 0
+    limited = experts.groups is not None and experts.nodes_a_token is not None
+    sigmoid = experts.router_score == "sigmoid"
+    by_rank = software(plan.software).dispatch == "ranks" and plan.expert * plan.tensor > 1
     return {
         "num_experts": experts.count,
         "moe_router_topk": experts.top_k,
         "moe_ffn_hidden_size": experts.width,
         "moe_shared_expert_intermediate_size": experts.shared_width or None,
         "moe_layer_freq": [int(model.has_experts(layer)) for layer in range(model.layers)],
-        "moe_router_score_function": "sigmoid" if experts.router_bias else "softmax",
-        "moe_router_enable_expert_bias": experts.router_bias,
+        "moe_shared_expert_gate": experts.shared_gate,
+        "moe_router_score_function": experts.router_score,
+        "moe_router_enable_expert_bias": sigmoid and experts.router_bias,
+        "moe_router_pre_softmax": not sigmoid and (experts.top_k == 1 or not experts.normalized_weights),
+        "moe_router_topk_scaling_factor": experts.weight_scale if experts.weight_scale != 1 else None,
+        "moe_router_dtype": "fp32" if by_rank else None,
         "moe_grouped_gemm": True,
-        "moe_token_dispatcher_type": "alltoall",
-        "moe_router_num_groups": nodes if limited else None,
+        "moe_token_dispatcher_type": "flex" if by_rank else "alltoall",
+        "moe_flex_dispatcher_backend": "deepep" if by_rank else None,
+        "moe_router_num_groups": experts.groups if limited else None,
         "moe_router_group_topk": experts.nodes_a_token if limited else None,
         "expert_model_parallel_size": plan.expert,
         "expert_tensor_parallel_size": plan.expert_tensor,
@@ -124,6 +145,7 @@ def of_degrees(model: ModelShape, plan: Configuration) -> dict[str, Any]:
         "microbatch_group_size_per_vp_stage": (plan.group_size or plan.pipeline) if chunks > 1 else plan.pipeline,
         "overlap_moe_expert_parallel_comm": False,
         "delay_wgrad_compute": False,
+        "grad_reduce_in_bf16": not software(plan.software).fp32_gradients,
         "use_distributed_optimizer": plan.zero > 0,
         "use_megatron_fsdp": fsdp,
         "data_parallel_sharding_strategy": SHARDED[plan.zero] if fsdp else None,
@@ -156,13 +178,15 @@ def of_memory(model: ModelShape, plan: Configuration) -> dict[str, Any]:
         "recompute_num_layers": 1 if full else None,
         "recompute_modules": modules if modules and not full else None,
         "fine_grained_activation_offloading": share > 0,
-        "offload_modules": set(offload_modules(model, share)) if share > 0 else None,
+        "offload_modules": set(offload_modules(model, share, tuple(modules))) if share > 0 else None,
     }
 
 
 def of_kernels(model: ModelShape, plan: Configuration) -> dict[str, Any]:
     trainer = software(plan.software)
-    low: dict[str, Any] = {"fp8": None, "fp8_recipe": None, "fp4": None} | PRECISIONS[plan.precision]
+    low: dict[str, Any] = {"fp8": None, "fp8_recipe": None, "fp4": None, "fp4_recipe": None} | PRECISIONS[
+        plan.precision
+    ]
     return low | {
         "bf16": True,
         "fp16": False,

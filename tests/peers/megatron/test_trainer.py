@@ -13,11 +13,10 @@ import pytest
 from pipeplan.trainers import flags_of
 from tests.peers.megatron.expected import expected
 from tests.peers.megatron.trainer import Case, Job
-from tests.peers.plans import PLANS, plan
+from tests.peers.plans import PLANS, Planned, drawn, plan
 from tests.peers.processes import run_ranks
-from tests.peers.shell import pasted
+from tests.peers.shell import launched
 
-ARRAYS = ("MODEL_ARGS", "PARALLEL_ARGS", "RUN_ARGS", "PIPELINE_ARGS")
 VARIABLE = "PIPEPLAN_MEGATRON_SOURCE"
 SOURCES = [source for source in os.environ.get(VARIABLE, "").split(":") if source]
 
@@ -29,16 +28,21 @@ pytestmark = [
 ]
 
 
-def case(name: str) -> Case:
-    shape, machines, configuration = plan(name)
+DRAWN = drawn(105, ("megatron-core", "megatron-core-plain", "nemo", "megatron-bridge", "megatron-bridge-26.02"))
+
+
+def case(planned: Planned) -> Case:
+    shape, machines, configuration = planned
     text = flags_of(shape, machines, configuration)["megatron"].text
     wanted = expected(shape, machines, configuration)
-    return Case(pasted(text, ARRAYS), wanted, configuration.gpus, configuration.data)
+    return Case(launched(text), wanted, configuration.gpus, machines.gpu.generation, configuration.data)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_its_trainer_reads_every_plan_as_planned(source: str, ran: Callable[[str], None]):
     assert (Path(source) / "megatron" / "training" / "arguments.py").is_file()
-    [faults] = run_ranks("tests.peers.megatron.trainer", 1, Job(source, {name: case(name) for name in PLANS}))
+    plans = {name: plan(name) for name in PLANS} | DRAWN
+    job = Job(source, {name: case(planned) for name, planned in plans.items()})
+    [faults] = run_ranks("tests.peers.megatron.trainer", 1, job)
     assert {name: wrong for name, wrong in faults.items() if wrong} == {}
-    ran(f"its validate_args of {Path(source).name} on the flags of {len(PLANS)} plans")
+    ran(f"its validate_args of {Path(source).name} on the flags of {len(plans)} plans")

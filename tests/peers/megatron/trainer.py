@@ -23,23 +23,27 @@ import typing_extensions
 from packaging.version import Version
 
 from tests.peers.megatron.expected import wrong
-from tests.peers.shell import Pasted
+from tests.peers.shell import Launch
 
-USERS = ("--mock-data", "--tokenizer-type", "NullTokenizer", "--train-iters", "1", "--lr", "1e-4", "--no-rope-fusion")
-"""What the text leaves to the user; the fusion needs Transformer Engine."""
+BESIDE = ("--no-rope-fusion",)
+"""The fusion needs Transformer Engine."""
 
 MISSING = ("six", "triton", "megatron.training.tokenizer")
+CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
+"""Major number of the compute capability by the generation of a GPU."""
+
 TRANSFORMER_ENGINE = "2.10.0"
 """From this release on, moving activations to the host needs a variable."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a plan's text sets, beside what was planned: the arguments, GPUs, and replicas."""
+    """What a plan's text sets, beside what was planned: the arguments, GPUs and their generation, and replicas."""
 
-    pasted: Pasted
+    launch: Launch
     wanted: dict[str, Any]
     gpus: int
+    generation: str
     replicas: int
 
 
@@ -81,12 +85,7 @@ def main(job: Job) -> dict[str, dict[str, str]]:
     """What of each case is not as planned, by argument; a refusal stands under the name of its error."""
     with mock.patch.object(torch, "compile", lambda function, **_: function):
         arguments = imported(Path(job.source))
-    hopper = SimpleNamespace(major=9, minor=0, name="H100", total_memory=80 << 30)
-    with (
-        mock.patch.object(torch.cuda, "get_device_properties", return_value=hopper),
-        mock.patch.object(torch.cuda, "get_device_capability", return_value=(9, 0)),
-    ):
-        return {name: judged(arguments, case) for name, case in job.cases.items()}
+    return {name: judged(arguments, case) for name, case in job.cases.items()}
 
 
 def imported(source: Path) -> ModuleType:
@@ -108,9 +107,17 @@ def imported(source: Path) -> ModuleType:
 
 
 def judged(arguments: Any, case: Case) -> dict[str, str]:
-    variables = case.pasted.variables | {"WORLD_SIZE": str(case.gpus), "RANK": "0"}
-    command = ["pretrain_gpt.py", *USERS, *case.pasted.words]
-    with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "argv", command):
+    words = case.launch.after("pretrain_gpt.py")
+    variables = case.launch.variables | {"WORLD_SIZE": str(case.gpus), "RANK": "0"}
+    command = ["pretrain_gpt.py", *words, *BESIDE]
+    major = CAPABILITIES[case.generation]
+    gpu = SimpleNamespace(major=major, minor=0, name=case.generation, total_memory=80 << 30)
+    with (
+        mock.patch.dict(os.environ, variables),
+        mock.patch.object(sys, "argv", command),
+        mock.patch.object(torch.cuda, "get_device_properties", return_value=gpu),
+        mock.patch.object(torch.cuda, "get_device_capability", return_value=(major, 0)),
+    ):
         try:
             parsed = arguments.parse_args()
             arguments.validate_args(parsed)
@@ -121,7 +128,7 @@ def judged(arguments: Any, case: Case) -> dict[str, str]:
             return {"SystemExit": "the parser refuses the flags"}
     wanted = case.wanted | {"data_parallel_size": case.replicas}
     values = vars(parsed) | {name: value for name, value in vars(config).items() if name in wanted}
-    return wrong(wanted, values, explicit(arguments, case.pasted.words))
+    return wrong(wanted, values, explicit(arguments, words))
 
 
 def explicit(arguments: Any, words: tuple[str, ...]) -> set[str]:

@@ -11,6 +11,7 @@ from pipeplan.formats import Training
 from pipeplan.model import Schedule
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.torchtitan import torchtitan_flags, torchtitan_python
+from tests.peers.shell import NUMBERS, launched
 
 BARE = Training()
 PLACEMENTS = ("linear", "loop", "v")
@@ -55,6 +56,15 @@ def exported(case: Case, folder: Path, name: str = "plan", to: str = "torchtitan
     for path, text in export.files.items():
         Path(path).write_text(text)
     return export.text
+
+
+PLANNED = {**NUMBERS, "MODULE": "tests.peers.torchtitan.planned", "CONFIG": "planned"}
+"""What a user sets who trains with the config of this name."""
+
+
+def words_of_plan(text: str) -> tuple[str, ...]:
+    """The words that a plan's script gives torchtitan."""
+    return launched(text, PLANNED).after("torchtitan.train")
 
 
 def words(text: str) -> tuple[str, ...]:

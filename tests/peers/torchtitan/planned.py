@@ -15,6 +15,7 @@ class Config:
     """What a plan sets."""
 
     hf_assets_path: str = "."
+    dump_folder: str = "."
     training: TrainingConfig = field(default_factory=TrainingConfig)
     parallelism: ParallelismConfig = field(default_factory=ParallelismConfig)
     activation_checkpoint: ActivationCheckpointingConfig = field(default_factory=SelectiveAC.Config)

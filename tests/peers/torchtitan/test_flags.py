@@ -15,10 +15,10 @@ from torchtitan.config import ParallelismConfig, TrainingConfig
 
 from pipeplan.formats import Training
 from pipeplan.trainers import flags_of
-from tests.peers.plans import PLANS, plan
+from tests.peers.plans import PLANS, drawn, plan
 from tests.peers.processes import run_ranks
 from tests.peers.torchtitan.expected import batch_settings, differing, order_settings, planned_settings
-from tests.peers.torchtitan.exports import Case, exported, layout, published, words
+from tests.peers.torchtitan.exports import PLANNED, Case, exported, layout, published, words, words_of_plan
 from tests.peers.torchtitan.reading import Job, Settings, main
 
 CASES = [
@@ -96,16 +96,18 @@ def test_the_main_branch_reads_what_is_exported(
 @pytest.mark.skipif(SOURCE is None, reason=f"set {VARIABLE} to a clone of torchtitan's main branch")
 def test_the_main_branch_reads_every_plan_as_planned(monkeypatch: pytest.MonkeyPatch, ran: Callable[[str], None]):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")]))
-    plans = [plan(name) for name in PLANS if plan(name)[0].mtp_layers == 0]
+    everything = [*map(plan, PLANS), *drawn(50, ("torchtitan",), seed=2).values()]
+    plans = [each for each in everything if each[0].mtp_layers == 0 or each[2].pipeline == 1]
     flags = [flags_of(*each, versions={"torchtitan": "main"})["torchtitan"] for each in plans]
-    texts = [words(each.text) for each in flags]
-    job = Job([*texts, ()], SOURCE, module="tests.peers.torchtitan.planned", config="planned")
+    texts = [words_of_plan(each.text)[4:] for each in flags]
+    job = Job([*texts, ()], SOURCE, module=PLANNED["MODULE"], config=PLANNED["CONFIG"])
     [parsed] = run_ranks("tests.peers.torchtitan.reading", 1, job)
     *settings, defaults = parsed
     for (model, _, configuration), each, text in zip(plans, settings, flags, strict=True):
         parallelism, of_training = planned_settings(model, configuration, next(iter(text.files), ""), "main")
         assert differing(each.parallelism, defaults.parallelism | parallelism) == {}
-        assert differing(each.training, defaults.training | of_training) == {}
+        steps = {"steps": int(PLANNED["STEPS"])}
+        assert differing(each.training, defaults.training | of_training | steps) == {}
     ran(f"the main branch's parser on the flags of {len(plans)} plans")
 
 

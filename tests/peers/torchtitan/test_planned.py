@@ -10,10 +10,11 @@ from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.distributed.parallel_dims import ParallelDims
 
 from pipeplan.formats import TrainerSettings, parse_torch_csv
+from pipeplan.planner import software
 from pipeplan.trainers import flags_of
-from tests.peers.plans import PLANS, plan
+from tests.peers.plans import PLANS, Planned, drawn, plan
 from tests.peers.torchtitan.expected import differing, planned_settings, schedule_of, wrong
-from tests.peers.torchtitan.exports import words
+from tests.peers.torchtitan.exports import PLANNED, words_of_plan
 
 POLICIES = {
     "recomputed": FullAC.Config,
@@ -33,26 +34,27 @@ def flags(name: str) -> TrainerSettings:
 
 
 def parsed(text: str) -> Any:
-    arguments = ["--module", "tests.peers.torchtitan.planned", "--config", "planned", *words(text)]
-    return ConfigManager().parse_args(arguments)
+    return ConfigManager().parse_args([*words_of_plan(text)])
 
 
-def wrong_in(name: str, text: str) -> dict[str, str]:
-    """What is not as a plan of this name has it in the configuration that a text of flags makes."""
-    model, _, configuration = plan(name)
-    config = parsed(text)
-    parallelism, training = planned_settings(model, configuration, next(iter(flags(name).files), ""))
+def wrong_in(planned: Planned, policy: type, settings: TrainerSettings) -> dict[str, str]:
+    """What is not as planned in the configuration that a script makes."""
+    model, _, configuration = planned
+    config = parsed(settings.text)
+    parallelism, training = planned_settings(model, configuration, next(iter(settings.files), ""))
+    own = software(configuration.software)
     others = {
         "activation_checkpoint": type(config.activation_checkpoint),
         "compile": config.compile.enable,
         "async tensor parallelism": config.compile.enable_async_tensor_parallel,
     }
-    planned = {
-        "activation_checkpoint": POLICIES.get(name, type(None)),
-        "compile": True,
-        "async tensor parallelism": name == "asynchronous",
+    wanted = {
+        "activation_checkpoint": policy,
+        "compile": own.fused_activation,
+        "async tensor parallelism": "tensor" in own.hides and configuration.tensor > 1,
     }
-    return wrong(config.parallelism, parallelism) | wrong(config.training, training) | differing(others, planned)
+    training["steps"] = int(PLANNED["STEPS"])
+    return wrong(config.parallelism, parallelism) | wrong(config.training, training) | differing(others, wanted)
 
 
 READ = [name for name in PLANS if name not in WITHOUT_FLAGS]
@@ -60,9 +62,22 @@ READ = [name for name in PLANS if name not in WITHOUT_FLAGS]
 
 @pytest.mark.parametrize("name", READ)
 def test_every_value_is_the_planned_one(name: str):
-    text = flags(name).text
-    assert wrong_in(name, text) == {}
-    ParallelDims.from_config(parsed(text).parallelism, plan(name)[1].gpus)
+    assert wrong_in(plan(name), POLICIES.get(name, type(None)), flags(name)) == {}
+    ParallelDims.from_config(parsed(flags(name).text).parallelism, plan(name)[1].gpus)
+
+
+DRAWN = drawn(50, ("torchtitan", "torchtitan-eager", "torchtitan-async-tp"), seed=1)
+OF_MODULES = {(): type(None), ("full",): FullAC.Config, ("selective-op",): SelectiveAC.Config}
+
+
+def test_every_drawn_value_is_the_planned_one(ran: Callable[[str], None]):
+    faults = {}
+    for name, planned in DRAWN.items():
+        settings = flags_of(*planned)["torchtitan"]
+        faults[name] = wrong_in(planned, OF_MODULES[planned[2].recompute], settings)
+        ParallelDims.from_config(parsed(settings.text).parallelism, planned[1].gpus)
+    assert {name: wrong for name, wrong in faults.items() if wrong} == {}
+    ran(f"its parser on the flags of {len(faults)} drawn configurations")
 
 
 @pytest.mark.parametrize("name", [name for name in READ if plan(name)[2].pipeline > 1])
