@@ -77,7 +77,7 @@ def plan_flags(
         "USER_ARGS": USER_FLAGS,
     }
     heading = [
-        f"# Megatron-LM with Megatron-core {release}: {model.name} on {counted(cluster.gpus, 'GPU')}.",
+        f"# Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
         *(f"# Warning: {sentence}." for sentence in warnings),
         *_to_add(model),
     ]

@@ -79,7 +79,7 @@ def plan_flags(
             f"{one_line(schedule.name or 'schedule')} on {schedule.ranks} ranks, whose ops are in {next(iter(files))}"
         )
     heading = [
-        f"# {release.words}: {model.name} on {counted(cluster.gpus, 'GPU')}, {pipeline}.",
+        f"# {release.words}: {model.name}, {counted(cluster.gpus, 'GPU')}, {pipeline}.",
         *(f"# Warning: {sentence}." for sentence in warnings),
     ]
     arrays = {
