@@ -446,6 +446,10 @@ export type Experts = {
   readonly router_bias: boolean;
   readonly expert_bias: boolean;
   readonly nodes_a_token: number | null;
+  readonly groups: number | null;
+  readonly router_score: "sigmoid" | "softmax";
+  readonly normalized_weights: boolean;
+  readonly weight_scale: number;
   readonly latent_width: number | null;
 };
 
