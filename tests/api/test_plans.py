@@ -122,7 +122,9 @@ def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
     plan.save(tmp_path / "best.yaml")
     (row,) = pipeplan.estimate(tmp_path / "best.yaml")
     assert row.estimate is not None
-    assert row.estimate.replaced(assumed=plan.best.assumed) == plan.planned.best  # the layout is said now, no longer assumed
+    assert (
+        row.estimate.replaced(assumed=plan.best.assumed) == plan.planned.best
+    )  # the layout is said now, no longer assumed
     assert yaml.safe_load((tmp_path / "best.yaml").read_text())["tp"] == 2
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pipeplan.formats.pipeplan_json import (
         TimelineRecord as TimelineRecord,
         parse_json as parse_json,
-        placement_record as placement_record,
         schedule_json as schedule_json,
         timeline_json as timeline_json,
     )
@@ -68,7 +67,6 @@ else:
             "pipeplan_json": {
                 "TimelineRecord",
                 "parse_json",
-                "placement_record",
                 "schedule_json",
                 "timeline_json",
             },

@@ -51,13 +51,6 @@ class TimelineRecord(ScheduleRecord, kw_only=True, forbid_unknown_fields=False, 
     end: list[list[float]]
 
 
-def placement_record(placement: Placement) -> list[int | list[int]]:
-    """Return the rank of each stage; for several copies of the model, one list per copy."""
-    if placement.copies == 1:
-        return list(placement.rank_of[0])
-    return [list(copy) for copy in placement.rank_of]
-
-
 def schedule_json(schedule: Schedule) -> str:
     """Return a schedule as JSON."""
     return _encode(ScheduleRecord(**_fields(schedule)))
@@ -87,7 +80,7 @@ def _fields(schedule: Schedule) -> dict[str, Any]:
         "stages": schedule.stages,
         "microbatches": schedule.microbatches,
         "slices": schedule.slices,
-        "placement": placement_record(schedule.placement),
+        "placement": schedule.placement.listed,
         "rows": [format_cells(row) for row in schedule],
     }
 

@@ -174,6 +174,13 @@ class Placement:
         """Number of copies of the model on the ranks."""
         return len(self.rank_of)
 
+    @property
+    def listed(self) -> list[int | list[int]]:
+        """Rank of each stage as JSON has it; for several copies of the model, one list per copy."""
+        if self.copies == 1:
+            return list(self.rank_of[0])
+        return [list(copy) for copy in self.rank_of]
+
     @cached_property
     def table(self) -> NDArray[np.int32]:
         """``rank_of`` as an array of shape (copies, stages)."""

@@ -11,7 +11,6 @@ from pipeplan.records import Record
 from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.robustness import Robustness
-from pipeplan.solver.variation import SlowRank
 from pipeplan.strategies import STRATEGIES
 
 
@@ -141,9 +140,7 @@ class SearchResult:
     @property
     def judged(self) -> float:
         """Value that the search minimized: the objective; with jitter its p95, with a slow rank its worst case."""
-        if self.robustness is None:
-            return self.value
-        return self.robustness.worst if isinstance(self.problem.variation, SlowRank) else self.robustness.p95
+        return self.value if self.robustness is None else self.robustness.judged_under(self.problem.variation)
 
     @property
     def optimality_gap(self) -> float:

@@ -16,7 +16,7 @@ from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.kernels.arrays import MEAN, P95, WORST
 from pipeplan.solver.kernels.variation_kernel import time_runs
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.variation import Factors, Jitter, Purpose, SlowRank
+from pipeplan.solver.variation import Factors, Jitter, Purpose, SlowRank, Variation
 
 _TIME_RUNS = Kernel(time_runs)
 
@@ -42,6 +42,10 @@ class Robustness:
     mean: float
     p95: float
     worst: float
+
+    def judged_under(self, variation: Variation | None) -> float:
+        """Return the number that a search under this variation minimizes: the worst with a slow rank, else the p95."""
+        return self.worst if isinstance(variation, SlowRank) else self.p95
 
 
 class Judge:
@@ -72,7 +76,7 @@ class Judge:
         if self._factors is None:
             return self.problem.value(self.problem.simulated(schedule).timeline)
         over_runs = self.robustness(schedule)
-        return over_runs.worst if isinstance(self.problem.variation, SlowRank) else over_runs.p95
+        return over_runs.judged_under(self.problem.variation)
 
     def robustness(self, schedule: Schedule) -> Robustness:
         """Return statistics of the objective over all runs of a problem that varies."""

@@ -21,9 +21,7 @@ from pipeplan.solver import (
     Judge,
     Problem,
     PublishedEntry,
-    Robustness,
     SearchResult,
-    SlowRank,
     fixed_orders,
     is_of,
     value_as_is,
@@ -31,7 +29,7 @@ from pipeplan.solver import (
 from pipeplan.strategies import STRATEGIES, Strategy
 
 ORDERS_UP_TO = 16_384
-"""The same of the others."""
+"""Ranks times microbatches up to which the published schedules of other placements are tried."""
 
 
 def published_here(solution: SearchResult) -> PublishedSchedule | None:
@@ -39,13 +37,9 @@ def published_here(solution: SearchResult) -> PublishedSchedule | None:
     best, problem = solution.published, solution.problem
     if best is None:
         return None
-    value = best.value if solution.published_robustness is None else _small(solution.published_robustness, problem)
+    robustness = solution.published_robustness
+    value = best.value if robustness is None else robustness.judged_under(problem.variation)
     return PublishedSchedule(schedule=best.name, placement=problem.placement.name, value=value)
-
-
-def _small(robustness: Robustness, problem: Problem) -> float:
-    """Return the number that is minimized where something varies."""
-    return robustness.worst if isinstance(problem.variation, SlowRank) else robustness.p95
 
 
 def least_need(problem: Problem) -> Need | None:

@@ -212,13 +212,13 @@ def result_found(
     timeline = replace(simulation.timeline, schedule=solution.schedule.renamed("search"))
     everywhere = [entry for entry in (here, *others) if entry is not None and looks_everywhere(problem)]
     record = record_of(solution, here, everywhere, tried, need=least_need(problem) if here is None else None)
-    assumed = assumed_times(settings, solution.schedule)
+    warnings, notes = assumed_times(settings, solution.schedule)
     return result_of(
         replace(simulation, timeline=timeline),
         limits=problem.limits,
         search=record,
-        warnings=(*assumed["warnings"], *slow_start(record)),
-        notes=assumed["notes"],
+        warnings=(*warnings, *slow_start(record)),
+        notes=notes,
     )
 
 

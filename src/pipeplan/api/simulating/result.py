@@ -15,7 +15,6 @@ from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.searching.search_record import SearchRecord
 from pipeplan.api.simulating.result_table import over_limit_in_words, result_parts
 from pipeplan.costs import Costs, Limits
-from pipeplan.formats import placement_record
 from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, tolerances
 from pipeplan.readable import percent, time_text
 from pipeplan.records import Evidence, Record, optional_fields
@@ -266,7 +265,7 @@ def result_of(
         stages=schedule.stages,
         microbatches=schedule.microbatches,
         slices=schedule.slices,
-        placement=placement_record(schedule.placement),
+        placement=schedule.placement.listed,
         ops=len(schedule),
         time_unit=timeline.unit,
         makespan=timeline.makespan,

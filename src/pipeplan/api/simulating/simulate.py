@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from msgspec import UNSET, UnsetType
 
@@ -62,9 +62,9 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     schedule = ordered(opened_source, settings, called=name)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
-    assumed = assumed_times(settings, schedule)
-    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *assumed["warnings"])
-    return result_of(simulation, limits=limits, warnings=warnings, notes=assumed["notes"])
+    warnings, notes = assumed_times(settings, schedule)
+    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *warnings)
+    return result_of(simulation, limits=limits, warnings=warnings, notes=notes)
 
 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
@@ -124,17 +124,10 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
     return result_of(Simulation(timeline, costs, limits), limits=limits)
 
 
-class Said(TypedDict):
-    """Warnings and notes of a result on assumed times."""
-
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-def assumed_times(settings: Settings, schedule: Schedule) -> Said:
-    """Return the assumed times: as warnings if only some times are given, as notes if none are."""
+def assumed_times(settings: Settings, schedule: Schedule) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return warnings and notes on assumed times: warnings if some times are given, notes if none are."""
     assumed = settings.assumed(schedule)
-    return {"warnings": assumed, "notes": ()} if settings.times_given else {"warnings": (), "notes": assumed}
+    return (assumed, ()) if settings.times_given else ((), assumed)
 
 
 def without_times(settings: Settings) -> Settings:
