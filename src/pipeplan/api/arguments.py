@@ -81,15 +81,7 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
 
 
 def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> tuple[_Record, Settings]:
-    """Return the options of a function and the settings among its keywords, checked.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown name; the message suggests the nearest one.
-    InputError
-        For a value that cannot be, and a config file that cannot be read or understood.
-    """
+    """Return the options of a function and the settings among its keywords. Raises the errors of :func:`configured`."""
     options, settings = apart(record, keywords)
     return options_of(record, options), configured(settings)[1]
 

@@ -40,13 +40,7 @@ class BundledCosts(Record, frozen=True, kw_only=True):
 
 
 def shipped() -> tuple[BundledCosts, ...]:
-    """Return all costs that come with pipeplan by name, the measured ones first.
-
-    Raises
-    ------
-    InputError
-        Never: every file of the package is right.
-    """
+    """Return all costs that come with pipeplan, the measured ones first."""
     return tuple(
         BundledCosts(
             name=file.name.removesuffix(_ENDING),
@@ -64,10 +58,7 @@ def shipped_costs(name: str) -> Config:
     Those of a configuration are what a plan predicts: the mean of the stages' times, so that schedules with any number of
     chunks can be compared, and what the fullest rank holds besides activations.
 
-    Raises
-    ------
-    UnknownNameError
-        For an unknown name; the message suggests the nearest one.
+    Raises UnknownNameError for an unknown name; the message suggests the nearest one.
     """
     entry = next((candidate for candidate in shipped() if candidate.name == name), None)
     if entry is None:
@@ -87,10 +78,7 @@ def load_config(path: Path) -> Config:
     Costs are settings with a value for each stage; ``stages`` is then how many there are. Without a name they have the
     file's.
 
-    Raises
-    ------
-    InputError
-        For a file that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
+    Raises InputError for a file that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
     """
     if is_shipped(str(path)) and not path.exists():
         return _named(shipped_costs(str(path)), str(path))
@@ -114,7 +102,6 @@ def _files(origin: Origin) -> list[Path]:
 
 
 def _comment(text: str) -> str:
-    """Return the comment at the top of a file."""
     lines: list[str] = []
     for line in text.splitlines():
         if not line.startswith("#"):

@@ -85,10 +85,7 @@ def write(
 def write_settings(settings: TrainerSettings, path: Path) -> Written:
     """Write a trainer's settings, and first the files that they name. Gives them all, the settings first.
 
-    Raises
-    ------
-    InputError
-        If that is not possible.
+    Raises InputError if a file cannot be written.
     """
     for name, text in settings.files.items():
         write_text(Path(name), text)
@@ -121,10 +118,7 @@ def content_as(
 ) -> bytes:
     """Return contents in a format as bytes: the first content in this order that the format supports.
 
-    Raises
-    ------
-    PipeplanError
-        For contents that the format cannot express.
+    Raises PipeplanError for contents that the format cannot express.
     """
     content = next(kind for kind in order if kind in contents and kind in chosen.writers)
     drawn = content in {"report", "pictures", "front picture", "plan picture"}
@@ -223,10 +217,7 @@ def require_outputs(
 def require_expressible(paths: Iterable[Path], outcome: TimelineContent) -> None:
     """Check, before any work is done, that the formats of outputs can hold schedules like this one.
 
-    Raises
-    ------
-    InputError
-        With the reason, for the first output that cannot.
+    Raises InputError with the reason, for the first output that cannot.
     """
     for path in paths:
         chosen = format_of(path, _WHOLE, "a schedule")

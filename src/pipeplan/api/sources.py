@@ -26,10 +26,7 @@ def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Sche
     A folder with the traces of a run, or one such trace, is the timeline of its step of median length. ``-`` is what
     standard input holds, which can be read once.
 
-    Raises
-    ------
-    InputError, FormatError, InvalidScheduleError
-        For a file that cannot be read or understood.
+    Raises InputError, FormatError or InvalidScheduleError for a file that cannot be read or understood.
     """
     if isinstance(source, Result):
         return source.timeline
@@ -157,10 +154,7 @@ def label(source: ScheduleLike) -> str:
 def file_of(source: ScheduleLike) -> Path | None:
     """Return the file of a source; None if it is not a file. A known schedule's name is never a file.
 
-    Raises
-    ------
-    InputError
-        For a path that no file can have, and for a folder's that is not there.
+    Raises InputError for a path that no file can have, and for a folder's that is not there.
     """
     if isinstance(source, Schedule | Timeline | Result) or is_standard_input(source):
         return None

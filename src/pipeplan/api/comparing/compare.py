@@ -102,14 +102,7 @@ def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, lead
 
 
 def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
-    """Return the results, the best first, and the error of every other schedule by its name.
-
-    Parameters
-    ----------
-    sources
-        Schedules as in :func:`compare`.
-    settings
-        Shape and costs.
+    """Return the results, the best first, and the error of every other schedule by its name; see :func:`compare`.
 
     Raises
     ------

@@ -89,12 +89,7 @@ class Lead(Record, frozen=True):
 def leads_of(results: Sequence[Result], settings: Settings, again: Again, timed: Timed) -> tuple[Lead, ...]:
     """Return the changes after which another schedule leads, the transfer first.
 
-    Parameters
-    ----------
-    results
-        The best first, those over their limit last.
-    settings
-        That they were simulated on.
+    ``results`` are sorted: the best first, those over their limit last.
     """
     fitting = [result for result in results if result.fits]
     if len(fitting) < 2:
@@ -210,7 +205,6 @@ def _first(race: _Race, leader: Result, rivals: Sequence[Result], transfers: Seq
 
 
 def _halved(race: _Race, leader: Result, rivals: Sequence[Result], lost: _Lost, middle: float) -> _Lost:
-    """Return the half of the interval in which the lead is lost."""
     earlier = race.winner(leader, race.near(leader, rivals, lost.before, middle), middle)
     return lost._replace(before=middle) if earlier is None else lost._replace(after=middle, winner=earlier)
 

@@ -95,7 +95,6 @@ def differences(
 
 
 def _calibration(options: DiffOptions, measured: FilePath | Timeline | Result) -> CalibrationProfile:
-    """Return the calibration updated by the run."""
     from pipeplan.api.training.calibrations import calibrate_on_run  # the planner loads the solver
 
     assert options.configuration is not None

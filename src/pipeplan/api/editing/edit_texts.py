@@ -150,13 +150,7 @@ class EditText:
 
 
 def read_edit(text: str, *, ranks: int | None = None) -> EditText:
-    """Return the ops of a text; words that are not ops become flaws.
-
-    Parameters
-    ----------
-    ranks
-        Number of expected rows; see :func:`pipeplan.formats.rows_of`.
-    """
+    """Return the ops of a text with ``ranks`` rows (see :func:`pipeplan.formats.rows_of`); other words become flaws."""
     rows = rows_of(text, ranks=ranks)
     flaws: list[Flaw] = []
     ops: list[Columns] = []

@@ -73,12 +73,7 @@ class Remedy(Record, frozen=True, kw_only=True):
 def remedies(source: str | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
     """Return all simulated changes, the best first: those within the memory limit, by time per microbatch.
 
-    Parameters
-    ----------
-    source
-        Simulated strategy by name, or a schedule, which has its own chunks and microbatches.
-    settings
-        Settings that it was simulated on.
+    A ``source`` that is a schedule, not a strategy's name, keeps its chunks and microbatches.
     """
     candidates = [*_costs(settings, result)]
     if isinstance(source, str):

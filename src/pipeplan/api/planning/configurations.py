@@ -165,7 +165,6 @@ def _list(name: str, value: Any) -> list[Any]:
 
 
 def _replicas(machines: Cluster, configuration: Configuration) -> int:
-    """Return the replicas that fill the cluster."""
     tensor, pipeline, context = configuration.tensor, configuration.pipeline, configuration.context
     one = tensor * pipeline * context
     if machines.gpus % one:

@@ -36,10 +36,7 @@ def simulated(
 ) -> Result:
     """Return the simulated schedule of a configuration, with its times and activations.
 
-    Raises
-    ------
-    PipeplanError
-        For a configuration that cannot be, and for more ops than can be simulated at once.
+    Raises PipeplanError for a configuration that cannot be, and for more ops than can be simulated at once.
     """
     costs = costs_of(stage_costs(shape, machines, configuration, calibration=calibration), configuration)
     return result_of(simulate(schedule_of(configuration, costs), costs))
@@ -70,10 +67,7 @@ class ChosenConfiguration(Estimate, frozen=True, kw_only=True):
 def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> tuple[ChosenConfiguration, Result]:
     """Return a configuration's estimate and flags, and its schedule on its times.
 
-    Raises
-    ------
-    PipeplanError
-        For a configuration that cannot be.
+    Raises PipeplanError for a configuration that cannot be.
     """
     chosen = estimate(shape, machines, configuration)
     result = simulated(shape, machines, chosen.configuration)
@@ -84,10 +78,7 @@ def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> 
 def planned_costs(document: Mapping[str, Any]) -> Config:
     """See :func:`costs_planned_for`; of a configuration file's keys, without files.
 
-    Raises
-    ------
-    InputError
-        For a key that is missing, and a value that cannot be.
+    Raises InputError for a key that is missing, and a value that cannot be.
     """
     return costs_planned_for(*read_configuration(document, None))
 
@@ -98,10 +89,7 @@ def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Config
     Times are the mean of the ranks, with the embedding and the head spread over all of them; bytes other than activations
     are those of the rank that holds the most. The limit is the GPU's memory less what a framework reserves.
 
-    Raises
-    ------
-    PipeplanError
-        For a configuration that cannot be.
+    Raises PipeplanError for a configuration that cannot be.
     """
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
     ranks = configuration.pipeline

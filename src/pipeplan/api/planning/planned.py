@@ -89,10 +89,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
 def bytes_of(limit: float | str) -> float:
     """Return a memory limit in bytes.
 
-    Raises
-    ------
-    CostError
-        For text that is not a size, and for activations, whose size a plan computes.
+    Raises CostError for text that is not a size, and for activations, whose size a plan computes.
     """
     size, unit = parse_limit(limit)
     if unit != "byte":

@@ -286,10 +286,7 @@ def _competing(
 def _starts(options: ScheduleSearchOptions, settings: Settings, problems: list[Problem]) -> list[Schedule]:
     """Return the schedules that a search goes on from; with any placement, add the problem of each one's own.
 
-    Raises
-    ------
-    ShapeError
-        For a start of another placement, or of other microbatches or slices.
+    Raises ShapeError for a start of another placement, or of other microbatches or slices.
     """
     sources = options.start if isinstance(options.start, list | tuple) else [options.start]
     schedules = [resolve(source, settings) for source in sources]

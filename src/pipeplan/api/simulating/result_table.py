@@ -70,7 +70,6 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
 
 
 def _times_of(result: Result) -> Times:
-    """Return how all times of one result are written."""
     every = (result.work, result.idle, result.spans, [result.makespan, result.lower_bound])
     return Times.of((value for values in every for value in values), result.time_unit)
 

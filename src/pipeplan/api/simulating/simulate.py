@@ -70,10 +70,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
     """Return the schedule of a source, checked, and with its communication.
 
-    Raises
-    ------
-    PipeplanError
-        For what :func:`simulate` raises it, except for costs that cannot be.
+    Raises PipeplanError for what :func:`simulate` raises it, except for costs that cannot be.
     """
     schedule = resolve(source, settings, called=called)
     check_schedule(schedule, sends=sends(settings)).require_valid()
@@ -85,10 +82,7 @@ def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None
 
     A measured timeline keeps its times; one that was simulated before keeps them unless costs are given.
 
-    Raises
-    ------
-    InputError
-        For times or transfers in addition to a measured timeline, and for what :func:`simulate` raises it.
+    Raises InputError for times or transfers in addition to a measured timeline, and for what :func:`simulate` raises it.
     """
     opened_source, name = opened(source), called or label(source)
     if not isinstance(opened_source, Timeline):
@@ -110,10 +104,7 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
 
     Its costs are the means of its op times, and so its bound is one on these means.
 
-    Raises
-    ------
-    InvalidScheduleError
-        For ops in an order in which nothing can have run, or of which some are missing.
+    Raises InvalidScheduleError for ops in an order in which nothing can have run, or of which some are missing.
     """
     from pipeplan.api.training.measured_costs import settings_measured
 

@@ -63,12 +63,9 @@ def noise_of_steps(steps: Spread, unit: str) -> str | None:
 
 
 def noise_of_ops(ops: Iterable[tuple[str, Spread]]) -> str | None:
-    """Return a sentence on the op whose times spread the most; None if all are quiet.
+    """Return a sentence on the op whose times in milliseconds spread the most; None if all are quiet.
 
-    Parameters
-    ----------
-    ops
-        Measured ops in words (``backward of stage 3``), and their times in milliseconds.
+    Ops have names in words: ``backward of stage 3``.
     """
     noisy = [(spread.relative, name, spread) for name, spread in ops if spread.count > 1 and spread.relative >= NOISY]
     if not noisy:
