@@ -89,10 +89,7 @@ def load_config(path: Path) -> Config:
 def load_layers(path: Path) -> tuple[Layer, ...]:
     """Read costs per layer from a file: a list of layers, or a mapping with such a list as ``layers``.
 
-    Raises
-    ------
-    InputError
-        In the cases of :func:`load_config`.
+    Raises the errors of :func:`load_config`.
     """
     from pipeplan.documents import read_document
 

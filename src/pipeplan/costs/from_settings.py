@@ -143,7 +143,6 @@ def _times_given(settings: SettingsTable) -> bool:
 
 
 def _overhead(settings: SettingsTable) -> Overhead:
-    """Return the overhead of the machine with the settings that override it."""
     machine = (
         Overhead() if settings.machine == NO_MACHINE else MACHINES[settings.machine].overhead_in(settings.time_unit)
     )
@@ -271,15 +270,6 @@ BASIC_TIMES = ("forward_times", "backward_times", "backward_input_times", "backw
 
 def stages_in(named: str | tuple[int, ...], stages: int, name: str = "recompute") -> tuple[int, ...]:
     """Return the stages in a setting, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``.
-
-    Parameters
-    ----------
-    named
-        Value of the setting, as in :class:`~pipeplan.costs.from_settings.Settings`.
-    stages
-        Number of stages of the schedule.
-    name
-        Name of the setting, for the error.
 
     Raises
     ------

@@ -152,8 +152,6 @@ def bounds_of(layout: Layout, layers: int, *, of: str = "the model") -> tuple[tu
 
     Parameters
     ----------
-    layers
-        Number of layers.
     of
         Description of the model, for messages.
 

@@ -22,15 +22,7 @@ _UNITS = {"": 1.0, "B": 1.0} | {
 def parse_size(value: str, field: str) -> float:
     """Return the bytes of a size with or without a unit: ``2GiB`` is 2 * 2**30, ``1.5e9`` is 1.5e9.
 
-    Parameters
-    ----------
-    field
-        Name of the setting, for the error.
-
-    Raises
-    ------
-    CostError
-        If the text is not a size.
+    Raises CostError with the setting ``field`` if the text is not a size.
     """
     match = _SIZE.fullmatch(value)
     try:
@@ -69,15 +61,7 @@ def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
 def ranges_in(text: str, name: str) -> list[tuple[int, int]]:
     """Return the first and last stage of every range in a text such as ``0-3,6``.
 
-    Parameters
-    ----------
-    name
-        Name of the setting, for the error.
-
-    Raises
-    ------
-    ShapeError
-        If the text is invalid.
+    Raises ShapeError with the setting ``name`` if the text is invalid.
     """
     # At most nine digits: no schedule has more stages, and int() of a long text would take quadratic time.
     matches = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", word) for word in re.split(r"[\s,]+", text.strip())]

@@ -133,10 +133,7 @@ def _is_op(cell: str) -> bool:
 def torch_csv(schedule: Schedule) -> str:
     """Return the text of a schedule's CSV, including its communication.
 
-    Raises
-    ------
-    FormatError
-        If PyTorch's notation cannot express the schedule: sequence slices, recomputation, host copies.
+    Raises FormatError if PyTorch's notation cannot express the schedule: sequence slices, recomputation, host copies.
     """
     if schedule.slices > 1:
         raise FormatError("PyTorch's CSV does not support sequence slices; use pipeplan's JSON")
@@ -148,13 +145,7 @@ def torch_csv(schedule: Schedule) -> str:
 
 
 def torch_csv_compute(schedule: Schedule) -> str:
-    """Return the text of a schedule's CSV with only its compute ops.
-
-    Raises
-    ------
-    FormatError
-        As :func:`torch_csv`.
-    """
+    """Return the text of a schedule's CSV with only its compute ops. Raises FormatError as :func:`torch_csv` does."""
     compute = without_communication(schedule)
     return torch_csv(in_order_of_losses(compute.keep(~among(compute.columns.kind, STAGE_WIDE_KINDS))))
 

@@ -186,10 +186,7 @@ def occurrences(names: Iterable[str]) -> list[tuple[str, int]]:
 def joined(recordings: Sequence[RankTrace]) -> RankTrace:
     """Join several recordings of one rank into one, in order of time.
 
-    Raises
-    ------
-    FormatError
-        If two of them are from the same time or have different ops.
+    Raises FormatError if two of them are from the same time or have different ops.
     """
     recordings = sorted(recordings, key=lambda recording: recording.base)
     for before, after in pairwise(recordings):

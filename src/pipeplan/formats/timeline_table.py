@@ -83,11 +83,8 @@ def timeline_columns_json(timeline: Timeline) -> str:
 def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
     """Return the timeline in the text of :func:`timeline_csv`.
 
-    Raises
-    ------
-    FormatError
-        If the header differs, a line has another number of cells, a value is invalid, or the ops are not a valid
-        schedule.
+    Raises FormatError if the header differs, a line has another number of cells, a value is invalid, or the ops are not a
+    valid schedule.
     """
     try:
         lines = list(csv.reader(io.StringIO(text), strict=True))

@@ -39,15 +39,7 @@ _MOMENT = 1e-3
 
 
 def chrome_trace(timeline: Timeline, memory: MemoryUse | None = None) -> str:
-    """Return a timeline as Chrome trace JSON.
-
-    Parameters
-    ----------
-    timeline
-        Simulated or measured timeline.
-    memory
-        Memory of each rank after each op of the same schedule; adds the counters.
-    """
+    """Return a timeline as Chrome trace JSON, with counters of the memory of the same schedule if it is given."""
     # Times without a unit are shown as milliseconds.
     scale = units_in(timeline.unit if timeline.unit in TIME_UNITS else "ms", "us")
     events = [*_tracks(timeline), *_ops(timeline, scale), *_transfers(timeline, scale)]

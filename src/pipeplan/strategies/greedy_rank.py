@@ -57,10 +57,7 @@ class RankCosts:
     def require_room(self, name: str, rank: int, needed: float, reason: str) -> None:
         """Raise an error if the limit is below what the heuristic ``name`` needs on this rank.
 
-        Raises
-        ------
-        InfeasibleError
-            With the limit and the memory that is known to be needed.
+        Raises InfeasibleError with the limit and the memory that is known to be needed.
         """
         if self.limit < needed * (1 - tolerances.MEMORY):
             room = max(self.limit, 0.0)
@@ -75,10 +72,7 @@ def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> lis
 
     Memory is in bytes if the limit is in bytes, else in activations, of which each chunk holds an equal share.
 
-    Raises
-    ------
-    CostError
-        If the limit is in bytes but the costs have no bytes.
+    Raises CostError if the limit is in bytes but the costs have no bytes.
     """
     rule = costs.memory.rule(placement, limits)
     return [
@@ -232,10 +226,7 @@ class Arrivals:
     def of(self, kind: Kind, rank: int, chunk: int = 0) -> float | None:
         """Return when the input of the chunk's next F or I arrives; None if it comes from the same rank.
 
-        Raises
-        ------
-        InfeasibleError
-            If the other rank has not placed that op yet, because its memory limit is too small.
+        Raises InfeasibleError if the other rank has not placed that op yet, because its memory limit is too small.
         """
         source = self._sources[kind, rank, chunk]
         if source is None:

@@ -142,7 +142,6 @@ def _ahead(place: Ints, to: int, begin: int, count: int) -> Ints:
 
 
 def _trips(waves: int, sizes: list[int], microbatches: int) -> _Trips:
-    """Return the trips of these microbatches in the order in which their forwards start: by group, then by wave."""
     starts = np.cumsum([0, *sizes])
     microbatch = np.tile(np.arange(microbatches), waves)
     wave = np.repeat(np.arange(waves), microbatches)

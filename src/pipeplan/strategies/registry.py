@@ -58,10 +58,7 @@ STRATEGIES = Strategies({strategy.name: strategy for strategy in _registered()})
 def strategy(name: str) -> Strategy:
     """Return the strategy with this name or alias, ignoring letter case.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the message suggests the most similar name.
+    Raises UnknownNameError if there is none; the message suggests the most similar name.
     """
     match = _named(name)
     if match is None:
