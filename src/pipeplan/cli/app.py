@@ -109,13 +109,7 @@ OTHER_SPELLINGS = {
 
 
 def command_line(extent: Extent = "usual") -> App:
-    """Return all commands with their options, as help, completion and documentation read them.
-
-    Parameters
-    ----------
-    extent
-        Options that help texts show.
-    """
+    """Return all commands with their options, as help, completion and documentation read them."""
     app = App(
         name="pipeplan",
         help=_HELP,
@@ -147,7 +141,6 @@ def _from_words(held: Any, tokens: Sequence[Token]) -> Any:
 
 
 def _options_of(app: App, arguments: Sequence[str]) -> frozenset[str] | None:
-    """Return the options of the command, or None without a command."""
     command = next((word for word in arguments if word in _COMMANDS), None)
     if command is None:
         return None
@@ -186,12 +179,7 @@ _OUTPUTS = ("-o", "--output")
 def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambda: None) -> int:
     """Run a command and return its exit code; an error becomes a sentence.
 
-    Parameters
-    ----------
-    arguments
-        Arguments of ``pipeplan``.
-    before_errors
-        Called before an error is reported; may raise the cause of the error.
+    ``before_errors`` is called before an error is reported, and may raise the cause of the error.
     """
     words = list(arguments)
     app = command_line("all" if "--help-all" in words else "usual")
@@ -214,13 +202,7 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
 
 
 class HelpPanels:
-    """Prints the panels of a help text, for cyclopts; panels of rarely needed settings become one line that names them.
-
-    Parameters
-    ----------
-    extent
-        Options to show.
-    """
+    """Prints the panels of a help text, for cyclopts; panels of rarely needed settings become one line that names them."""
 
     def __init__(self, extent: Extent) -> None:
         self._extent = extent

@@ -89,7 +89,6 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
 
 
 def _show(bar: ProgressBar, progress: PlanProgress) -> None:
-    """Show the progress of a plan, with its best step time so far."""
     best = "" if progress.best is None else f"  best {time_text(progress.best.step_time, 's')}"
     bar.show(progress.share, f"{progress.phase}: {progress.estimated:,} estimated{best}")
 

@@ -53,10 +53,7 @@ def time_label(views: Sequence[View], times: Times) -> str:
 def draw_time_axis(ax: Axes, views: Sequence[View], size: Size, theme: Theme) -> None:
     """Set round ticks on the lower axis in the common unit of some views, and its label.
 
-    Raises
-    ------
-    InputError
-        If the units of their times differ.
+    Raises InputError if the units of their times differ.
     """
     times, font = times_of(views), size.font
     write_times(ax.xaxis, times)

@@ -89,10 +89,7 @@ def draw_front(view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "l
     Every point has its name next to it. If there is no room, points have numbers, and the names are in a key: next to the
     axes of a new figure, otherwise inside the given ones.
 
-    Raises
-    ------
-    UnknownNameError
-        If the theme or size is unknown.
+    Raises UnknownNameError if the theme or size is unknown.
     """
     colors, page = theme_named(theme), size_named(size)
     with names_as_text():

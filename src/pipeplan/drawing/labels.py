@@ -18,13 +18,7 @@ SEPARATOR = " \N{MIDDLE DOT} "
 
 
 def times_of(views: Sequence[View]) -> Times:
-    """Return the common format of the times of some views.
-
-    Raises
-    ------
-    InputError
-        If the units of their times differ.
-    """
+    """Return the common format of the times of some views. Raises InputError if the units of their times differ."""
     units = sorted({view.unit for view in views if view.source != "order"} - {""})
     if len(units) > 1:
         raise InputError(f"views with times in {' and '.join(units)} cannot share an axis")

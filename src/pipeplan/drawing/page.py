@@ -33,13 +33,7 @@ _MOST_MEMORY = 3.0
 
 
 def drawn_page(views: list[View], size: Size, theme: Theme) -> Figure:
-    """Return a figure of views.
-
-    Raises
-    ------
-    InputError
-        If the units of their times differ.
-    """
+    """Return a figure of views. Raises InputError if the units of their times differ."""
     if len(views) >= FEWEST and is_wide(size):
         return drawn_table(views, size, theme)
     return _Stack(_that_fit(views, size), size, theme).draw()

@@ -72,13 +72,7 @@ class PlanView:
 
 
 def draw_plan(view: PlanView, *, theme: ThemeName = "light", size: SizeName = "page") -> Figure:
-    """Return a figure of a plan; nothing is shown.
-
-    Raises
-    ------
-    UnknownNameError
-        If the theme or size is unknown.
-    """
+    """Return a figure of a plan; nothing is shown. Raises UnknownNameError if the theme or size is unknown."""
     with names_as_text():
         return _drawn(view, theme_named(theme), size_named(size))
 

@@ -102,13 +102,7 @@ column of a two-column paper, 3.375 inches.
 
 
 def size_named(name: str) -> Size:
-    """Return the size with this name.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
-    """
+    """Return the size with this name. Raises UnknownNameError if there is none."""
     if name not in SIZES:
         raise UnknownNameError("picture size", name, SIZES)
     return SIZES[name]

@@ -50,10 +50,7 @@ def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size
 
     Labels are fitted to the current size of the axes. Use ``ax.figure.savefig`` to write the picture.
 
-    Raises
-    ------
-    UnknownNameError
-        If the theme or size is unknown.
+    Raises UnknownNameError if the theme or size is unknown.
     """
     page, colors = size_named(size), theme_named(theme)
     with names_as_text():

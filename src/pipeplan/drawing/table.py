@@ -52,13 +52,7 @@ def is_wide(size: Size) -> bool:
 
 
 def drawn_table(views: Sequence[View], size: Size, theme: Theme) -> Figure:
-    """Return a figure of views as rows, in their order.
-
-    Raises
-    ------
-    InputError
-        If the units of their times differ.
-    """
+    """Return a figure of views as rows, in their order. Raises InputError if the units of their times differ."""
     return _Table(views, size, theme).draw()
 
 

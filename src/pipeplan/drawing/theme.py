@@ -171,13 +171,7 @@ THEMES: dict[str, Theme] = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
 def theme_named(name: str) -> Theme:
-    """Return the light or the dark theme.
-
-    Raises
-    ------
-    UnknownNameError
-        If the name is another one.
-    """
+    """Return the light or the dark theme. Raises UnknownNameError if the name is another one."""
     if name not in THEMES:
         raise UnknownNameError("theme", name, THEMES)
     return THEMES[name]

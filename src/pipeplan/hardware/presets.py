@@ -309,10 +309,7 @@ _ALIASES = {alias: row for row in _TABLE for alias in (*row.aliases, row.gpu.nam
 def preset(name: str) -> Preset:
     """Return the preset of a GPU by its name or an alias.
 
-    Raises
-    ------
-    UnknownNameError
-        If the name is unknown; names the nearest one.
+    Raises UnknownNameError if the name is unknown; names the nearest one.
     """
     named = _ALIASES.get(" ".join(name.lower().replace("_", "-").split()))
     if named is None:
@@ -322,11 +319,5 @@ def preset(name: str) -> Preset:
 
 
 def gpu(name: str) -> Gpu:
-    """Return a GPU by its name or an alias.
-
-    Raises
-    ------
-    UnknownNameError
-        If the name is unknown; names the nearest one.
-    """
+    """Return a GPU by its name or an alias. Raises UnknownNameError if the name is unknown; names the nearest one."""
     return preset(name).gpu

@@ -75,10 +75,7 @@ def retime(schedule: Schedule) -> Schedule:
     The Ws of a rank keep their order among themselves. Only compute ops and host copies are kept. Messages and
     stage-wide ops must be inserted again, because their places depend on the new order.
 
-    Raises
-    ------
-    DeadlockError
-        If ranks wait for each other, so that ops have no steps.
+    Raises DeadlockError if ranks wait for each other, so that ops have no steps.
     """
     retimed = schedule.keep(among(schedule.columns.kind, COMPUTE_KINDS))
     while (moved := _filled(retimed)) != retimed:

@@ -74,10 +74,7 @@ def lower_for_torch(schedule: Schedule, *, receives: Receives = "early", waits: 
 def require_expressible(schedule: Schedule) -> None:
     """Raise an error for schedules that PyTorch's runtime does not support.
 
-    Raises
-    ------
-    ShapeError
-        If there are two copies of the model (bidirectional) or sequence slices.
+    Raises ShapeError if there are two copies of the model (bidirectional) or sequence slices.
     """
     reasons = {
         "it supports one rank per stage; a bidirectional placement has two": schedule.placement.copies > 1,

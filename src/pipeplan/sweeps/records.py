@@ -79,13 +79,7 @@ class Finished(Generic[Answer]):
     seconds: float = 0.0
 
     def required(self) -> Answer:
-        """Return the answer.
-
-        Raises
-        ------
-        RunError
-            If the task failed.
-        """
+        """Return the answer. Raises RunError if the task failed."""
         if self.failure is not None:
             trace = f"\n{self.failure.trace}" if self.failure.trace else ""
             raise RunError(f"{self.key}: {self.failure.error}: {self.failure.message}{trace}")

@@ -182,13 +182,7 @@ class Store:
         return key, answer, failure, seconds
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Store rows, all of them or none.
-
-        Raises
-        ------
-        InputError
-            If the disk is full or the file can no longer be written.
-        """
+        """Store rows, all of them or none. Raises InputError if the disk is full or the file can no longer be written."""
         values = [
             (key, answer, failure and failure.error, failure and failure.message, seconds)
             for key, answer, failure, seconds in rows

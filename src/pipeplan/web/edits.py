@@ -92,7 +92,6 @@ def _servable(text: str) -> str:
 
 
 def _change(edit: Edit, request: EditIn, settings: Settings, shape: EditedShape | None) -> str:
-    """Describe the effect of the last change."""
     if request.before is None or edit.result is None:
         return ""
     before = edited(_servable(request.before), settings, shape=shape, name=request.name).result

@@ -57,8 +57,6 @@ _LINKS = {"/": "Schedules", "/plan": "Plan", "/api": "API"}
 
 @dataclass(frozen=True, slots=True)
 class _Asset:
-    """File with its media type and its ETag."""
-
     content: bytes
     media: str
     tag: str
@@ -113,7 +111,6 @@ def _filled(path: str, page: _Page) -> _Asset:
 
 
 def _assets() -> dict[str, _Asset]:
-    """Return the files of the pages and of the timeline, by name."""
     folders = (files("pipeplan.web") / "assets", files("pipeplan.drawing.html") / "assets")
     contents = [file for folder in folders for file in folder.iterdir()]
     return {

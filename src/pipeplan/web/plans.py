@@ -101,7 +101,6 @@ def _keywords(request: PlanIn) -> dict[str, Any]:
 
 
 def _uploaded(file: FileIn) -> Any:
-    """Return the model of an uploaded config.json."""
     with temporary_folder() as folder:
         path = folder / "config.json"
         path.write_text(file.text, encoding="utf-8", errors="replace")

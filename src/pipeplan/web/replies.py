@@ -202,7 +202,6 @@ def download(request: DownloadIn) -> Reply:
 
 
 def _stem(name: str) -> str:
-    """Return the name of a schedule without the suffix of its file."""
     return next((name[: -len(ending)] for ending in endings() if name.lower().endswith(ending)), name) or name
 
 

@@ -113,7 +113,6 @@ def _number(setting: Setting, kind: type) -> Any:
 
 
 def _type(setting: Setting) -> Any:
-    """Return the type of a setting's JSON."""
     text = Annotated[str, Field(max_length=setting.longest)]
     number = _number(setting, float)
     word: Any = Literal[setting.choices or ("",)]

@@ -161,10 +161,7 @@ def _opened(requested: str | FileIn) -> Source:
 def read_file(file: FileIn) -> Schedule | Timeline:
     """Return the content of a file, named after the file; without a suffix it is pipeplan's JSON.
 
-    Raises
-    ------
-    PipeplanError
-        For a file with neither a schedule nor a timeline, or one that is too large.
+    Raises PipeplanError for a file with neither a schedule nor a timeline, or one that is too large.
     """
     name = file.name if _EXTENSION.search(file.name) else f"{file.name}.json"
     if Path(name).suffix.lower() not in endings():

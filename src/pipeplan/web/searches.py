@@ -109,7 +109,6 @@ class _Teller:
             self.schedule(progress.best())
 
     def schedule(self, best: Schedule) -> None:
-        """Send a schedule."""
         self._tell(_line(SearchLine(best=schedule_json(best.renamed("search")))))
 
 
@@ -185,7 +184,6 @@ def _servable(settings: Settings, placement: str | None) -> Settings:
 
 
 def _keywords(request: SearchIn | FrontIn, settings: Settings) -> dict[str, Any]:
-    """Return the settings of a request as keywords."""
     return {name: getattr(settings, name) for name in request.settings.model_dump(exclude_none=True, warnings=False)}
 
 

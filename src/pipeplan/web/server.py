@@ -78,11 +78,8 @@ def serve(
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket, so that a port in use is reported before anything starts.
 
-    Raises
-    ------
-    InputError
-        If the address cannot be listened on, and for implicit names of every interface, such as an empty text or ``0``;
-        ``0.0.0.0`` and ``::`` are explicit.
+    Raises InputError if the address cannot be listened on, and for implicit names of every interface, such as an empty text
+    or ``0``; ``0.0.0.0`` and ``::`` are explicit.
     """
     if not 0 <= port <= 65535:
         raise InputError(f"port must be 0 to 65535, not {port}", field="port")

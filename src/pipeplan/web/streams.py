@@ -69,10 +69,7 @@ class Sessions:
     async def alone(self, session: str, lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         """Yield the lines as the only work of this session; without a session, independently.
 
-        Raises
-        ------
-        BusyError
-            If the previous work of the session does not end in time.
+        Raises BusyError if the previous work of the session does not end in time.
         """
         async with aclosing(lines), self._turn(session):
             async for line in lines:

@@ -85,10 +85,7 @@ class Workers:
     async def stream(self, work: Callable[[Any, Tell], None], argument: object) -> AsyncGenerator[bytes]:
         """Yield the parts of an answer that ``work(argument, tell)`` sends. Closing the generator stops the work.
 
-        Raises
-        ------
-        BusyError, TooSlowError, WorkError
-            As :meth:`ask` does.
+        Raises BusyError, TooSlowError or WorkError as :meth:`ask` does.
         """
         with self._counted():
             async with self._turn:

@@ -34,10 +34,7 @@ def timeline_data(views: View | Sequence[View]) -> dict[str, Any]:
         views    each as returned by View.to_json_dict, with its columns packed
         themes   light and dark, each: the theme's JSON by the number of shades that a view needs, as text
 
-    Raises
-    ------
-    ValueError
-        If there are no views.
+    Raises ValueError if there are no views.
     """
     chosen = [views] if isinstance(views, View) else list(views)
     return {"themes": themes_for(chosen), "views": [view.to_json_dict(packed) for view in chosen]}
@@ -46,10 +43,7 @@ def timeline_data(views: View | Sequence[View]) -> dict[str, Any]:
 def themes_for(views: Sequence[View]) -> dict[str, Any]:
     """Return the colors that views need: light and dark, each by the number of shades.
 
-    Raises
-    ------
-    ValueError
-        If there are no views.
+    Raises ValueError if there are no views.
     """
     if not views:
         raise ValueError("a timeline needs at least one view")
@@ -66,10 +60,7 @@ def packed(column: NDArray[Any]) -> list[Any] | str:
 
     Types are ``i1``, ``i2``, ``i4``, ``f4`` and ``f8``; short columns stay lists.
 
-    Raises
-    ------
-    ValueError
-        If a value is not finite.
+    Raises ValueError if a value is not finite.
     """
     if not np.isfinite(column).all():
         raise ValueError("a timeline's numbers must be finite")
@@ -114,10 +105,7 @@ def archived(view: View) -> str:
     of integers of W bytes; ``iW/N``, the same in units of 1/N; ``tW``, differences of indices into ``times``; and
     ``fW``, floats.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
+    Raises ValueError if a number is not finite.
     """
     columns = _Columns(_times(view))
     head = {"times": columns.times(), "view": view.to_json_dict(columns.add)}

@@ -171,10 +171,7 @@ def report_data(report: ReportPage) -> dict[str, Any]:
         views                each as written by ``pipeplan.drawing.html.data.archived``
         themes               as in ``timeline_data``
 
-    Raises
-    ------
-    ValueError
-        If there are no views.
+    Raises ValueError if there are no views.
     """
     return {
         "kind": report.kind,
