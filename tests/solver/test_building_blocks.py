@@ -17,7 +17,6 @@ from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.building_blocks import BlockRepeater, BuildingBlocks, block_of
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.kernels.arrays import AnnealingState
-from pipeplan.solver.kernels.block_kernel import anneal_block
 from pipeplan.strategies import strategy
 from tests.solver.problems import problem
 
@@ -83,7 +82,7 @@ def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
     check(schedule, memory=tight.encoder.problem.memory_limit).require_valid()
 
 
-def annealed(run, steps=150, *, backward=7.0):
+def annealed(steps=150, *, backward=7.0, compiled=False):
     """The block, and what has been written, after annealing in groups of two under a tight limit."""
     free = problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
     repeater = BlockRepeater(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
@@ -91,7 +90,8 @@ def annealed(run, steps=150, *, backward=7.0):
     trial, best = (made(block.due, group=2, inner=1.0) for _ in range(2))
     value = repeater.repeat(block, by_unit=False).value
     state = AnnealingState(np.full(2, value), np.array([5.0, 0.99]), np.array([1]), encoder.empty_chain())
-    flat = encoder.flat
+    flat, loop = encoder.flat, repeater.annealer.function
+    run = compile_loop(loop) if compiled else loop
     rules = 3 + encoder.may_run_full
     inputs = (flat, flat, repeater.route, repeater.pace(False).beat, rules, encoder.target(), WAITS, steps)
     run(*inputs, block, trial, best, repeater.decisions(), state, repeater.empty_clocks(), encoder.empty_timing())
@@ -100,7 +100,7 @@ def annealed(run, steps=150, *, backward=7.0):
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])
 def test_annealing_betters_a_block_and_keeps_the_best(backward):
-    repeater, best, state = annealed(anneal_block, backward=backward)
+    repeater, best, state = annealed(backward=backward)
     assert state.value[1] <= state.value[0]
     assert repeater.repeat(best, by_unit=False).value == state.value[1]
     assert state.value[1] < repeater.repeat(made(straight(repeater, 3.5), group=2, inner=1.0), by_unit=False).value
@@ -109,7 +109,7 @@ def test_annealing_betters_a_block_and_keeps_the_best(backward):
 @pytest.mark.slow
 @pytest.mark.parametrize("backward", [7.0, 6.0])
 def test_compiled_and_undecorated_agree_step_by_step(backward):
-    (_, *one), (_, *other) = (annealed(run, backward=backward) for run in (anneal_block, compile_loop(anneal_block)))
+    (_, *one), (_, *other) = (annealed(backward=backward, compiled=compiled) for compiled in (False, True))
     for before, after in zip(one, other, strict=True):
         for array, same in zip(before, after, strict=True):
             assert np.array_equal(array, same)

@@ -14,10 +14,9 @@ from pipeplan.model import Placement, parse_schedule
 from pipeplan.simulation import simulate
 from pipeplan.solver import Choices, Problem
 from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.engines.annealing import WAITS
+from pipeplan.solver.engines.annealing import WAITS, kernel_by
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.engines.order_annealing import anneal_by
-from pipeplan.solver.kernels.annealing_kernel import trace
+from pipeplan.solver.kernels.annealing_kernel import annealing_by, trace
 from pipeplan.solver.kernels.arrays import AnnealingState, Reach, Target
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.moves import MOVES, moves_for
@@ -37,10 +36,10 @@ def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOV
     moves = moves_for(encoder, moves)
     decisions, best = start.copy().decisions, start.copy().decisions
     state = AnnealingState(np.full(2, start.value), np.array([hot, 0.999]), np.array([seed]), encoder.empty_chain())
-    weights = np.array([move.weight * move.can_gain(encoder) for move in moves])
+    weights = np.array([move.weight for move in moves])
     reach = Reach(places=3, stages=3, microbatches=3)
     inputs = (encoder.flat, weights, reach, 8, encoder.target(), WAITS, evaluations)
-    loop = anneal_by(moves, wide=encoder.is_wide).function
+    loop = kernel_by(annealing_by, moves, encoder.evaluator.function).function
     run = compile_loop(loop) if compiled else loop
     run(*inputs, decisions, best, state, encoder.empty_change(), encoder.empty_timing())
     return decisions, best, state

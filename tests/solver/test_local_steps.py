@@ -6,10 +6,10 @@ import pytest
 from pipeplan.model import Placement
 from pipeplan.solver import Choices
 from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.engines.annealing import WAITS
+from pipeplan.solver.engines.annealing import WAITS, kernel_by
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
-from pipeplan.solver.engines.order_annealing import anneal_by
+from pipeplan.solver.kernels.annealing_kernel import annealing_by
 from pipeplan.solver.kernels.arrays import AnnealingState, Reach
 from pipeplan.solver.moves import MOVES
 from tests.solver.problems import problem
@@ -40,7 +40,7 @@ def annealed(encoder, moves, steps, heat, *, locally):
         weights = np.array([move.weight for move in moves], np.int64)
         inputs = (encoder.flat, weights, REACH, 10, encoder.target(0.25), WAITS, steps)
         outputs = (decisions, best, state, encoder.empty_change(), encoder.empty_timing())
-        anneal_by(moves)(inputs, outputs, work=0)
+        kernel_by(annealing_by, moves, encoder.evaluator.function)(inputs, outputs, work=0)
     return decisions, best, state
 
 

@@ -11,8 +11,9 @@ from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.solver import Choices, search
 from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.engines.annealing import functions_of
 from pipeplan.solver.engines.list_scheduling import ListScheduling
-from pipeplan.solver.engines.order_annealing import LocalSearch, anneal_by
+from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.kernels.arrays import Reach
 from pipeplan.solver.kernels.random_kernel import draw_weighted
 from pipeplan.solver.moves import MOVES, Move
@@ -111,8 +112,8 @@ def test_a_new_move_takes_part_compiled_and_not():
     assert found.value < search(encoder.problem, evaluations=0, engines=engines).value
 
 
-def test_one_table_of_moves_is_one_kernel():
-    assert anneal_by(MOVES) is anneal_by(tuple(MOVES))
+def test_kernels_by_the_same_moves_share_their_functions():
+    assert functions_of(MOVES) is functions_of(tuple(MOVES))
 
 
 def test_a_weight_below_0_is_refused():

@@ -25,13 +25,14 @@ from pipeplan.solver.kernels.arrays import (
     Target,
 )
 from pipeplan.solver.kernels.keeping_kernel import keep_what_fits
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate, evaluate_pairs
 from pipeplan.solver.kernels.wide_kernel import evaluate_wide
 from pipeplan.solver.layout import Layout
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.robustness import STATISTICS
 
 _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
+_EVALUATE_PAIRS = Kernel(evaluate_pairs, SEARCH_COMPILES_AFTER)
 _EVALUATE_WIDE = Kernel(evaluate_wide, SEARCH_COMPILES_AFTER)
 _KEEP_WHAT_FITS = Kernel(keep_what_fits, SEARCH_COMPILES_AFTER)
 
@@ -94,7 +95,12 @@ class Encoder(Layout):
     @property
     def evaluator(self) -> Kernel:
         """Kernel that times a candidate."""
-        return _EVALUATE_WIDE if self.is_wide else _EVALUATE
+        return _EVALUATE_WIDE if self.is_wide else self.narrow_evaluator
+
+    @property
+    def narrow_evaluator(self) -> Kernel:
+        """Kernel that times the order and the weight backwards of a candidate, whatever else is decided."""
+        return _EVALUATE_PAIRS if self.has_pairs else _EVALUATE
 
     def empty_chain(self) -> Ints:
         """Return an empty longest chain."""

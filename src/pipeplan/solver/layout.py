@@ -65,6 +65,14 @@ class Layout:
         full = self.problem.occupied.backward[self.stage_of] / self.problem.slices
         return np.where(self.is_forward, halves, np.minimum(halves, full))
 
+    @cached_property
+    def follower(self) -> Ints:
+        """The class that waits for each class, or -1; shape (classes,)."""
+        source = self.flat.source
+        follower = np.full(self.classes, -1)
+        follower[source[source >= 0]] = np.flatnonzero(source >= 0)
+        return follower
+
     @property
     def overlaps(self) -> bool:
         """True if some forward and some backward take less time overlapped than one after the other."""
@@ -74,6 +82,11 @@ class Layout:
     def may_run_full(self) -> bool:
         """True if a full backward can be better than its halves on some stage."""
         return bool(self.problem.full_gains.any())
+
+    @property
+    def has_pairs(self) -> bool:
+        """True if a candidate may hold overlapped pairs or full backwards, which the shorter kernels leave out."""
+        return self.overlaps or self.may_run_full
 
     @cached_property
     def decides_weight(self) -> bool:

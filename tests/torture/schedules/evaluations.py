@@ -10,10 +10,10 @@ from pipeplan.checking import check
 from pipeplan.simulation import simulate
 from pipeplan.solver import Problem
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS
+from pipeplan.solver.engines.annealing import WAITS, kernel_by
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
-from pipeplan.solver.engines.order_annealing import anneal_by
+from pipeplan.solver.kernels.annealing_kernel import annealing_by
 from pipeplan.solver.kernels.arrays import AnnealingState, Decisions, Reach
 from pipeplan.solver.moves import MOVES, Move, moves_for
 from tests.torture.suite import Found
@@ -75,10 +75,10 @@ def _annealed(
         while done < steps:
             done += local.make(min(steps - done, 70))
         return decisions, best, state
-    weights = np.array([move.weight * move.can_gain(encoder) for move in moves], np.int64)
+    weights = np.array([move.weight for move in moves], np.int64)
     inputs = (encoder.flat, weights, reach, 10, encoder.target(), WAITS, steps)
     outputs = (decisions, best, state, encoder.empty_change(), encoder.empty_timing())
-    anneal_by(moves, wide=encoder.is_wide)(inputs, outputs, work=0)
+    kernel_by(annealing_by, moves, encoder.evaluator.function)(inputs, outputs, work=0)
     return decisions, best, state
 
 

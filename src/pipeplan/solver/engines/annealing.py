@@ -11,8 +11,6 @@ from pipeplan.kernels import Kernel, dispatcher
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
-from pipeplan.solver.kernels.timing_kernel import evaluate
-from pipeplan.solver.kernels.wide_kernel import evaluate_wide
 from pipeplan.solver.moves import Move
 
 OPS_BETWEEN_LOOKS = 2_000_000
@@ -57,9 +55,16 @@ LoopBy = Callable[..., Callable[..., object]]
 
 
 @cache
-def kernel_by(loop_by: LoopBy, moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
-    """Return the kernel of a loop that steps by these moves."""
-    propose = dispatcher([move.propose for move in moves])
-    apply = dispatcher([move.apply for move in moves])
-    undo = dispatcher([move.undo for move in moves])
-    return Kernel(loop_by(evaluate_wide if wide else evaluate, propose, apply, undo), SEARCH_COMPILES_AFTER)
+def functions_of(moves: tuple[Move, ...]) -> tuple[Callable[..., None], Callable[..., bool], Callable[..., None]]:
+    """Return the functions that propose, apply and undo a move by its number: the same for all kernels by these moves."""
+    return (
+        dispatcher([move.propose for move in moves]),
+        dispatcher([move.apply for move in moves]),
+        dispatcher([move.undo for move in moves]),
+    )
+
+
+@cache
+def kernel_by(loop_by: LoopBy, moves: tuple[Move, ...], evaluate: Callable[..., float]) -> Kernel:
+    """Return the kernel of a loop that steps by these moves and times candidates by ``evaluate``."""
+    return Kernel(loop_by(evaluate, *functions_of(moves)), SEARCH_COMPILES_AFTER)

@@ -14,8 +14,9 @@ whole units on a V, offsets being even over the ranks or over two halves of them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from pipeplan.solver.kernels.block_kernel import (
     Block,
     RankClocks,
     Route,
-    anneal_block,
+    block_annealing_by,
     repeat,
 )
 from pipeplan.solver.kernels.random_kernel import MODULUS
@@ -43,7 +44,13 @@ from pipeplan.solver.run import Run
 
 NAME = "building blocks"
 
-_ANNEAL_BLOCK = Kernel(anneal_block, SEARCH_COMPILES_AFTER)
+
+@cache
+def anneal_block_by(evaluate: Callable[..., float]) -> Kernel:
+    """Return the kernel that anneals a block, whose schedules are timed by ``evaluate``."""
+    return Kernel(block_annealing_by(evaluate), SEARCH_COMPILES_AFTER)
+
+
 _REPEAT = Kernel(repeat, SEARCH_COMPILES_AFTER)
 
 REPEATED = 4
@@ -207,14 +214,15 @@ class BuildingBlocks:
         """Anneal a block; return the best one and the evaluations made. Stops early when time is up."""
         inputs, outputs, best = self._arrays(repeater, island)
         work, done = REPEATED * repeater.encoder.positions, 0
-        for steps in pieces(run.budget, _ANNEAL_BLOCK, island.steps, work):
-            _ANNEAL_BLOCK((*inputs, steps), outputs, work=steps * work)
+        kernel = repeater.annealer
+        for steps in pieces(run.budget, kernel, island.steps, work):
+            kernel((*inputs, steps), outputs, work=steps * work)
             done += steps
         return best, done
 
     def _compile(self, run: Run, repeater: BlockRepeater) -> None:
         inputs, outputs, _ = self._arrays(repeater, self._island(run, repeater, 0, 0))
-        run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
+        run.compile(repeater.annealer, (*inputs, 0), outputs)
         flat, times, route, beat, *_ = inputs
         block, _, _, decisions, _, clocks, timing = outputs
         run.compile(_REPEAT, (flat, times, route, beat), (block, decisions, clocks, timing))
@@ -291,12 +299,10 @@ class BlockRepeater:
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         flat, ranks = encoder.flat, encoder.problem.placement.ranks
-        follower = np.full(encoder.classes, -1)
-        follower[flat.source[flat.source >= 0]] = np.flatnonzero(flat.source >= 0)
         self.route = Route(
             offsets=np.concatenate(([0], np.cumsum(np.bincount(encoder.rank_of, minlength=ranks)))),
             on_rank=np.argsort(encoder.rank_of, kind="stable"),
-            follower=follower,
+            follower=encoder.follower,
             way=np.array(encoder.topological),
         )
         owes = flat.weight_time >= 0
@@ -311,6 +317,11 @@ class BlockRepeater:
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
         self._true_pace = Pace(flat, Beat(encoder.share, self._busiest(times), self.unit))
         self._unit_pace = Pace(units, Beat(encoder.share, self._busiest(np.where(owes, 2.0, 1.0)), 1.0))
+
+    @property
+    def annealer(self) -> Kernel:
+        """Kernel that anneals a block of this problem."""
+        return anneal_block_by(self.encoder.narrow_evaluator.function)
 
     @cached_property
     def fullness(self) -> float:

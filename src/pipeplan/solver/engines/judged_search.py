@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipeplan.kernels import Argument, Kernel
+from pipeplan.kernels import Argument
 from pipeplan.model import Schedule
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, kernel_by
@@ -71,9 +71,8 @@ class JudgedSearch:
         """Run the search; do nothing if no schedule is judged or none has been found yet."""
         if run.judge is None or run.best is None:
             return
-        kernel = propose_by(moves_for(run.encoder, self.moves), wide=run.encoder.is_wide)
         first = _Proposals(self, run.encoder, run.best.candidate, self.reaches[0], seed=1)
-        run.compile(kernel, first.inputs(0.0, 0), first.outputs)
+        run.compile(first.kernel, first.inputs(0.0, 0), first.outputs)
         run.compile(*no_runs())
         turn = 0
         while not run.is_over:
@@ -144,8 +143,9 @@ class _Proposals:
 
     def __init__(self, options: JudgedSearch, encoder: Encoder, start: Candidate, reach: Reach, seed: int) -> None:
         self._options, self._encoder, self._reach = options, encoder, reach
-        self._moves = moves_for(encoder, options.moves)
-        self._weights = np.array([move.weight * move.can_gain(encoder) for move in self._moves], np.int64)
+        moves = moves_for(encoder, options.moves)
+        self.kernel = kernel_by(proposing_by, moves, encoder.evaluator.function)
+        self._weights = np.array([move.weight for move in moves], np.int64)
         self.decisions = start.copy().decisions
         self.value = np.full(1, start.value)
         self._state = beginning(encoder, start.value, temperature=0.0, cooling=1.0, steps=1, seed=seed)
@@ -165,19 +165,13 @@ class _Proposals:
     def next(self, limit: float, tries: int) -> bool:
         """Change to a candidate whose value is at most ``limit``; false if none is found."""
         work = 2 * self._encoder.positions
-        kernel = propose_by(self._moves, wide=self._encoder.is_wide)
-        tried = kernel(self.inputs(limit, tries), self.outputs, work=work)
+        tried = self.kernel(self.inputs(limit, tries), self.outputs, work=work)
         return bool(tried <= tries)
 
     def go_back(self, kept: Decisions) -> None:
         """Restore the decisions."""
         for array, before in zip(self.decisions, kept, strict=True):
             array[...] = before
-
-
-def propose_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
-    """Return the kernel that proposes candidates by these moves."""
-    return kernel_by(proposing_by, moves, wide=wide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

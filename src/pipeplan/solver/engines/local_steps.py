@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from pipeplan.kernels import Argument, Kernel, Output, dispatcher
+from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Ints
 from pipeplan.model.tolerances import SEARCHED_MEMORY
 from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.engines.annealing import OPS_BETWEEN_LOOKS, WAITS
+from pipeplan.solver.engines.annealing import OPS_BETWEEN_LOOKS, WAITS, functions_of
 from pipeplan.solver.kernels.arrays import (
     SEARCH_COMPILES_AFTER,
     AnnealingState,
@@ -21,7 +21,7 @@ from pipeplan.solver.kernels.arrays import (
 )
 from pipeplan.solver.kernels.marks_kernel import Marks, Stretch, Touched
 from pipeplan.solver.kernels.resuming_kernel import local_annealing_by
-from pipeplan.solver.moves import Move
+from pipeplan.solver.moves import Move, moves_for
 from pipeplan.solver.moves import decision_kernel as decision
 from pipeplan.solver.moves import shift_kernel as shift
 
@@ -38,10 +38,7 @@ POSITIONS_PER_MARK = 2
 @cache
 def anneal_locally_by(moves: tuple[Move, ...]) -> Kernel:
     """Return the kernel that anneals by these moves."""
-    propose = dispatcher([move.propose for move in moves])
-    apply = dispatcher([move.apply for move in moves])
-    undo = dispatcher([move.undo for move in moves])
-    return Kernel(local_annealing_by(propose, apply, undo), SEARCH_COMPILES_AFTER)
+    return Kernel(local_annealing_by(*functions_of(moves)), SEARCH_COMPILES_AFTER)
 
 
 def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
@@ -50,8 +47,8 @@ def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     Where pairs may overlap or full backwards gain, and on wide problems, schedules are timed whole.
     """
     # Parts can be timed if moves note the places that they change, and nothing couples ops beyond their row and source.
-    gaining = tuple(move for move in moves if move.weight > 0 and move.can_gain(encoder))
-    plain = not (encoder.overlaps or encoder.may_run_full or encoder.is_wide)
+    gaining = moves_for(encoder, moves)
+    plain = not (encoder.has_pairs or encoder.is_wide)
     local = all(move.apply in LOCAL for move in gaining)
     return gaining if plain and local and encoder.positions >= LONG else ()
 
@@ -110,7 +107,7 @@ class LocalSteps:
             steps.critical,
             steps.target,
             WAITS,
-            follower_of(encoder),
+            encoder.follower,
             unit_of(encoder),
             encoder.offsets[:-1] if steps.barrier is None else steps.barrier,
         )
@@ -148,14 +145,6 @@ class LocalSteps:
         """Make this many steps, or fewer once ``most`` places were timed; return the number of steps."""
         inputs, outputs = self.arguments(steps, most)
         return int(self._kernel(inputs, outputs, work=steps * self._work))
-
-
-def follower_of(encoder: Encoder) -> Ints:
-    """Return, for each class, the class that waits for it, or -1; shape (classes,)."""
-    source = encoder.flat.source
-    follower = np.full(encoder.classes, -1)
-    follower[source[source >= 0]] = np.flatnonzero(source >= 0)
-    return follower
 
 
 def unit_of(encoder: Encoder) -> float:

@@ -178,7 +178,7 @@ class TaskArrays:
             encoder = encoder.narrow
         self.options, self.encoder, self.task = options, encoder, task
         self.moves = moves_for(encoder, options.moves)
-        self.weights = np.array([move.weight * move.can_gain(encoder) for move in self.moves], np.int64)
+        self.weights = np.array([move.weight for move in self.moves], np.int64)
         decisions, self.best = (encoder.adopt(task.lineage.candidate.copy().decisions) for _ in range(2))
         self.state = beginning(
             encoder,
@@ -193,7 +193,7 @@ class TaskArrays:
     @property
     def kernel(self) -> Kernel:
         """Kernel that anneals."""
-        return anneal_by(self.moves, wide=self.encoder.is_wide)
+        return kernel_by(annealing_by, self.moves, self.encoder.evaluator.function)
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
         """Return the kernel's inputs for this many steps."""
@@ -212,11 +212,6 @@ class TaskArrays:
             moves=moves, reach=self.task.reach, critical=options.critical, target=target, barrier=options.barrier
         )
         return LocalSteps(self.encoder, steps, self.outputs[0], self.best, self.state)
-
-
-def anneal_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
-    """Return the kernel that anneals by these moves."""
-    return kernel_by(annealing_by, moves, wide=wide)
 
 
 def _in_turn(options: tuple[Option, ...], count: int) -> Option:

@@ -11,14 +11,12 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from pipeplan.kernels import Kernel
 from pipeplan.model import Ints
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.local_steps import local_moves
 from pipeplan.solver.engines.order_annealing import LocalSearch
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions
+from pipeplan.solver.kernels.arrays import Decisions
 from pipeplan.solver.kernels.random_kernel import MODULUS
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.moves import MOVES
 from pipeplan.solver.run import Run
 
@@ -26,8 +24,6 @@ NAME = "a shorter run"
 
 EVERY = 12
 """Multiple in which microbatches are cut out, so that patterns of 2, 3, 4 and 6 of them stay whole."""
-
-_EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +60,8 @@ def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
     Between two moments in which every class runs just that many ops; None if there are no such moments.
     """
     cut = encoder.share - short.share
-    timing = encoder.empty_timing()
-    value = _EVALUATE(
-        (encoder.flat, candidate.decisions, encoder.target(), INFEASIBLE / 2), (timing,), work=encoder.positions
-    )
-    if value >= INFEASIBLE:
+    value, timing = encoder.timed(candidate.decisions)
+    if not np.isfinite(value):
         return None
     # Ops of each class that have run when the last class ends its k-th: a cut is possible between two such moments in
     # which every class has run exactly the same number of ops more.

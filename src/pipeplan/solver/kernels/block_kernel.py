@@ -20,6 +20,7 @@ and when its input is there. Decisions of a rank, for a block that is repeated w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pipeplan.kernels import inlined
@@ -34,7 +35,7 @@ from pipeplan.solver.kernels.arrays import (
     Target,
 )
 from pipeplan.solver.kernels.random_kernel import draw
-from pipeplan.solver.kernels.timing_kernel import evaluate, next_owed, runs_before
+from pipeplan.solver.kernels.timing_kernel import next_owed, runs_before
 
 DRAWS_FORWARDS = 0
 """Rule of a block: 1 where forwards are drawn forward before a rank's first backward."""
@@ -393,39 +394,44 @@ def copy_block(source: Block, target: Block) -> None:
     target.inner[0] = source.inner[0]
 
 
-def anneal_block(
-    problem: FlatProblem,
-    pace: FlatProblem,
-    route: Route,
-    beat: Beat,
-    rules: int,
-    target: Target,
-    waits: Floats,
-    steps: int,
-    block: Block,
-    trial: Block,
-    best: Block,
-    decisions: Decisions,
-    state: AnnealingState,
-    clocks: RankClocks,
-    timing: CandidateTiming,
-) -> None:
-    """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
+def block_annealing_by(evaluate: Callable[..., float]) -> Callable[..., None]:
+    """Return the annealing of a block, whose schedules are timed by ``evaluate``."""
 
-    A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
-    allows.
-    """
-    for _ in range(steps):
-        cool(state)
-        # What comes of a block may be infeasible; then the next variation follows.
-        copy_block(block, trial)
-        vary(route, beat.unit, rules, trial, state.random)
-        if not repeat(problem, pace, route, beat, trial, decisions, clocks, timing):
-            continue
-        limit = accepted_up_to(state, waits)
-        value = evaluate(problem, decisions, target, limit, timing)
-        if value > limit:
-            continue
-        copy_block(trial, block)
-        if accept(state, value):
-            copy_block(trial, best)
+    def anneal_block(
+        problem: FlatProblem,
+        pace: FlatProblem,
+        route: Route,
+        beat: Beat,
+        rules: int,
+        target: Target,
+        waits: Floats,
+        steps: int,
+        block: Block,
+        trial: Block,
+        best: Block,
+        decisions: Decisions,
+        state: AnnealingState,
+        clocks: RankClocks,
+        timing: CandidateTiming,
+    ) -> None:
+        """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
+
+        A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
+        allows.
+        """
+        for _ in range(steps):
+            cool(state)
+            # What comes of a block may be infeasible; then the next variation follows.
+            copy_block(block, trial)
+            vary(route, beat.unit, rules, trial, state.random)
+            if not repeat(problem, pace, route, beat, trial, decisions, clocks, timing):
+                continue
+            limit = accepted_up_to(state, waits)
+            value = evaluate(problem, decisions, target, limit, timing)
+            if value > limit:
+                continue
+            copy_block(trial, block)
+            if accept(state, value):
+                copy_block(trial, best)
+
+    return anneal_block

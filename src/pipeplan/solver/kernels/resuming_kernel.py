@@ -47,7 +47,7 @@ from pipeplan.solver.kernels.marks_kernel import (
     place_marks,
 )
 from pipeplan.solver.kernels.random_kernel import draw_weighted
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, evaluate, next_owed, run_rank, run_rest
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, evaluate, next_owed, run_ranks, value_at_end
 
 BEGAN = 0
 """Index into ``Stretch.ends``: the mark at which timing began."""
@@ -102,14 +102,7 @@ def evaluate_from(
                 return value
             keep_at(marks, mark, timing)
     # It never met its old timing again: the value is that of all ranks' ends.
-    longest = 0.0
-    total = 0.0
-    for rank in range(ranks):
-        run_rest(problem, decisions, rank, timing)
-        duration = timing.clock[rank] - timing.begin[rank]
-        longest = max(longest, duration)
-        total += duration
-    return longest + target.spread * total / ranks
+    return value_at_end(problem, decisions, target, timing)
 
 
 def run_to_mark(
@@ -129,21 +122,17 @@ def run_to_mark(
         timing.waiting[op_class] = 0
     top = 0
     for rank in range(ranks):
+        stretch.visits[0] -= timing.cursor[rank]
         if timing.cursor[rank] < base.cursor[mark * ranks + rank]:
             timing.stack[top] = rank
             top += 1
-    while top > 0:
-        rank = timing.stack[top - 1]
-        before = timing.cursor[rank]
-        stop = base.cursor[mark * ranks + rank]
-        top = run_rank(problem, decisions, span, limit, rank, stop, top - 1, False, timing)
-        stretch.visits[0] += timing.cursor[rank] - before
-        if top == STUCK:
-            return STUCK
+    stuck = run_ranks(problem, decisions, span, limit, base.cursor, mark * ranks, top, timing) == STUCK
+    reached = 1
     for rank in range(ranks):
+        stretch.visits[0] += timing.cursor[rank]
         if timing.cursor[rank] < base.cursor[mark * ranks + rank]:
-            return 0
-    return 1
+            reached = 0
+    return STUCK if stuck else reached
 
 
 @inlined

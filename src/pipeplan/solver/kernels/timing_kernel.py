@@ -16,6 +16,8 @@ before one of its later ops when the candidate forces them to, when that op woul
 they fit into the wait for what that op needs. The rest follows the last op.
 """
 
+from collections.abc import Callable
+
 from pipeplan.kernels import inlined
 from pipeplan.model import Ints
 from pipeplan.solver.kernels.arrays import CandidateTiming, Decisions, FlatProblem, Target
@@ -30,31 +32,74 @@ STUCK = -1
 """Returned by ``run_rank`` for an infeasible candidate, instead of the number of ranks that can go on."""
 
 
-def evaluate(
-    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
-) -> float:
-    """Return the value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
-    begin(problem, timing)
+def run_ranks(
+    problem: FlatProblem,
+    decisions: Decisions,
+    span: int,
+    limit: float,
+    stops: Ints,
+    first: int,
+    top: int,
+    timing: CandidateTiming,
+) -> int:
+    """Run the ``top`` ranks on the stack up to places, of rank r to ``stops[first + r]``; ``STUCK`` if infeasible.
+
+    It is a function of its own, so that it is compiled once for all kernels that time candidates.
+    """
+    # The rank on top of the stack runs until it waits or is there; ranks that it wakes come on top.
+    while top > 0:
+        rank = timing.stack[top - 1]
+        top = run_rank(problem, decisions, span, limit, rank, stops[first + rank], top - 1, False, timing)
+    return top
+
+
+def run_ranks_in_pairs(
+    problem: FlatProblem,
+    decisions: Decisions,
+    span: int,
+    limit: float,
+    stops: Ints,
+    first: int,
+    top: int,
+    timing: CandidateTiming,
+) -> int:
+    """Do what ``run_ranks`` does where ops may overlap, or backwards run in full: twice the code, for few problems."""
+    while top > 0:
+        rank = timing.stack[top - 1]
+        top = run_rank(problem, decisions, span, limit, rank, stops[first + rank], top - 1, True, timing)
+    return top
+
+
+def value_at_end(problem: FlatProblem, decisions: Decisions, target: Target, timing: CandidateTiming) -> float:
+    """Return the value of a candidate whose ranks have run their rows, all owed Ws run; ``INFEASIBLE`` if one has not."""
     ranks = len(problem.work)
-    waiting_to_run = ranks
-    unfinished = ranks
     longest = 0.0
     total = 0.0
-    # The rank on top of the stack runs until it waits or is done; ranks that it wakes come on top.
-    while waiting_to_run > 0:
-        rank = timing.stack[waiting_to_run - 1]
-        stop = problem.offsets[rank + 1]
-        waiting_to_run = run_rank(problem, decisions, target.span, limit, rank, stop, waiting_to_run - 1, True, timing)
-        if waiting_to_run == STUCK:
+    for rank in range(ranks):
+        # Nobody is left to make the result that this rank waits for: the candidate deadlocks.
+        if timing.cursor[rank] < problem.offsets[rank + 1]:
             return INFEASIBLE
-        if timing.cursor[rank] == stop:
-            # It has run its row: what it owes follows, and its time counts.
-            unfinished -= 1
-            run_rest(problem, decisions, rank, timing)
-            duration = timing.clock[rank] - timing.begin[rank]
-            longest = max(longest, duration)
-            total += duration
-    return INFEASIBLE if unfinished > 0 else longest + target.spread * total / ranks
+        run_rest(problem, decisions, rank, timing)
+        duration = timing.clock[rank] - timing.begin[rank]
+        longest = max(longest, duration)
+        total += duration
+    return longest + target.spread * total / ranks
+
+
+def evaluation_by(run: Callable[..., int]) -> Callable[..., float]:
+    """Return the function that times whole candidates, whose ranks ``run`` runs."""
+
+    def evaluate(
+        problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
+    ) -> float:
+        """Return the value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
+        begin(problem, timing)
+        # The row of rank r ends at ``offsets[r + 1]``.
+        if run(problem, decisions, target.span, limit, problem.offsets, 1, len(problem.work), timing) == STUCK:
+            return INFEASIBLE
+        return value_at_end(problem, decisions, target, timing)
+
+    return evaluate
 
 
 def begin(problem: FlatProblem, timing: CandidateTiming) -> None:
@@ -291,3 +336,10 @@ def next_owed(owes: Ints, pending: int) -> int:
 def runs_before(forced: bool, lacks_room: bool, end: float, arrival: float) -> bool:
     """Return true if a W that would end at ``end`` runs before an op whose input is there at ``arrival``."""
     return forced or lacks_room or end <= arrival
+
+
+evaluate = evaluation_by(run_ranks)
+"""Times candidates of problems in which nothing overlaps and no backward gains by running in full: most problems."""
+
+evaluate_pairs = evaluation_by(run_ranks_in_pairs)
+"""Times candidates of all problems that are not wide."""

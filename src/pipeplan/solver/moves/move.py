@@ -42,9 +42,7 @@ class Move:
     undo
         Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
     can_gain
-        Function that returns true if it can improve anything on the problem of an encoder; otherwise it is not drawn.
-    wide
-        True if it needs the arrays of wide problems; elsewhere it is left out.
+        Function that returns true if it can improve anything on the problem of an encoder; otherwise kernels leave it out.
 
     Raises
     ------
@@ -58,7 +56,6 @@ class Move:
     apply: Apply
     undo: Undo
     can_gain: Callable[[Encoder], bool] = always
-    wide: bool = False
 
     def __post_init__(self) -> None:
         if self.weight < 0:
@@ -66,5 +63,5 @@ class Move:
 
 
 def moves_for(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
-    """Return the moves that exist on a problem, drawn or not."""
-    return tuple(move for move in moves if encoder.is_wide or not move.wide)
+    """Return the moves that can improve something on a problem: kernels are compiled for these alone."""
+    return tuple(move for move in moves if move.weight > 0 and move.can_gain(encoder))

@@ -47,7 +47,6 @@ MOVES: tuple[Move, ...] = (
         apply=decision.change_weights,
         undo=decision.restore_weights,
         can_gain=lambda encoder: encoder.decides_weight,
-        wide=True,
     ),
     Move(
         name="keep, recompute or offload",
@@ -56,7 +55,6 @@ MOVES: tuple[Move, ...] = (
         apply=mode.apply,
         undo=mode.undo,
         can_gain=lambda encoder: encoder.decides_mode,
-        wide=True,
     ),
     Move(
         name="exchange what is kept",
@@ -65,7 +63,6 @@ MOVES: tuple[Move, ...] = (
         apply=mode.exchange,
         undo=mode.exchange_back,
         can_gain=lambda encoder: encoder.decides_mode,
-        wide=True,
     ),
     Move(
         name="fetch back earlier or later",
@@ -74,7 +71,6 @@ MOVES: tuple[Move, ...] = (
         apply=mode.change_lead,
         undo=mode.restore_lead,
         can_gain=lambda encoder: encoder.decides_mode and encoder.problem.choices.offload,
-        wide=True,
     ),
 )
 """All moves with their weights. To add a move, write its functions in a file next to this one and add a row here."""
