@@ -74,6 +74,11 @@ def on_stages(layers, counts, options):
     return stages
 
 
+def until_weight(option):
+    """The bytes that an option keeps until W."""
+    return option.activation_bytes if option.weight_activation_bytes is None else option.weight_activation_bytes
+
+
 def costs_of(layers, counts, options, transfer=0.0, overhead=None, bandwidth=np.inf):
     stages = on_stages(layers, counts, options)
 
@@ -83,6 +88,7 @@ def costs_of(layers, counts, options, transfer=0.0, overhead=None, bandwidth=np.
     moved = total("transfer_bytes") / bandwidth
     forward, inputs = np.maximum(total("forward"), moved), np.maximum(total("backward_input"), moved)
     weights = total("backward_weight")
+    freed = np.array([sum(until_weight(option) for _, option in stage) for stage in stages], np.float64)
     static = np.array([sum(each.static_bytes for each, _ in stage) for stage in stages])
     return Costs(
         forward=forward,
@@ -90,7 +96,7 @@ def costs_of(layers, counts, options, transfer=0.0, overhead=None, bandwidth=np.
         backward_input=inputs,
         backward_weight=weights,
         recompute=forward,
-        memory=Memory(total("activation_bytes"), total("freed_by_weight"), static, in_bytes=True),
+        memory=Memory(total("activation_bytes"), freed, static, in_bytes=True),
         transfer=Transfer(latency=transfer),
         overhead=overhead or Overhead(),
     )
@@ -301,7 +307,7 @@ def walked_peaks(schedule, stages):
         for op in row:
             options = stages[op.stage]
             kept = sum(option.activation_bytes for option in options)
-            until_weight = sum(option.freed_by_weight for option in options)
+            after_inputs = sum(until_weight(option) for option in options)
             if op.kind == Kind.F:
                 level += kept
             elif op.kind in (Kind.B, Kind.I):
@@ -309,9 +315,9 @@ def walked_peaks(schedule, stages):
                 for option in reversed(options):
                     peak = max(peak, level - left + option.transient_bytes)
                     left += option.activation_bytes
-                level += until_weight - kept if op.kind == Kind.I else -kept
+                level += after_inputs - kept if op.kind == Kind.I else -kept
             else:
-                level -= until_weight
+                level -= after_inputs
             peak = max(peak, level)
         peaks.append(peak)
     return peaks

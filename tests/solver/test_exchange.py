@@ -27,14 +27,3 @@ def test_delays_are_by_op_and_move_a_few_at_a_time():
     delays = exchange.of(SCHEDULE)
     assert delays.any()
     assert not delays[SCHEDULE.where(Kind.W)].any()
-
-
-def test_when_results_are_sent_makes_a_difference():
-    random = np.random.default_rng(1)
-    exchange = Exchange.at_once(MEETING)
-    values = set()
-    for _ in range(30):
-        exchange = exchange.moved(random)
-        lowered = MEETING.with_messages(SCHEDULE, exchange.of(SCHEDULE))
-        values.add(MEETING.simulated(lowered).timeline.makespan)
-    assert len(values) > 1
