@@ -127,30 +127,6 @@ def test_converting_never_overwrites_its_source(tmp_path, result):
     assert source.read_bytes() == before
 
 
-def test_converting_to_a_trainers_settings(tmp_path):
-    source = tmp_path / "plan.csv"
-    source.write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
-    assert f"schedule_csv {tmp_path}/a.torchtitan.csv\n" in converted(source, "a.torchtitan.sh").read_text()
-    assert (tmp_path / "a.torchtitan.csv").read_text() == source.read_text()
-    with pytest.raises(InputError, match="never overwritten"):
-        converted(tmp_path / "a.torchtitan.csv", "a.torchtitan.py")
-
-
-def test_converting_with_passes(tmp_path, result):
-    source = tmp_path / "plan.csv"
-    source.write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
-    split, merged = tmp_path / "split.csv", tmp_path / "merged.csv"
-    pipeplan.convert(source, split, split_backward=True)
-    assert split.read_text() == "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n"
-    pipeplan.convert(split, merged, merge_backward=True)
-    assert merged.read_text() == source.read_text()
-    assert pipeplan.export(source, to="torch-csv", split_backward=True).text == split.read_text()
-    timeline = tmp_path / "run.json"
-    pipeplan.save(result, timeline)
-    with pytest.raises(InputError, match="holds a timeline: only the ops of a schedule can be rearranged"):
-        pipeplan.convert(timeline, tmp_path / "a.csv", retime=True)
-
-
 def test_converting_keeps_communication(tmp_path):
     source = tmp_path / "plan.comms.csv"
     source.write_text(pipeplan.export("1f1b", to="torch-csv-comms", **SHAPE).text)

@@ -56,23 +56,6 @@ def test_a_gpu_is_calibrated_for_estimates(run):
     assert calibrated["step_time_s"] != plain["step_time_s"]
 
 
-def test_how_far_it_is_is_told():
-    told = []
-    api.profile(
-        calibrate="tiny.yaml",
-        gpu="cpu.yaml",
-        device="cpu",
-        sequence=32,
-        repeats=1,
-        progress=lambda said, share: told.append((said, share)),
-    )
-    assert {said for said, _ in told} == {"measuring kernels"}
-    shares = [share for _, share in told]
-    assert len(shares) > 5
-    assert shares == sorted(shares)
-    assert (shares[0], shares[-1]) == (0.0, 1.0)
-
-
 def test_json_is_a_calibration_too(run, tmp_path):
     code, out, _ = run(f"{MEASURE} --json")
     assert code == 0

@@ -72,13 +72,6 @@ def test_completion_is_installed_for_a_shell(run, tmp_path, monkeypatch):
     assert str(script) in (tmp_path / ".bashrc").read_text()
 
 
-def test_the_machines_are_listed(run):
-    code, out, _ = run("schedules --machines")
-    assert code == 0
-    assert out.startswith("megatron-a100: ")
-    assert run("schedules zbv --machines")[0] == 2
-
-
 def test_a_machine_needs_the_unit_of_the_times(run):
     code, _, err = run("simulate --machine megatron-a100 --no-visualization")
     assert code == 2

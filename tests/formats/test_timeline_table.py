@@ -129,11 +129,3 @@ def test_nothing_but_our_errors_comes_out(rows):
     csv.writer(text).writerows([COLUMNS, *rows])
     with pytest.raises(PipeplanError):
         parse_timeline_csv(text.getvalue())
-
-
-@given(st.text(max_size=60))
-@settings(max_examples=50)
-def test_any_text(text):
-    for read in (parse_timeline_csv, parse_timeline_columns_json):
-        with pytest.raises(PipeplanError):
-            read(text)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError
-from pipeplan.formats import parse_torch_csv, read_schedule, torch_csv, torch_release
+from pipeplan.formats import parse_torch_csv, torch_csv, torch_release
 from pipeplan.formats.pytorch_csv import torch_csv_comms, torch_csv_compute
 from pipeplan.model import format_cells, format_schedule, parse_schedule
 from pipeplan.passes import insert_communication
@@ -75,12 +75,6 @@ def test_reader_and_writer_undo_each_other(schedule, with_communication):
     if with_communication:
         schedule = insert_communication(schedule)
     assert parse_torch_csv(torch_csv(schedule), name=schedule.name) == schedule
-
-
-def test_a_file_is_called_after_itself(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text(PLAN)
-    assert read_schedule(path).name == "mine"
 
 
 def test_pytorchs_own_orders():

@@ -1,13 +1,10 @@
 """Users' own training loops: each function is what a script does on one rank, and gives what the test is to look at.
 
-``python -m tests.runtime.own_loop FOLDER SCENARIO...`` is one process of a job; its rank is in the environment as torchrun
-sets it. Each scenario's answer goes to ``FOLDER/SCENARIO.RANK.pickle``.
+:func:`main` runs scenarios in one process of a job; its rank is in the environment as torchrun sets it.
 """
 
 import copy
 import os
-import pickle
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -186,7 +183,7 @@ def strategies() -> Any:
 def sources() -> Any:
     """A searched schedule, a simulated one, a timeline, and files; forwards out of the microbatches' order."""
     searched = pipeplan.search(placement="v", microbatches=MICROBATCHES, ranks=2, evaluations=50)
-    folder = Path(sys.argv[1])
+    folder = Path.cwd()
     if dist.get_rank() == 0:
         pipeplan.save(plan("zbv"), folder / "zbv.csv")
         pipeplan.save(searched, folder / "searched.json")
@@ -308,7 +305,7 @@ def frozen() -> Any:
 
 def resumed() -> Any:
     """Two steps, a checkpoint, two more; and the last two again from the checkpoint, by another schedule, too."""
-    folder, rank = Path(sys.argv[1]), dist.get_rank()
+    folder, rank = Path.cwd(), dist.get_rank()
 
     def built(name: str, seed: int) -> tuple[Pipeline, torch.optim.Optimizer]:
         modules = layers(4)
@@ -394,7 +391,7 @@ def evaluated() -> Any:
 
 def recorded() -> Any:
     """Two of three steps are measured, on all ranks; and then no more."""
-    folder = Path(sys.argv[1])
+    folder = Path.cwd()
     schedule = plan("zbv")
     modules = layers(4)
     pipeline = Pipeline("zbv", list(mine(schedule, modules).values()), loss, microbatches=MICROBATCHES)
@@ -689,15 +686,15 @@ SCENARIOS: dict[str, Callable[[], Any]] = {
 }
 
 
-def main(scenarios: dict[str, Callable[[], Any]], folder: str, *names: str) -> None:
+def answers(scenarios: dict[str, Callable[[], Any]], folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
+    """Run scenarios on this rank, in a folder that all ranks share, and return their answers by name."""
+    os.chdir(folder)
     torch.set_num_threads(1)
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store = dist.FileStore(f"{folder}/store", world)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=timedelta(seconds=120))
-    for name in names:
-        Path(folder, f"{name}.{rank}.pickle").write_bytes(pickle.dumps(scenarios[name]()))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
+    done = {name: scenarios[name]() for name in names}
     dist.destroy_process_group()
+    return done
 
 
-if __name__ == "__main__":
-    main(SCENARIOS, *sys.argv[1:])
+def main(job: tuple[Path, tuple[str, ...]]) -> dict[str, Any]:
+    return answers(SCENARIOS, *job)

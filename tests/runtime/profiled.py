@@ -1,10 +1,8 @@
 """In a process of its own, one a rank: PyTorch's own schedules under its profiler, two pipeline ranks x FSDP on the others.
 
-``python -m tests.runtime.profiled FOLDER``; the rank is in the environment as torchrun sets it. Each schedule's traces go to
-``FOLDER/SCHEDULE/rankK.json.gz``: two steps each.
+Each schedule's traces go to ``FOLDER/SCHEDULE/rankK.json.gz``: two steps each.
 """
 
-import sys
 from pathlib import Path
 
 import torch
@@ -51,7 +49,3 @@ def stage(number: int, stages: int, mesh: DeviceMesh) -> PipelineStage:
     module = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH))
     fully_shard(module, mesh=mesh["dp"], reshard_after_forward=False)
     return PipelineStage(module, number, stages, torch.device("cpu"), group=mesh.get_group("pp"))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -1,9 +1,5 @@
 """Users' own training loops (:mod:`tests.runtime.own_loop`), several to a job: starting one takes most of its time."""
 
-import os
-import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +16,8 @@ from pipeplan.runtime import Pipeline
 from pipeplan.runtime.microbatches import joined, shapes, split
 from pipeplan.runtime.schedule_sources import forwards_alone
 from pipeplan.strategies import strategy
+from tests.processes import run_ranks
 
-ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
 
 EPSILON = torch.finfo(torch.float32).eps
@@ -33,30 +29,7 @@ EXACT = (0.0, 0.0, 0.0)
 
 def job(folder: Path, processes: int, *scenarios: str, of: str = "own_loop") -> list[dict[str, Any]]:
     """Every rank's answers to scenarios of a module here."""
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-        "WORLD_SIZE": str(processes),
-    }
-    command = [sys.executable, "-m", f"tests.runtime.{of}", str(folder), *scenarios]
-    outputs = [folder / f"output{rank}" for rank in range(processes)]
-    started = []
-    for rank, output in enumerate(outputs):
-        place = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-        with output.open("wb") as file:
-            started.append(subprocess.Popen(command, env=environment | place, cwd=ROOT, stdout=file, stderr=file))
-    try:
-        codes = [process.wait(timeout=600) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    assert not any(codes), "\n".join(output.read_text(errors="replace")[-3000:] for output in outputs)
-    return [
-        {name: pickle.loads((folder / f"{name}.{rank}.pickle").read_bytes()) for name in scenarios}
-        for rank in range(processes)
-    ]
+    return run_ranks(f"tests.runtime.{of}", processes, (folder, scenarios), timeout=600)
 
 
 def test_gradients_losses_and_weights_are_those_of_a_single_process(tmp_path: Path) -> None:

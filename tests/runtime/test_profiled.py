@@ -1,11 +1,5 @@
 """Traces of PyTorch's own schedules with FSDP, recorded now by the installed version."""
 
-import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -17,8 +11,8 @@ from pipeplan.formats import read_run
 from pipeplan.model import Kind, crosses_ranks, dependencies
 from pipeplan.runtime import from_torch
 from pipeplan.simulation import compute_only
+from tests.processes import run_ranks
 
-ROOT = Path(__file__).parents[2]
 PROCESSES = 4
 
 
@@ -26,23 +20,7 @@ PROCESSES = 4
 def traces(tmp_path_factory):
     """A folder with those of every schedule, of two replicas of two pipeline ranks."""
     folder = tmp_path_factory.mktemp("traces")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    place = {"WORLD_SIZE": str(PROCESSES), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
-    started = []
-    for rank in range(PROCESSES):
-        own = os.environ | place | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"}
-        command = [sys.executable, "-m", "tests.runtime.profiled", str(folder)]
-        with (folder / f"output{rank}").open("wb") as said:
-            started.append(subprocess.Popen(command, cwd=ROOT, env=own, stdout=said, stderr=said))
-    try:
-        codes = [process.wait(timeout=240) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    assert not any(codes), "\n".join((folder / f"output{rank}").read_text()[-2000:] for rank in range(PROCESSES))
+    run_ranks("tests.runtime.profiled", PROCESSES, folder)
     return folder
 
 

@@ -1,19 +1,12 @@
 """Gradients of PyTorch's own runtime under our files, beside those of a single process."""
 
-import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from pipeplan.formats.pytorch_csv import torch_csv, torch_csv_comms, torch_csv_compute
 from pipeplan.model import parse_schedule
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import run_ranks
 
 ORDERS = {
     "swapped": parse_schedule("0F1 0F0 0B1 0B0\n1F1 1F0 1B1 1B0"),
@@ -32,21 +25,8 @@ def differences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
         texts[f"{name}.compute_comms"] = torch_csv_comms(schedule)
     for name, text in texts.items():
         (folder / f"{name}.csv").write_text(text)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, "-m", "tests.runtime.trained_by_csv", str(folder)]
-    own = [os.environ | place | {"RANK": str(rank)} for rank in range(2)]
-    started = [subprocess.Popen(command, cwd=ROOT, env=each, stderr=subprocess.PIPE, text=True) for each in own]
-    try:
-        errors = [process.communicate(timeout=240)[1] for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    assert not any(process.returncode for process in started), "\n".join(errors)[-3000:]
-    return {name: max(float((folder / f"{name}.{rank}").read_text()) for rank in range(2)) for name in texts}
+    ranks = run_ranks("tests.runtime.trained_by_csv", 2, folder)
+    return {name: max(each[name] for each in ranks) for name in texts}
 
 
 def test_an_order_whose_losses_come_out_of_order_trains_as_a_single_process(differences: dict[str, float]) -> None:

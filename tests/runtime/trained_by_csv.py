@@ -1,10 +1,8 @@
 """In a process of its own, one a rank: PyTorch's runtime trains one step by each of a folder's CSV files.
 
-``python -m tests.runtime.trained_by_csv FOLDER``. A file is called ``NAME.FORM.csv``; FORM is what ``_load_csv`` takes. The
-relative difference of the rank's gradients from those of a single process goes to ``NAME.FORM.RANK``.
+A file is called ``NAME.FORM.csv``; FORM is what ``_load_csv`` takes.
 """
 
-import sys
 from pathlib import Path
 
 import torch
@@ -18,12 +16,13 @@ from pipeplan.formats import read_schedule
 WIDTH, SAMPLES = 8, 4
 
 
-def main(folder: Path) -> None:
+def main(folder: Path) -> dict[str, float]:
+    """Return the relative difference of the rank's gradients from those of a single process, by file."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    for csv in sorted(folder.glob("*.csv")):
-        (folder / f"{csv.stem}.{dist.get_rank()}").write_text(str(difference(csv)))
+    differences = {csv.stem: difference(csv) for csv in sorted(folder.glob("*.csv"))}
     dist.destroy_process_group()
+    return differences
 
 
 def difference(csv: Path) -> float:
@@ -57,7 +56,3 @@ def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 def module(stage: int) -> nn.Module:
     torch.manual_seed(10 + stage)
     return nn.Sequential(nn.Tanh(), nn.Linear(WIDTH, WIDTH))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
@@ -72,14 +70,6 @@ def test_a_text_that_does_not_run_is_drawn_as_far_as_it_does(client):
     assert again["changed"] == "It is valid again."
 
 
-def test_the_limit_counts(client):
-    begin = begun(client)
-    verdict = judged(client, begin["rows"], shape=begin["shape"], settings={"memory_limit": "3act"})
-    assert verdict["valid"]
-    assert not verdict["result"]["fits"]
-    assert verdict["over"][0]["places"] == [[0, 3]]
-
-
 def test_files_can_be_edited(client):
     text = str(pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=3))
     answer = client.post("/api/edit/begin", json={"files": [{"name": "mine.csv", "text": text}]})
@@ -127,12 +117,6 @@ def test_any_text_has_a_verdict(client, text):
         assert not verdict["valid"]
         assert 1 <= len(verdict["flaws"]) <= 20
         assert all(len(flaw["message"]) < 700 for flaw in verdict["flaws"])
-
-
-def test_half_a_character_is_told(client):
-    content = json.dumps({"rows": "0F0 \ud800"})
-    answer = client.post("/api/edit", content=content, headers={"content-type": "application/json"})
-    assert answer.status_code in (200, 422)
 
 
 def test_a_large_schedule_is_judged(client):

@@ -7,7 +7,7 @@ import pytest
 
 import pipeplan
 from tests.peers.colossalai.train import Case
-from tests.peers.processes import run_ranks
+from tests.processes import run_ranks
 
 TIMES = {"forward_times": 3.0, "backward_input_times": 4.0, "backward_weight_times": 2.0, "p2p_time": 0.5}
 

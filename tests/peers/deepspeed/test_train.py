@@ -8,7 +8,7 @@ import pytest
 import pipeplan
 from pipeplan.model import format_schedule
 from pipeplan.strategies import Shape, strategy
-from tests.peers.processes import run_ranks
+from tests.processes import run_ranks
 
 UNEQUAL_WARM_UPS = "0F0 0F1 0F2 0F3 0B0 0B1 0F4 0B2 0B3 0B4\n1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4"
 

@@ -10,7 +10,7 @@ import pipeplan
 from pipeplan.model import Kind, Schedule
 from pipeplan.passes import split_backward
 from tests.peers.megatron.run import PROCESSES, Case, Ran
-from tests.peers.processes import run_ranks
+from tests.processes import run_ranks
 
 BATCHED = (("overlap_p2p_comm", False), ("batch_p2p_comm", True))
 SAME = 1e-12

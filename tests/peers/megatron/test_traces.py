@@ -11,7 +11,7 @@ from pipeplan.formats import read_run
 from pipeplan.model import crosses_ranks, dependencies
 from tests.peers.megatron.run import Case
 from tests.peers.megatron.traced import Traced
-from tests.peers.processes import run_ranks
+from tests.processes import run_ranks
 
 SHAPES: dict[str, dict[str, Any]] = {
     "1f1b": {"ranks": 2, "microbatches": 4},

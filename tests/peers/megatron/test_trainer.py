@@ -14,8 +14,8 @@ from pipeplan.trainers import flags_of
 from tests.peers.megatron.expected import expected
 from tests.peers.megatron.trainer import Case, Job
 from tests.peers.plans import PLANS, Planned, drawn, plan
-from tests.peers.processes import run_ranks
 from tests.peers.shell import launched
+from tests.processes import run_ranks
 
 VARIABLE = "PIPEPLAN_MEGATRON_SOURCE"
 SOURCES = [source for source in os.environ.get(VARIABLE, "").split(":") if source]

@@ -16,10 +16,10 @@ from torchtitan.config import ParallelismConfig, TrainingConfig
 from pipeplan.formats import Training
 from pipeplan.trainers import flags_of
 from tests.peers.plans import PLANS, drawn, plan
-from tests.peers.processes import run_ranks
 from tests.peers.torchtitan.expected import batch_settings, differing, order_settings, planned_settings
 from tests.peers.torchtitan.exports import PLANNED, Case, exported, layout, published, words, words_of_plan
 from tests.peers.torchtitan.reading import Job, Settings, main
+from tests.processes import run_ranks
 
 CASES = [
     Case(schedule, layout(schedule.stages, 16, random.Random(schedule.stages)), size)

@@ -15,9 +15,9 @@ from pipeplan.formats import Training
 from pipeplan.model import Schedule, format_cells, parse_schedule
 from pipeplan.passes import in_order_of_losses, insert_recompute
 from pipeplan.strategies import STRATEGIES
-from tests.peers.processes import run_ranks
 from tests.peers.torchtitan.exports import Case, exported, layout, published, words
 from tests.peers.torchtitan_trainer.jobs import LAYERS, Step
+from tests.processes import run_ranks
 
 Gradients = Mapping[str, torch.Tensor | None]
 

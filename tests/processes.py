@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list[Any]:
@@ -43,9 +43,11 @@ def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list
 def start(module: str, folder: Path, place: dict[str, str]) -> subprocess.Popen[bytes]:
     """A rank's process, which writes what it says into a file of its own."""
     environment = os.environ | place | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     with (folder / f"log{place['RANK']}").open("wb") as log:
-        command = [sys.executable, "-m", "tests.peers.processes", module, str(folder)]
+        command = [sys.executable, "-m", "tests.processes", module, str(folder)]
         return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
 
