@@ -8,7 +8,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from pipeplan.api.arguments import settings_of
+from pipeplan.api.arguments import configured
 from pipeplan.api.searching.options import ScheduleSearchOptions
 from pipeplan.api.searching.problems import problem_of
 from pipeplan.errors import InfeasibleError
@@ -25,7 +25,7 @@ def problem_of_case(case: Case) -> Problem:
     given: Any = case.settings()
     leave = () if case.split else "split"
     options = ScheduleSearchOptions(placement=case.placement, objective=case.objective, leave=leave)
-    return problem_of(settings_of(given), options)
+    return problem_of(configured(given)[1], options)
 
 
 def excluded(case: Case, answer: Answer) -> Iterator[str]:
