@@ -10,17 +10,28 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pipeplan.model import one_line
 from pipeplan.readable import Times
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.measure import Measurement
+    from rich.table import Table
     from rich.text import Text
 
 MOST_RANKS = 32
 """With more ranks than this only the first and the last are listed."""
+
+_NARROWEST_TEXT = 16
+"""Minimum number of characters per line at which a text in a column is still easy to read."""
+
+_APART = 3
+"""Blanks between a name and its value."""
+
+_MOST_OF_A_NAME = 0.6
+"""The share of a line beyond which the names of the first column are folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Labels and their values, with blank lines above and below."""
+    """Labels and their values, with blank lines above and below: side by side if the lines are long enough to read both."""
 
     rows: Sequence[tuple[str, str]]
     above: int = 0
@@ -51,13 +62,28 @@ class Facts:
     def __rich__(self) -> RenderableType:
         from rich.padding import Padding
 
-        from pipeplan.api.fitting import FittingFacts
+        return Padding(_FactRows(self.rows), (self.above, 0, self.below, self.indent))
 
-        return Padding(FittingFacts([(name, _text(text)) for name, text in self.rows]), self._around)
 
-    @property
-    def _around(self) -> tuple[int, int, int, int]:
-        return self.above, 0, self.below, self.indent
+@dataclass(frozen=True, slots=True)
+class _FactRows:
+    rows: Sequence[tuple[str, str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.table import Table
+        from rich.text import Text
+
+        longest = max((_letters(name) for name, _ in self.rows), default=0)
+        if longest + _APART + _NARROWEST_TEXT > options.max_width:
+            for name, text in self.rows:
+                yield Text.assemble(f"{name}: ", _text(text))
+            return
+        table = Table.grid(padding=(0, _APART))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, text in self.rows:
+            table.add_row(name, _text(text))
+        yield table
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +127,77 @@ class TableColumns:
         """Draw a line below the last row."""
         self.sections.add(len(self.rows) - 1)
 
-    def __rich__(self) -> RenderableType:
-        from pipeplan.api.fitting import FittingTable
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.measure import Measurement
 
-        table = FittingTable(padding=self.padding, least=self.least)
-        texts = {0, len(self.headings) - 1} if self.text_last else {0}
-        for place, heading in enumerate(self.headings):
-            text = place in texts
-            table.add_column(heading, justify="left" if text else "right", no_wrap=not text, overflow="fold")
+        width = min(self._width(range(len(self.headings)), options.max_width, self.padding), options.max_width)
+        return Measurement(width, width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        everything, width = range(len(self.headings)), options.max_width
+        if self._width(everything, width, self.padding) <= width:
+            yield self._table(everything, self.padding)
+            return
+        places = self._fitting(width)
+        yield self._table(places, padding=0)
+        missing = [heading for place, heading in enumerate(self.headings) if place not in places]
+        if missing:
+            names = ", ".join(" ".join(heading.split()) for heading in missing)
+            yield Text(f"… no room for: {names}", style="dim")
+
+    def _table(self, places: Sequence[int], padding: int) -> Table:
+        """Return a table of some columns."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        table = Table(
+            box=SIMPLE_HEAD, show_edge=False, padding=(0, padding), pad_edge=False, header_style="bold", highlight=False
+        )
+        for place in places:
+            text = self._is_text(place)
+            justify: Literal["left", "right"] = "left" if text else "right"
+            table.add_column(self.headings[place], justify=justify, no_wrap=not text, overflow="fold")
         for number, row in enumerate(self.rows):
-            table.add_row(*row, end_section=number in self.sections)
+            table.add_row(
+                *(row[place] if place < len(row) else "" for place in places), end_section=number in self.sections
+            )
         return table
+
+    def _is_text(self, place: int) -> bool:
+        return place == 0 or (self.text_last and place == len(self.headings) - 1)
+
+    def _fitting(self, width: int) -> list[int]:
+        """Return the positions of the columns that fit."""
+        headings = list(self.headings)
+        first = [headings.index(heading) for heading in self.least if heading in headings]
+        rest = [place for place in range(len(headings) - 1, 0, -1) if place not in first]
+        shown = list(range(len(headings)))
+        for place in (*first, *rest):
+            if self._width(shown, width, 0) <= width:
+                break
+            shown.remove(place)
+        return shown
+
+    def _width(self, places: Iterable[int], width: int, padding: int) -> int:
+        """Return the minimum width of some columns: numbers in full, texts wide enough to be read."""
+        between = 1 + 2 * padding
+        needs = []
+        for place in places:
+            cells = [row[place] for row in self.rows if place < len(row)]
+            longest = max(map(_letters, (self.headings[place], *cells)))
+            if self._is_text(place):
+                longest = min(longest, int(width * _MOST_OF_A_NAME) if place == 0 else _NARROWEST_TEXT)
+            needs.append(longest)
+        return sum(needs) + between * (len(needs) - 1)
+
+
+def _letters(cell: str) -> int:
+    """Return the width of the longest line of a cell."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, cell.split("\n")))
 
 
 Part = Line | Facts | Points | TableColumns | str
