@@ -43,7 +43,7 @@ def _files(tmp_path):
 
 def test_a_gpu_is_calibrated_for_estimates(run):
     code, out, err = run(f"{MEASURE} -o calibration.yaml")
-    assert (code, err) == (0, "wrote calibration.yaml\n")
+    assert (code, err.splitlines()[-1]) == (0, "wrote calibration.yaml")  # a slow machine shows progress, too
     assert out.startswith("cpu, measured on CPU, 1 thread(s), PyTorch ")
     for kind in ("gemm", "attention", "memory", "head", "loss", "optimizer"):
         assert f"\n{kind} " in out

@@ -153,18 +153,9 @@ ENDINGS = (".csv", ".json", ".png", ".svg", ".pdf", ".html", ".trace.json")
 
 def test_standard_output_is_an_output():
     command = f"{sys.executable} -m pipeplan export 1f1b -p 1 -m 1 --to torch-csv -o /dev/fd/1"
-    for shell in (command, f"{command} | cat", f"{command} > file; cat file"):
+    for shell in (command, f"{command} > file; cat file"):
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
         assert done.stdout == "0F0,0B0\n"
-
-
-def test_a_full_disk_behind_standard_output_is_told_in_a_sentence():
-    if not Path("/dev/full").is_char_device():
-        pytest.skip("this system has no device that is always full")
-    command = f"{sys.executable} -m pipeplan check 1f1b > /dev/full"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "pipeplan: the answer cannot be written: no space left on device\n"
 
 
 @pytest.fixture
