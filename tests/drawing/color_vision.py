@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pipeplan.drawing.color import linear_rgb, oklab
+from pipeplan.drawing.color import LAB_FROM_LMS, LMS_FROM_RGB, linear_rgb
+from pipeplan.model import Floats
 
 VISION = {
     "normal": np.eye(3),
@@ -16,6 +17,12 @@ VISION = {
         [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
     ),
 }
+
+
+def oklab(rgb: Floats) -> Floats:
+    """OKLab coordinates of linear RGB, shape (3,); their Euclidean distance is the perceived difference."""
+    lab: Floats = LAB_FROM_LMS @ np.cbrt(LMS_FROM_RGB @ np.clip(rgb, 0.0, 1.0))
+    return lab
 
 
 def distance(one: str, other: str, vision: str) -> float:

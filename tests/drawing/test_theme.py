@@ -4,10 +4,10 @@ from itertools import combinations, product
 import pytest
 
 from pipeplan.drawing import DARK, LIGHT, theme_named
-from pipeplan.drawing.color import contrast, linear_rgb, oklab, oklch, readable_on
+from pipeplan.drawing.color import contrast, linear_rgb, oklch, readable_on
 from pipeplan.model import Kind
 from pipeplan.model.op import COMPUTE_KINDS, HOST_KINDS
-from tests.drawing.color_vision import VISION, distance
+from tests.drawing.color_vision import VISION, distance, oklab
 
 themes = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 visions = pytest.mark.parametrize("vision", VISION)

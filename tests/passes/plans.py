@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from pipeplan.model import Schedule
+from pipeplan.model import HOST_KINDS, Schedule, among
 from pipeplan.strategies import STRATEGIES
 
 
@@ -13,3 +13,8 @@ def _plan(name: str, half: int, more: int) -> Schedule:
 
 PLANS = st.builds(_plan, st.sampled_from(sorted(STRATEGIES)), st.integers(1, 3), st.integers(0, 4))
 """Even ranks, and enough microbatches for every strategy."""
+
+
+def without_copies(schedule: Schedule) -> Schedule:
+    """The schedule without its OFFLOADs and RELOADs."""
+    return schedule.keep(~among(schedule.columns.kind, HOST_KINDS))

@@ -12,10 +12,9 @@ from pipeplan.passes import (
     insert_recompute,
     split_backward,
     without_communication,
-    without_offload,
 )
 from pipeplan.simulation import simulate
-from tests.passes.plans import PLANS
+from tests.passes.plans import PLANS, without_copies
 
 PLAN = "0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3"
 
@@ -52,7 +51,7 @@ def test_a_pair_is_not_torn_apart():
 
 def test_messages_stay_where_they_are():
     plan = insert_communication(parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1F1 1F2 1B0 1B1 1B2"))
-    assert without_offload(insert_offload(plan, offload_behind=0, reload_ahead=0)) == plan
+    assert without_copies(insert_offload(plan, offload_behind=0, reload_ahead=0)) == plan
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_an_offload_is_right_and_can_be_taken_out(
     single = data.draw(st.sets(st.tuples(st.integers(0, plan.stages - 1), st.integers(0, plan.microbatches - 1))))
     moved = insert_offload(plan, [*stages, *single], offload_behind=behind, reload_ahead=ahead)
     assert check(moved).valid
-    assert without_offload(moved) == plan
+    assert without_copies(moved) == plan
     assert insert_offload(moved, single) == moved
     columns = moved.columns[moved.where(Kind.RELOAD)]
     found = set(zip(columns.stage.tolist(), columns.microbatch.tolist(), strict=True))
@@ -103,6 +102,6 @@ def test_a_microbatch_is_recomputed_or_offloaded(plan: Schedule, data: st.DataOb
     assert len(first) == len(plan) + len(single) * plan.slices
     both = insert_offload(first, range(plan.stages), offload_behind=0, reload_ahead=0)
     assert check(both).valid
-    assert without_offload(both) == first
+    assert without_copies(both) == first
     assert insert_recompute(insert_offload(plan, single), single) == insert_offload(plan, single)
     assert without_communication(both).kinds.isdisjoint(HOST_KINDS) == (len(both) == len(first))

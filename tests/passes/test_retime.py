@@ -6,10 +6,10 @@ from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, dependencies, format_schedule, parse_schedule, progress
-from pipeplan.passes import retime, split_backward, without_offload
+from pipeplan.passes import retime, split_backward
 from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
-from tests.passes.plans import PLANS
+from tests.passes.plans import PLANS, without_copies
 from tests.simulation.saving import saving_problems
 
 
@@ -27,7 +27,7 @@ def test_weight_gradients_that_find_no_bubble_stay():
 def test_copies_to_the_host_stay():
     late = parse_schedule("0F0 0F1 0OFFLOAD0 0I1 0RELOAD0 0I0 0W1 0W0\n1F0 1F1 1I1 1W1 1I0 1W0")
     again = retime(late)
-    assert without_offload(again) == retime(without_offload(late))
+    assert without_copies(again) == retime(without_copies(late))
     assert check(again).valid
 
 
@@ -38,7 +38,7 @@ def test_copies_never_hold_more(problem):
     schedule = split_backward(schedule)
     again = retime(schedule)
     assert check(again).valid
-    assert without_offload(again) == retime(without_offload(schedule))
+    assert without_copies(again) == retime(without_copies(schedule))
     held = simulate(again, costs).memory.peak_activation
     assert (held <= simulate(schedule, costs).memory.peak_activation + 1e-9).all()
 

@@ -26,7 +26,7 @@ export interface ChartHandlers {
   resized(): void;
   hovered(hit: Hit | null): void;
   clicked(hit: Hit | null): void;
-  /** What a drag from a point does; null for panning. */
+  /** Drag that starts at a point; null for panning. */
   grabbed(event: PointerEvent, point: Point): Drag | null;
 }
 
@@ -35,7 +35,7 @@ export class Chart {
   readonly tooltip = new Tooltip();
   readonly zoom: TimeZoom;
   readonly grabs: Grabs;
-  /** Where the pointer is over the picture; null where it is not. */
+  /** Position of the pointer over the picture; null outside it. */
   pointer: number | null = null;
   scroll = 0;
   private readonly under = make("canvas", { "aria-hidden": "true" });
@@ -127,7 +127,7 @@ export class Chart {
     this.thumb.hidden = content <= room;
     this.thumb.style.top = `${AXIS + (this.scroll / content) * room}px`;
     this.thumb.style.height = `${(room / content) * room}px`;
-    // What cannot be scrolled within the picture is the page's to scroll, and fingers must reach it.
+    // The page scrolls if the picture cannot, and touch must reach it.
     this.element.classList.toggle("pp-scrolls", content > room);
     this.element.classList.toggle("pp-fits", this.zoom.all);
   }

@@ -44,7 +44,7 @@ export interface GapsJson {
   reasons: readonly string[];
 }
 
-/** Where a memory limit makes a rank idle, whatever the order of its ops. */
+/** Windows of time in which a memory limit makes a rank idle in any order of its ops. */
 export interface WindowsJson {
   lane: Column;
   start: Column;
@@ -105,7 +105,7 @@ export interface ThemeJson {
 /** A ratio of each op, which colours it: 1 in the middle, such as measured over planned; 0 for an op without one. */
 export interface ScaleJson {
   title: string;
-  /** What is below 1 and what is above: `["faster", "slower"]`. */
+  /** Words for ratios below 1 and above 1: `["faster", "slower"]`. */
   ends: readonly [string, string];
   /** The ratio at the upper end of the scale, above 1; null to let it follow the numbers. */
   reach: number | null;

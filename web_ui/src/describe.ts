@@ -71,7 +71,7 @@ const WINDOWS: Readonly<Record<string, string>> = {
   owed: "after the last input backward",
 };
 
-/** What a memory limit costs in a window: `of a round trip, 9.1 to 13.2: idle 0.6, under the limit 0.5 or more`. */
+/** Idle time that a memory limit costs in a window: `of a round trip, 9.1 to 13.2: idle 0.6, under the limit 0.5 or more`. */
 export function windowText({ kind, start, end, idle, least }: IdleWindow, unit: string): string {
   const form = Times.fine([start, end], end - start, unit);
   const about = `${WINDOWS[kind] ?? kind}, ${form.number(start)} to ${form.text(end)}`;

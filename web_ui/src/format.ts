@@ -7,7 +7,7 @@ const DIGITS = 4;
 const MOST_DECIMALS = 6;
 
 /**
- * How the times of one table, sentence or axis are written: all in one unit, with the same decimals, so that sums add up.
+ * Number format of the times of one table, sentence or axis: one unit, the same decimals, so that sums add up.
  * The twin of `Times` in pipeplan.readable; `web_ui/tests/readable.json` holds both to the same texts.
  */
 export class Times {
@@ -109,7 +109,7 @@ function decimalsOf(value: number): number {
   return Math.min(Math.max(DIGITS - 1 - magnitude, 0), MOST_DECIMALS);
 }
 
-/** Whether a value loses nothing a reader would miss with this many decimals. */
+/** Test whether a value keeps all its significant digits with this many decimals. */
 function whole(value: number, decimals: number): boolean {
   const rounded = Number(fixed(value, decimals));
   return Math.abs(value - rounded) <= Math.max(1e-9 * Math.max(Math.abs(value), Math.abs(rounded)), 1e-12);

@@ -12,7 +12,7 @@ export const RIGHT = 14;
 export interface Frame {
   /** All of them, by the numbers of their views. */
   readonly plots: readonly Plot[];
-  /** Those that are drawn. */
+  /** Plots that are drawn. */
   readonly shown: readonly Plot[];
   readonly theme: Theme;
   readonly state: State;

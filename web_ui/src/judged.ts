@@ -37,7 +37,7 @@ function drawEnd(surface: Surface, frame: Frame, plot: Plot, until: number): voi
   surface.line([x, top, x, bottom], limit, 2);
 }
 
-/** Whether an op never runs. */
+/** Test whether an op never runs. */
 export function neverRuns(plot: Plot, bar: number): boolean {
   const until = plot.view.judged?.until ?? null;
   return until !== null && plot.start[bar] >= until - 1e-9 * plot.view.makespan && plot.end[bar] > until;

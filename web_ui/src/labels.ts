@@ -15,7 +15,7 @@ const NARROWEST = 8;
 /** Letters may shrink to this before bars go without. */
 const SMALLER = 9.5;
 
-/** Where fewer of the bars of a kind than this have room for their numbers, none is labelled: some would mislead. */
+/** Least share of a kind's bars with room for their numbers: below it none is labelled, because a few labels would mislead. */
 const LEAST_SHARE = 0.9;
 
 interface Place {
@@ -74,7 +74,7 @@ function chooseLabels(surface: Surface, plot: Plot, places: readonly Place[], si
   return { places: wholeKinds(plot, places, fitting(number, size)), size, text: number };
 }
 
-/** Those that fit, of the kinds of which nearly all do. */
+/** Labels that fit, of the kinds of which nearly all do. */
 function wholeKinds(plot: Plot, places: readonly Place[], fitting: readonly Place[]): readonly Place[] {
   const count = (some: readonly Place[]) => {
     const counts = new Map<number, number>();

@@ -74,7 +74,7 @@ export function comfortableHeight(plots: readonly Plot[], choice: Choice): numbe
   return fixedHeight(groups, choice) + memoryCount(groups, choice) * MEMORY + laneCount(groups) * highestLane(most);
 }
 
-/** Whether plots can be laid over each other: several, with the same lanes. */
+/** Test whether plots can be laid over each other: several, with the same lanes. */
 export function canOverlay(plots: readonly Plot[]): boolean {
   const labels = new Set(plots.map((plot) => plot.view.lanes.label.join("\n")));
   return plots.length > 1 && labels.size === 1;

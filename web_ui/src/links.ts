@@ -88,7 +88,7 @@ export class Links {
     return chain;
   }
 
-  /** Of the bars that each bar holds, the one whose own chain reaches furthest; -1 for none. */
+  /** For each bar, the bar among those it holds whose own chain reaches furthest; -1 for none. */
   private nextHeld(): Int32Array {
     if (this.next !== null) return this.next;
     const { start, end, bars } = this.plot;
@@ -105,7 +105,7 @@ export class Links {
     return next;
   }
 
-  /** What freed the rank before a bar, or before its pair: an op, or a copy to the host that it waited for; -1 for none. */
+  /** The op, or the copy to the host, that freed the rank before a bar or before its pair; -1 for none. */
   private freedBy(bar: number): number {
     const { lane, part, end } = this.plot;
     let last = this.before(bar);
@@ -140,7 +140,7 @@ export class Links {
     return one < 0 || (other >= 0 && end[other] > end[one]) ? other : one;
   }
 
-  /** Of what arrives from elsewhere for a bar, or for its pair, the one that ended last; -1 for none. */
+  /** The last message, copy or op of another rank that a bar or its pair needs; -1 for none. */
   private lastArrival(bar: number): number {
     const { lane, part, end } = this.plot;
     let last = -1;

@@ -38,7 +38,7 @@ const FINE = 0.3;
 const BARS = 12;
 const WIDTHS = [6, 14] as const;
 
-/** Whether a track has more bars in a window than can be told apart. */
+/** Test whether a track has more bars in a window than can be told apart. */
 export function tooFine(track: Track, window: TimeWindow, ratio: number): boolean {
   return barsAPixel(track, window) > FINE * ratio;
 }

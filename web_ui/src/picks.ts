@@ -23,7 +23,7 @@ export class Picks {
   band: Band | null = null;
   private critical: readonly (readonly BarRef[])[] = [];
 
-  /** What lies under the pointer; whether it is something else than before. */
+  /** Set the element under the pointer; return true if it has changed. */
   hover(hit: Hit | null): boolean {
     const [lane, bar] = [this.lane, this.hovered];
     this.lane = hit === null ? null : { view: hit.plot.index, lane: hit.lane };

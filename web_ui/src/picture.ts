@@ -13,7 +13,7 @@ import { isBeside, Part } from "./part.js";
 import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
 import { fitted, type Strip, type Surface } from "./surface.js";
 
-/** Whether any lane that shows is too fine to have its ops drawn each. */
+/** Test whether any visible lane is too fine to draw its ops one by one. */
 export function anyTooFine(frame: Frame, ratio: number): boolean {
   const window = timeWindow(frame);
   return visibleRows(frame).some((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window, ratio)));

@@ -30,7 +30,7 @@ export class LongPress {
     element.addEventListener("click", (event) => this.swallow && event.stopImmediatePropagation(), { capture: true });
   }
 
-  /** Whether a finger explores, or has last done that: nothing else shall come of it, be it a click or a double click. */
+  /** True while a finger explores, and right after: it then causes neither a click nor a double click. */
   get holds(): boolean {
     return this.exploring || this.swallow;
   }

@@ -119,7 +119,7 @@ export function addVisible(row: PixelRow, strip: Strip, window: TimeWindow, rati
   }
 }
 
-/** How much of a bar's end is left open, so that equal neighbours can be told apart; bars that narrow touch. */
+/** Width left open at a bar's end, so that equal neighbours can be told apart; the narrowest bars touch. */
 export function separation(width: number): number {
   return Math.min(1, Math.max(0, (width - 2) / ROOMY));
 }

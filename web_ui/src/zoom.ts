@@ -13,7 +13,7 @@ export interface ZoomHandlers {
   scrolled(by: number): boolean;
   /** Lanes should be this many times as high. */
   stretched(by: number): void;
-  /** Whether the pointer is doing something else. */
+  /** True while the pointer does something else. */
   busy(): boolean;
   /** A turn of the wheel found nothing to scroll. */
   idled(): void;

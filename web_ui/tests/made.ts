@@ -29,7 +29,7 @@ export const TWO_BY_TWO: readonly Op[] = [
   [1, 5, 7, "B", 1],
 ];
 
-/** What waits for what in it, by the numbers of the ops. */
+/** Dependencies of its ops, by their numbers. */
 export const TWO_BY_TWO_LINKS: readonly (readonly [number, number])[] = [
   [0, 4],
   [1, 6],

@@ -15,22 +15,22 @@ from pipeplan.model import Floats
 MOST_SHADES = 256
 """Maximum number of steps of one ramp; a screen does not show more different values of its lightness."""
 
-_LMS_FROM_RGB = np.array(
+LMS_FROM_RGB = np.array(
     [
         [0.4122214708, 0.5363325363, 0.0514459929],
         [0.2119034982, 0.6806995451, 0.1073969566],
         [0.0883024619, 0.2817188376, 0.6299787005],
     ]
 )
-_LAB_FROM_LMS = np.array(
+LAB_FROM_LMS = np.array(
     [
         [0.2104542553, 0.7936177850, -0.0040720468],
         [1.9779984951, -2.4285922050, 0.4505937099],
         [0.0259040371, 0.7827717662, -0.8086757660],
     ]
 )
-_RGB_FROM_LMS = np.linalg.inv(_LMS_FROM_RGB)
-_LMS_FROM_LAB = np.linalg.inv(_LAB_FROM_LMS)
+_RGB_FROM_LMS = np.linalg.inv(LMS_FROM_RGB)
+_LMS_FROM_LAB = np.linalg.inv(LAB_FROM_LMS)
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
@@ -82,12 +82,6 @@ def linear_rgb(color: str) -> Floats:
     encoded = np.array([int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     linear: Floats = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
     return linear
-
-
-def oklab(rgb: Floats) -> Floats:
-    """Return the OKLab coordinates of linear RGB, shape (3,); their Euclidean distance is the perceived difference."""
-    lab: Floats = _LAB_FROM_LMS @ np.cbrt(_LMS_FROM_RGB @ np.clip(rgb, 0.0, 1.0))
-    return lab
 
 
 def contrast(one: str, other: str) -> float:

@@ -1,6 +1,6 @@
 """Transformations from one schedule to another."""
 
-from pipeplan.passes.activations import insert_offload, insert_recompute, without_offload, without_recompute
+from pipeplan.passes.activations import insert_offload, insert_recompute, without_recompute
 from pipeplan.passes.backward import Rearrangement, merge_backward, retime, split_backward
 from pipeplan.passes.communication import Receives, insert_communication, without_communication
 from pipeplan.passes.torch_lowering import (
@@ -29,7 +29,6 @@ __all__ = [
     "retime",
     "split_backward",
     "without_communication",
-    "without_offload",
     "without_recompute",
     "without_waits",
 ]

@@ -167,11 +167,6 @@ def insert_offload(
     return replace(schedule, columns=concatenate(columns, offloads, reloads)[order], offsets=offsets)
 
 
-def without_offload(schedule: Schedule) -> Schedule:
-    """Return the schedule without its OFFLOADs and RELOADs."""
-    return schedule.keep(~among(schedule.columns.kind, HOST_KINDS))
-
-
 def _turns(schedule: Schedule) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first and last position of each turn of a rank: a single compute op, or an overlapped pair."""
     first = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS) & ~schedule.joined)

@@ -7,7 +7,7 @@ export interface PageState {
   readonly typed: Typed;
   /** The schedules to compare. */
   readonly schedules: readonly string[];
-  /** Those whose timelines show; none: the best one. */
+  /** Schedules whose timelines are visible; if empty, the best one. */
   readonly shown: readonly string[];
   /** The name of the open panel; empty for none. */
   readonly open: string;

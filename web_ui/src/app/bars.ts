@@ -6,7 +6,7 @@ export interface Bar {
   readonly text: string;
   /** Its length as a share of the column's longest one, from 0 to 1. */
   readonly share: number;
-  /** How many characters every number of the column has room for: only then are the tracks next to them equally long. */
+  /** Room for each number of the column, in characters, so that the tracks next to them are equally long. */
   readonly characters: number;
 }
 

@@ -3,7 +3,7 @@
 /** The endings of config files and profiles. */
 export const CONFIGS: readonly string[] = [".yaml", ".yml", ".toml", ".json"];
 
-/** How JSON starts that holds a schedule or a timeline: pipeplan's own, its columns, a profiler's trace. */
+/** Start of JSON that holds a schedule or a timeline: pipeplan's own, its columns, a profiler's trace. */
 const SCHEDULE = /"format"\s*:\s*"pipeplan-(schedule|timeline)"|^\s*\{\s*"schedule"\s*:\s*\[|"traceEvents"/;
 
 /** The last part of a name: `.json` of `run.trace.json`. */
@@ -12,7 +12,7 @@ export function suffixOf(name: string): string {
   return dot < 0 ? "" : name.slice(dot).toLowerCase();
 }
 
-/** Whether a file is a schedule, by its name, its first characters, and the suffixes of schedules; else it is a config. */
+/** Test whether a file is a schedule, by its name, its first characters, and the suffixes of schedules; else it is a config. */
 export function holdsSchedule(name: string, start: string, suffixes: ReadonlySet<string>): boolean {
   const suffix = suffixOf(name);
   if (!suffixes.has(suffix)) return false;

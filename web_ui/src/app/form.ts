@@ -77,7 +77,7 @@ export class Form {
     changed();
   }
 
-  /** Of schedules with the chunks that are asked for, one chunk where nobody asks. */
+  /** Number of stages: ranks times the requested chunks, one by default. */
   private stages(): number {
     const number = (name: string, otherwise: number) => {
       const text = this.views.find((view) => view.field.name === name)?.text ?? "";

@@ -87,7 +87,7 @@ export class FrontChart {
   }
 }
 
-/** Whether a published schedule is near enough to be drawn: one that is far slower would press all others together. */
+/** Test whether a published schedule is near enough to be drawn: a far slower one would press all others together. */
 function shows(mark: ChartPoint, points: readonly ChartPoint[], top: number): boolean {
   return mark.y <= top && mark.x <= 2 * Math.max(...points.map((point) => point.x));
 }

@@ -13,7 +13,7 @@ export interface Named {
   readonly name: string;
 }
 
-/** Of the font that names are written in: a wide guess, so that names never touch. */
+/** Width of a character of a name: a generous estimate, so that names never touch. */
 const CHARACTER = 6.9;
 const LINE = 14;
 const RADIUS = 8;

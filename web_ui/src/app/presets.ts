@@ -61,7 +61,7 @@ export class Presets {
   }
 }
 
-/** What it is, without who published it. */
+/** Title of a preset, without its publisher. */
 function titleOf({ name, about }: Preset): string {
   const [first] = about.split(/: |\. | as /);
   return `${first.replace(/^An? /, "").replace(/, profiled on (\w+) GPUs?$/, ", $1")} (${name})`;

@@ -78,7 +78,7 @@ async function* told(address: string, asked: Asked, signal: AbortSignal): AsyncG
       yield line;
     }
   } catch (error) {
-    // Where the connection breaks, browsers say no more than "network error".
+    // If the connection breaks, browsers report only "network error".
     throw error instanceof Refusal || signal.aborted ? error : ENDED;
   }
 }

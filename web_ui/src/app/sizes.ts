@@ -12,7 +12,7 @@ const UNITS: readonly (readonly [string, number])[] = [
   ["B", 1],
 ];
 
-/** How many digits a size may have to be written with a unit. */
+/** Maximum number of digits of a size that is written with a unit. */
 const DIGITS = 6;
 
 /** The bytes of `1.5GiB`; null for text that is not a size with a unit. */

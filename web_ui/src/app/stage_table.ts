@@ -50,7 +50,7 @@ export class StageTable {
     this.element.replaceChildren(...labelled);
   }
 
-  /** What the cells say; an empty one repeats the one before it, and cells that are all the same are one number. */
+  /** Text of the cells; an empty one repeats the one before it, and equal cells become one number. */
   private text(): string {
     let last = this.cells.find((cell) => cell.value.trim() !== "")?.value.trim() ?? "";
     const values = this.cells.map((cell) => {

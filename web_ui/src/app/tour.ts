@@ -4,7 +4,7 @@ import { button, make } from "../dom.js";
 
 export interface Tip {
   readonly text: string;
-  /** What it is about: the first of these that shows. */
+  /** Selectors of its subject: the first visible element is highlighted. */
   readonly about: readonly string[];
 }
 

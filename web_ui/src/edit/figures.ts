@@ -10,7 +10,7 @@ interface Row {
   readonly now: string;
   readonly before: string;
   readonly change: string;
-  /** Whether the change is an improvement; null for no change. */
+  /** True if the change is an improvement; null for no change. */
   readonly better: boolean | null;
 }
 

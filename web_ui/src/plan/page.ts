@@ -111,7 +111,7 @@ export class PlanPage {
       const found = await plan(settings, this.file.file, (progress) => this.progress.show(progress), mine.signal);
       this.show(found);
       this.heading.focus();
-      // What a file of one's own was asked for cannot be told from the address.
+      // The address does not contain the user's own file, so its answer is not kept.
       if (this.file.file === null) keep(queryOf(typed), found);
     } catch (error) {
       if (this.running === mine) this.fail(mine.signal.aborted ? CANCELLED : faultsOf(error));
@@ -162,7 +162,7 @@ export class PlanPage {
     void this.look(row);
   }
 
-  /** What a configuration is and how sure its prediction. */
+  /** Show the facts of a configuration and the accuracy of its prediction. */
   private tell(candidate: Candidate): void {
     this.facts.replaceChildren(facts(candidate));
     this.sure.replaceChildren(make("h3", {}, "Accuracy of the prediction"), ...trust(candidate));

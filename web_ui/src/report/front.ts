@@ -2,7 +2,7 @@
 
 import type { ComparisonRow } from "../records.js";
 
-/** Those that no other is shorter than within their memory, by memory; of equals the first. */
+/** Rows that no other row with as little memory beats, by memory; of equals the first. */
 export function front(rows: readonly ComparisonRow[]): ComparisonRow[] {
   const byMemory = [...rows].sort((one, other) => one.peak - other.peak || one.makespan - other.makespan);
   const found: ComparisonRow[] = [];

@@ -64,7 +64,7 @@ export function leastBound({ rows }: ComparisonFacts): ComparisonRow {
   return rows.reduce((least, row) => (row.bound < least.bound ? row : least));
 }
 
-/** Those to draw first: the shortest within the limit, and what everybody knows, or the second. */
+/** Schedules to draw first: the shortest within the limit and a well-known one, or the second. */
 export function firstDrawn(comparison: ComparisonFacts, limit: number | null): string[] {
   const names = ranked(comparison, limit, SHORTEST_FIRST).map(({ row }) => row.schedule);
   const known = names.includes(KNOWN) && names[0] !== KNOWN ? KNOWN : names[1];

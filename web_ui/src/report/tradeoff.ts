@@ -43,7 +43,7 @@ export class Tradeoff {
     const stair = front(rows);
     picture.append(svg("path", { class: "stair", d: stairOf(stair, memory, up) }));
     const points = rows.map((row) => ({ row, x: memory.place(row.peak), y: up.place(row.makespan) }));
-    // What lies below and to the left of the line is better than it, so nothing is there but names.
+    // Points below and to the left of the line would be better than it, so only names are there.
     const wanted = points
       .filter(({ row }) => stair.includes(row))
       .map(({ row, x, y }) => tickOf(row.schedule, x - 7, y + 13));
