@@ -119,6 +119,13 @@ def test_rows_that_are_no_schedule(changes, message):
         parse_json(changed(**changes), name="mine.json")
 
 
+def test_figures_of_a_timeline_are_not_read_back():
+    """Those of a later version, too: adding keys keeps the version."""
+    timeline = parse_json(changed(**TIMES, makespan=3.0, figure_of_a_later_version=[1]))
+    assert isinstance(timeline, Timeline)
+    assert timeline.end.tolist() == [1, 6, 2, 4]
+
+
 def test_the_schedule_of_a_timeline_file(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(PLAN | TIMES))
