@@ -8,7 +8,7 @@ import pytest
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.kernels import Kernel, compile_loop
+from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.solver import Choices, Problem, Run, search
 from pipeplan.solver.budget import Budget
@@ -140,7 +140,7 @@ def test_the_first_blocks_need_no_kernels_of_a_search_with_seconds(monkeypatch):
     def refused(*_: object) -> None:
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(Kernel, "compile", refused)
+    monkeypatch.setattr(Run, "compile", refused)
     settings = Settings(ranks=4, microbatches=8, chunks=4)
     placement = Placement.called("wave", 4, 4)
     found = search(Problem(placement, 8, settings.costs(placement)), seconds=60.0)

@@ -222,7 +222,7 @@ class Encoder(Layout):
                 decisions.lead[of[~forward]] = row.lead[~forward]
         if not self.decides_weight:
             return self.evaluate(decisions)
-        # Its Ws where they are, or also where they fit earlier.
+        # Its Ws exactly where they are, or also where they fit earlier. A preference below 0 fills no wait.
         strict = decisions._replace(prefer=-np.abs(decisions.prefer))
         free = decisions._replace(prefer=np.maximum(decisions.prefer, 0))
         return min(self.evaluate(free), self.evaluate(strict), key=lambda candidate: candidate.value)
@@ -252,6 +252,7 @@ def keep_what_can_be(encoder: Encoder, candidate: Candidate) -> Candidate:
     decisions, value = candidate.copy().decisions, candidate.value
     left = MOST_WORK // encoder.positions
     untried = [np.flatnonzero(decisions.mode != KEPT)]
+    # Group testing: most groups pass or fail as a whole, so that few evaluations decide on many microbatches.
     while untried and left > 0:
         ops = untried.pop()
         modes = decisions.mode[ops]
@@ -282,7 +283,7 @@ def _least_modes(problem: Problem) -> Ints:
 
 
 _WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP = range(5)
-"""Order of the kinds of ops in front of an op."""
+"""Order of the kinds of ops at a place: what runs in front of an op, and the op."""
 
 
 def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, start: int, stop: int) -> Columns:
@@ -309,7 +310,8 @@ def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, sta
             (_RELOAD, np.repeat(places, timing.more.reloads[start:stop]), back, np.full(len(back), Kind.RELOAD)),
             (_RECOMPUTE, first, again, np.full(len(again), Kind.R)),
         ]
-    turn = np.argsort(np.concatenate([len(_Order) * place + rank for rank, place, _, _ in parts]), kind="stable")
+    # Each op has a place and, within the place, a rank by its kind: one stable sort by both merges all kinds into the row.
+    turn = np.argsort(np.concatenate([(_OP + 1) * place + rank for rank, place, _, _ in parts]), kind="stable")
     which = np.concatenate([which for _, _, which, _ in parts])[turn]
     kind = np.concatenate([kind for _, _, _, kind in parts])[turn]
     of_op, index = op_class[which], index[which]
@@ -317,9 +319,6 @@ def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, sta
     row = ops(kind, layout.stage_of[of_op], layout.microbatch_of(of_op, index), part)
     groups = np.concatenate((group, np.full(len(turn) - len(order), NO_GROUP)))[turn]
     return replace(row, group=groups.astype(np.int32))
-
-
-_Order = (_WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP)
 
 
 def _weights(layout: Layout, timing: CandidateTiming, order: Ints, halved: Bools, start: int) -> Ints:
@@ -370,6 +369,7 @@ def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
     stays_full = (row.kind == Kind.B) & (problem.full_gains[row.stage] | keeps_full)
     halved = (row.kind == Kind.B) & ~stays_full
     weight = row.kind == Kind.W
+    # Ws that have run before each op, that of a halved backward after itself; their growth from op to op is what is forced.
     done = np.cumsum(weight | halved) - halved
     forced = np.diff(done[chosen], prepend=0) if problem.split_backward else np.zeros_like(order)
     joined = np.zeros_like(order)

@@ -157,6 +157,7 @@ def flatten(layout: Layout) -> FlatProblem:
     """Return the problem as the kernels take it."""
     problem = layout.problem
     source = sources(layout)
+    # A class has at most one consumer on another rank: forwards lead to the next stage, backwards to the one before.
     crosses = (source >= 0) & (layout.rank_of[source] != layout.rank_of)
     consumer = np.full(layout.classes, -1)
     consumer[source[crosses]] = layout.rank_of[crosses]
@@ -164,6 +165,7 @@ def flatten(layout: Layout) -> FlatProblem:
     growth, weight_growth = _growths(layout)
     full_time = np.where(layout.is_forward, time, problem.occupied.backward[layout.stage_of] / problem.slices)
     held = problem.memory_limit.activation[layout.stage_of] / problem.slices
+    # Where ops overlap, a rank can be done sooner than its ops take one by one: its remaining work then bounds nothing.
     work = np.bincount(layout.rank_of, weights=layout.share * layout.total_times)
     overlap, messages = problem.occupied.overlap, problem.occupied.messages
     limit = problem.memory_limit.limit

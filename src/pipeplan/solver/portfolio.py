@@ -123,6 +123,7 @@ def search(
         seconds = 10.0
     run = Run(problem, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
     plan = PlanRun(run) if problem.is_judged else run
+    # The plan is searched first where values are judged on simulated runs; else both are the same run.
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
             require_shape(schedule, problem)

@@ -265,6 +265,7 @@ class Run:
             self.offer(self.encoder.fitted(candidate.decisions), name, f"{name}, not all of it kept")
             return value
         if np.isfinite(value):
+            # It fits, but not in the form of a candidate: engines then anneal from the order that always fits.
             if not np.isfinite(candidate.value):
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
             self.take_as_it_is(schedule, name, candidate)

@@ -160,6 +160,7 @@ class BuildingBlocks:
 
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
         """Return the annealing of this number; every other one goes at the pace of units."""
+        # Bits of the number choose the clock, whether Ws stay, and full backwards: eight islands have every combination.
         random, by_unit = run.random(1, number), number % 2 == 1
         several = self.several if repeater.fullness >= self.tight else (1,)
         return Island(
@@ -197,6 +198,7 @@ class BuildingBlocks:
         if by_unit:
             due[repeater.route.way] = np.tile(np.arange(slack.shape[1]), copies)
         due[repeater.route.way] += unit * np.cumsum(slack, axis=1).ravel()
+        # Groups of two, of half as many as ranks, or of as many as ranks, which is the group of interleaved schedules.
         grouped = placement.chunks > 1 and random.random() < self.grouped and several == 1
         group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
         due = np.repeat(due, several)
@@ -243,6 +245,7 @@ class BuildingBlocks:
             steps=island.steps,
             seed=island.seed,
         )
+        # Variations toggle rules below this number: the rule of full backwards, the last one, only where these can gain.
         rules = 1 + (RUNS_FULL if encoder.may_run_full else KEEPS_WEIGHTS)
         inputs = (encoder.flat, pace.times, repeater.route, pace.beat, rules, encoder.target(self.spread), WAITS)
         outputs = (
@@ -314,6 +317,7 @@ class BlockRepeater:
             full_time=np.where(owes, 2.0, 1.0),
         )
         times = encoder.total_times
+        # A forward, an I and a W are three ops in two classes: 1.5 ops a class.
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
         self._true_pace = Pace(flat, Beat(encoder.share, self._busiest(times), self.unit))
         self._unit_pace = Pace(units, Beat(encoder.share, self._busiest(np.where(owes, 2.0, 1.0)), 1.0))

@@ -111,6 +111,8 @@ class LocalSteps:
             unit_of(encoder),
             encoder.offsets[:-1] if steps.barrier is None else steps.barrier,
         )
+        # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
+        # what it has changed is copied from one to the other.
         self._stretch = empty_stretch()
         self._outputs: tuple[Output, ...] = (
             decisions,
@@ -154,6 +156,7 @@ def unit_of(encoder: Encoder) -> float:
 
 def empty_marks(encoder: Encoder) -> Marks:
     """Return empty marks, the first and the last one included."""
+    # With more marks a step begins and ends closer to its change, but a comparison at a mark takes as long as some ops.
     marks = max(encoder.positions // (POSITIONS_PER_MARK * encoder.classes), 1) + 1
     ranks, classes = len(encoder.flat.work), encoder.classes
     return Marks(

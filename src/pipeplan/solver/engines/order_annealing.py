@@ -129,6 +129,7 @@ class LocalSearch:
         lineages = run.lineages
         for task in range(self.tasks):
             count = self.tasks * turn + task
+            # The last round gets what is left of the evaluations, in full for its first tasks.
             left = run.budget.evaluations_left
             if left is not None:
                 length = min(length, max(left - task * length, 0))

@@ -43,6 +43,7 @@ def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
     The variate is drawn from the quantiles ``waits``, before the value is known. So the evaluation can stop as soon as a
     rank must be later than that.
     """
+    # Metropolis accepts a worsening d with probability exp(-d / T): as often as an exponential variate of mean T is above d.
     allowance = state.temperature[0] * waits[draw(state.random, len(waits))]
     limit: float = min(state.value[0] + allowance, INFEASIBLE / 2)
     return limit

@@ -227,6 +227,7 @@ def decide(
         elif timing.done[source] > index:
             ready = timing.finish[problem.first[source] + index] + pace.delay[op_class]
         due = due_at(block, op_class, index, beat)
+        # The head may not be ready; the first forward and the first backward are taken only from ops that are.
         if due < head_due:
             head, head_due, head_ready = op_class, due, ready
         if ready > now:
@@ -421,7 +422,7 @@ def block_annealing_by(evaluate: Callable[..., float]) -> Callable[..., None]:
         """
         for _ in range(steps):
             cool(state)
-            # What comes of a block may be infeasible; then the next variation follows.
+            # A copy of the current block is varied. What comes of that may be infeasible; then the next step follows.
             copy_block(block, trial)
             vary(route, beat.unit, rules, trial, state.random)
             if not repeat(problem, pace, route, beat, trial, decisions, clocks, timing):

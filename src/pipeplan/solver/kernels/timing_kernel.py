@@ -31,6 +31,10 @@ NOT_THERE = -1.0
 STUCK = -1
 """Returned by ``run_rank`` for an infeasible candidate, instead of the number of ranks that can go on."""
 
+# Three sizes of kernels time candidates, each made of the one before, so that a problem compiles only what it needs:
+# ``evaluate`` for orders with owed Ws, ``evaluate_pairs`` for overlapped pairs and full backwards too, and
+# ``wide_kernel.evaluate_wide`` for all the rest. ``Encoder.evaluator`` chooses.
+
 
 def run_ranks(
     problem: FlatProblem,
@@ -94,7 +98,7 @@ def evaluation_by(run: Callable[..., int]) -> Callable[..., float]:
     ) -> float:
         """Return the value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
         begin(problem, timing)
-        # The row of rank r ends at ``offsets[r + 1]``.
+        # All ranks begin, each as far as the end of its row: that of rank r is at ``offsets[r + 1]``.
         if run(problem, decisions, target.span, limit, problem.offsets, 1, len(problem.work), timing) == STUCK:
             return INFEASIBLE
         return value_at_end(problem, decisions, target, timing)
@@ -317,6 +321,7 @@ def input_at(problem: FlatProblem, op_class: int, timing: CandidateTiming) -> fl
 
 def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: CandidateTiming) -> None:
     """Run the weight backwards that a rank still owes after its last op."""
+    # Nothing follows that they could make wait, and a W only frees memory: they run one after the other, without any test.
     pending = timing.pending[rank]
     for _ in range(timing.owed[rank]):
         pending = next_owed(timing.owes, pending)

@@ -84,6 +84,7 @@ def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: in
     wide = timing.more
     ops = len(timing.finish)
     stop = problem.offsets[rank + 1]
+    # All of them run, so only the order of the nominal run is left to decide, and a scenario repeats it.
     for _ in range(timing.owed[rank]):
         slot = wide.begun[rank]
         if scenario == NOMINAL:

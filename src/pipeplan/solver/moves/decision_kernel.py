@@ -23,6 +23,7 @@ def propose_forced(
 ) -> None:
     """Draw whether to force one W more or one less; less is twice as likely if some are forced."""
     change.terms[0] = place
+    # Numbers below 0 do not exist: with equal odds the number of forced Ws would grow as a random walk does, and delay ops.
     change.terms[1] = 1 if decisions.forced[place] == 0 or draw(random, 3) == 0 else -1
 
 
@@ -64,6 +65,7 @@ def propose_full(
     op_class = decisions.order[place]
     index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
     share = len(decisions.order) // len(problem.rank)
+    # Class 2s + 1 is the backward of class 2s: ``+ 1 - op_class % 2`` leads there from either.
     change.terms[0] = problem.first[op_class + 1 - op_class % 2] + index
     change.terms[1] = min(draw_extent(random, reach.microbatches), share - index)
 
@@ -96,6 +98,7 @@ def propose_weights(
     for other in range(start, place):
         backwards += decisions.order[other] % 2
     slot = max(backwards - draw_extent(random, reach.places + 1), 0)
+    # Only an I before the place can owe its W there.
     near = start + draw(random, place - start + 1)
     op_class = decisions.order[near]
     op_class += 1 - op_class % 2
