@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         compare as compare,
         compared as compared,
         comparison_of as comparison_of,
-        settings_for as settings_for,
         with_shape_of as with_shape_of,
     )
     from pipeplan.api.comparing.comparison import (
@@ -93,6 +92,7 @@ if TYPE_CHECKING:
         read as read,
         resolve as resolve,
         same_ranks as same_ranks,
+        settings_for as settings_for,
         shape_of as shape_of,
     )
     from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
@@ -124,7 +124,6 @@ else:
                 "compare",
                 "compared",
                 "comparison_of",
-                "settings_for",
                 "with_shape_of",
             },
             "comparing.comparison": {"Comparison", "LeastBound", "comparison_of_results"},
@@ -158,7 +157,7 @@ else:
             "searching.search_words": {"decisions_of", "gain_of"},
             "simulating.result": {"Result", "ResultRecord"},
             "simulating.simulate": {"simulate", "simulated", "timed", "without_times"},
-            "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "shape_of"},
+            "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "settings_for", "shape_of"},
             "training.calibrations": {"CalibrationProfile"},
             "training.cost_profiles": {"CostProfile", "calibrated", "costs_of_run", "profile", "profiled"},
             "training.measuring": {"TrainingReport"},

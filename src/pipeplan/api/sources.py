@@ -247,6 +247,13 @@ def as_taken_by(named: Strategy, settings: Settings) -> Settings:
     return settings.without(*(name for name, lacking in lacks.items() if lacking))
 
 
+def settings_for(entrant: str | Schedule | Timeline, settings: Settings) -> Settings:
+    """Return the settings of one schedule: a schedule object has its own chunks, groups and slices."""
+    if isinstance(entrant, str):
+        return as_taken_by(strategy(entrant), settings)
+    return settings.without("chunks", "group_size", "slices", "variant")
+
+
 def in_unit(timeline: Timeline, unit: str) -> Timeline:
     """Return a timeline in another unit of time; if either unit is unknown, its numbers stay."""
     scale = units_in(timeline.unit, unit) if timeline.unit in TIME_UNITS and unit in TIME_UNITS else 1.0

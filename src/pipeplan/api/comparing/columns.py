@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pipeplan.api.comparing.leads import peak_of, times_of
+from pipeplan.api.comparing.leads import times_of
 from pipeplan.api.parts import activations_of, columns
 from pipeplan.costs import Options, option
 from pipeplan.errors import UnknownNameError
@@ -86,7 +86,7 @@ def table_of(results: Sequence[Result], least_gaps: Sequence[float | None], name
         "peak": "peak\nmemory" if in_bytes else "peak\nact.",
     }
     table = columns("schedule", *(headings[name] for name in names), least=[headings[name] for name in _LEAST])
-    peaks = [peak_of(result) for result in results]
+    peaks = [result.peak for result in results]
     rows = zip(results, least_gaps, size_texts(peaks) if in_bytes else activations_of(peaks), strict=True)
     for result, least_gap, peak in islice(rows, MOST_ROWS):
         cells = {

@@ -12,7 +12,7 @@ from pipeplan.api.comparing.leads import leads_of
 from pipeplan.api.keywords import CompareKeywords
 from pipeplan.api.simulating.result import Result
 from pipeplan.api.simulating.simulate import simulated
-from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
+from pipeplan.api.sources import label, opened, same_ranks, settings_for
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Schedule, Timeline
@@ -168,10 +168,3 @@ def with_shape_of(entrants: Iterable[str | Schedule | Timeline], settings: Setti
             microbatches = schedule.microbatches if settings.microbatches is None else settings.microbatches
             return replace(settings, ranks=ranks, microbatches=microbatches)
     return settings
-
-
-def settings_for(entrant: str | Schedule | Timeline, settings: Settings) -> Settings:
-    """Return the settings of one schedule: a schedule object has its own chunks, groups and slices."""
-    if isinstance(entrant, str):
-        return as_taken_by(strategy(entrant), settings)
-    return settings.without("chunks", "group_size", "slices", "variant")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -246,17 +247,17 @@ def work_of(ops: int, made_by: Strategy | None) -> int:
 def _with_less_memory(fitting: Sequence[Result], settings: Settings, again: Again) -> Iterator[Lead]:
     """Yield the fastest schedule under each limit that rules out the one before."""
     in_bytes = fitting[0].memory.peak_bytes is not None
-    leader = ahead = min(_tied(fitting), key=peak_of)
+    leader = ahead = min(_tied(fitting), key=attrgetter("peak"))
     for _ in range(_MOST_STEPS):
         smaller = [
             result
             for result in fitting
-            if not made_from_costs(result) and peak_of(result) < peak_of(ahead) * (1 - tolerances.MEMORY)
+            if not made_from_costs(result) and result.peak < ahead.peak * (1 - tolerances.MEMORY)
         ]
         if not smaller:
             return
         best = min(smaller, key=lambda result: result.makespan)
-        limit = peak_of(best)
+        limit = best.peak
         for other in _made_within(fitting, settings, again, limit, in_bytes=in_bytes):
             if other.makespan < best.makespan * (1 - tolerances.ROUNDING):
                 best = other
@@ -277,12 +278,6 @@ def _made_within(
                 continue
             if regenerated.fits:
                 yield regenerated
-
-
-def peak_of(result: Result) -> float:
-    """Return the peak memory of the fullest rank: bytes if they are known, else activations."""
-    bytes_ = result.memory.peak_bytes
-    return float((result.memory.peak_activation if bytes_ is None else bytes_).max())
 
 
 def changes_in_words(leads: Sequence[Lead], results: Sequence[Result]) -> tuple[str, ...]:
@@ -318,7 +313,7 @@ def _smaller(results: Sequence[Result], steps: Sequence[Lead]) -> str:
     # Rounded up, so that a limit of this size admits the schedule.
     peaks = [
         size_text(value, up=True) if in_bytes else f"{math.ceil(value * 1000 - 1e-6) / 1000:.7g} activations"
-        for value in (peak_of(leader), *(step.at for step in steps))
+        for value in (leader.peak, *(step.at for step in steps))
     ]
     faster = [
         f"{step.schedule} ({peak}, {_longer(leader, step, times)})" for peak, step in zip(peaks[1:], steps, strict=True)

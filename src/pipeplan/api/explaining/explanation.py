@@ -266,8 +266,7 @@ def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) 
     peak = "peak\nmemory" if in_bytes else "peak\nact."
     step, share_of_step = f"makespan{units[0]}", f"per microbatch{units[1]}"
     table = columns("what would help", step, share_of_step, "change", peak, padding=1, least=(step, peak))
-    now = max(explanation.peak_bytes if in_bytes and explanation.peak_bytes else explanation.peak_activation)
-    peaks = (size_texts if in_bytes else activations_of)([now, *(what.peak for what in helping)])
+    peaks = (size_texts if in_bytes else activations_of)([explanation.result.peak, *(what.peak for what in helping)])
     mark = "" if explanation.fits else " !"
     table.add_row(
         f"(now){mark}", times.number(explanation.makespan), share_times.number(explanation.per_microbatch), "", peaks[0]

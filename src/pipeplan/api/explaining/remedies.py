@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from pipeplan.api.comparing.compare import settings_for
-from pipeplan.api.comparing.leads import peak_of, work_of
+from pipeplan.api.comparing.leads import work_of
 from pipeplan.api.simulating.result import Result
 from pipeplan.api.simulating.simulate import simulated
-from pipeplan.api.sources import shape_of
+from pipeplan.api.sources import settings_for, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import Schedule, counted, tolerances
@@ -189,8 +188,8 @@ def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:
 def _undominated(results: Sequence[Result]) -> list[Result]:
     """Return the Pareto front of results in makespan and memory, the fastest first."""
     kept: list[Result] = []
-    for result in sorted(results, key=lambda result: (not result.fits, round_off(result.makespan), peak_of(result))):
-        if all(peak_of(result) < peak_of(other) * (1 - tolerances.MEMORY) for other in kept):
+    for result in sorted(results, key=lambda result: (not result.fits, round_off(result.makespan), result.peak)):
+        if all(result.peak < other.peak * (1 - tolerances.MEMORY) for other in kept):
             kept.append(result)
     return kept
 

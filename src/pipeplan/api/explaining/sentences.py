@@ -138,14 +138,13 @@ def _done(what: Remedy) -> str:
 
 
 def _gained(now: Result, what: Remedy, times: Times) -> str:
-    before, peaks = now.makespan, now.peak_activation
+    before, held = now.makespan, now.peak
     step = (
         f"{times.text(what.makespan)} per step instead of {times.text(before)} ({change(what.makespan / before - 1)})"
     )
-    in_bytes = what.peak_bytes is not None and now.peak_bytes is not None
-    held = max(now.peak_bytes if in_bytes and now.peak_bytes is not None else peaks)
     if abs(what.peak / held - 1) < 5e-4 if held else what.peak == held:
         return f"{step}, with the same memory"
+    in_bytes = now.peak_bytes is not None
     new, old = (size_text(what.peak), size_text(held)) if in_bytes else (f"{what.peak:.4g}", f"{held:.4g} activations")
     return f"{step}, with {'more' if what.peak > held else 'less'} memory: {new} instead of {old} on the fullest rank"
 

@@ -124,6 +124,11 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Figures of the search that found the schedule; None without a search."""
 
     @property
+    def peak(self) -> float:
+        """Peak memory of the fullest rank: bytes if they are known, else activations."""
+        return max(self.peak_activation if self.peak_bytes is None else self.peak_bytes)
+
+    @property
     def schedule(self) -> Schedule:
         """Ops in order, without times."""
         return self.timeline.schedule
