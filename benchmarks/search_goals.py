@@ -9,9 +9,9 @@ import numpy as np
 
 from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
-from pipeplan.model import Placement
+from pipeplan.model import Objective, Placement
 from pipeplan.simulation import simulate
-from pipeplan.solver import Choices, Objective, Problem, published
+from pipeplan.solver import Choices, Problem, published
 
 Times = tuple[float, float, float, float]
 """F, I and W of a stage, and a transfer."""

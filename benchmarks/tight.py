@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.search_goals import Times, case
-from pipeplan.model import Placement
-from pipeplan.solver import Objective, Problem, search
+from pipeplan.model import Objective, Placement
+from pipeplan.solver import Problem, search
 
 COUNT = 200
 """How many there are."""
