@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from pipeplan.workload import Experts, LatentAttention, ModelShape
 from pipeplan.workload.components import SparseAttention, WindowedHeads
-from pipeplan.workload.mixers import MIXERS, Mixer, described
+from pipeplan.workload.mixers import Mixer, described
+from pipeplan.workload.mixers.compressed import CompressedAttention
 from pipeplan.workload.mixers.delta import GatedDelta, KimiDelta
 from pipeplan.workload.mixers.mamba import Mamba2
 from pipeplan.workload.mixers.simple import LightningAttention, ShortConvolution
@@ -46,39 +47,43 @@ def latent(draw: st.DrawFn) -> LatentAttention:
 
 
 @st.composite
-def mixers(draw: st.DrawFn) -> Mixer:
-    """One of each kind."""
-    made: dict[str, Mixer] = {
-        mixer.kind: mixer
-        for mixer in (
-            Mamba2(
-                state_heads=draw(SMALL),
-                head_dim=draw(SMALL),
-                groups=draw(st.integers(1, 4)),
-                state_dim=draw(SMALL),
-                conv_bias=draw(st.booleans()),
-                bias=draw(st.booleans()),
-                gated_norm=draw(st.booleans()),
-            ),
-            GatedDelta(key_heads=draw(SMALL), key_dim=draw(SMALL), value_heads=draw(SMALL), value_dim=draw(SMALL)),
-            KimiDelta(
-                delta_heads=draw(SMALL),
-                head_dim=draw(SMALL),
-                full_decay=draw(st.booleans()),
-                full_gate=draw(st.booleans()),
-            ),
-            LightningAttention(linear_heads=draw(SMALL), head_dim=draw(SMALL)),
-            ShortConvolution(filters=draw(SMALL), kernel=draw(st.integers(1, 4)), bias=draw(st.booleans())),
-        )
-    }
-    return made[draw(st.sampled_from(sorted(MIXERS)))]
+def compressed(draw: st.DrawFn) -> CompressedAttention:
+    groups = draw(st.integers(1, 4))
+    return CompressedAttention(
+        query_heads=draw(SMALL) * groups,
+        head_dim=draw(SMALL),
+        query_rank=draw(SMALL),
+        groups=groups,
+        group_rank=draw(SMALL),
+        window=draw(SMALL),
+        **draw(st.sampled_from([{}, {"rate": 4}, {"rate": 4, "index_heads": 4, "index_dim": 8, "keys": 16}])),
+    )
+
+
+MIXERS_DRAWN: st.SearchStrategy[Mixer] = st.one_of(
+    st.builds(
+        Mamba2,
+        state_heads=SMALL,
+        head_dim=SMALL,
+        groups=st.integers(1, 4),
+        state_dim=SMALL,
+        conv_bias=st.booleans(),
+        bias=st.booleans(),
+        gated_norm=st.booleans(),
+    ),
+    st.builds(GatedDelta, key_heads=SMALL, key_dim=SMALL, value_heads=SMALL, value_dim=SMALL),
+    st.builds(KimiDelta, delta_heads=SMALL, head_dim=SMALL, full_decay=st.booleans(), full_gate=st.booleans()),
+    st.builds(LightningAttention, linear_heads=SMALL, head_dim=SMALL),
+    st.builds(ShortConvolution, filters=SMALL, kernel=st.integers(1, 4), bias=st.booleans()),
+    compressed(),
+)
 
 
 @st.composite
 def hybrids(draw: st.DrawFn) -> ModelShape:
     """Shapes whose layers differ: windows with heads of their own, mixers, layers without a mixer or without an FFN."""
     plain = draw(shapes())
-    own = draw(st.lists(mixers(), max_size=2))
+    own = draw(st.lists(MIXERS_DRAWN, max_size=2))
     letters = ["A", *"MN"[: len(own)]]
     sparse = None
     if plain.latent is not None and plain.latent.query_rank is not None and draw(st.booleans()):

@@ -32,6 +32,7 @@ COUNTS = {
     "DeepSeek-V2-Lite": 15_706_484_224,
     "DeepSeek-V3": 671_026_419_200,
     "DeepSeek-V3.2": 671_877_944_064,
+    "DeepSeek-V4-Flash-Base": 284_325_879_255,
     "ERNIE-4.5-21B-A3B-Base-PT": 21_825_437_888,
     "GLM-4-9B-0414": 9_400_279_040,
     "GLM-4.5": 352_797_829_024,
@@ -302,9 +303,13 @@ def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
         (
             {**LLAMA, "model_type": "mamba2"},
             "model_type",
-            "state-space layers without attention, which are not modelled",
+            "mamba2 is not modelled: it has state-space layers without attention",
         ),
-        ({**LLAMA, "model_type": "rwkv7"}, "model_type", "linear recurrences, which are not modelled"),
+        (
+            {**LLAMA, "model_type": "rwkv7"},
+            "model_type",
+            "rwkv7 is not modelled: it has linear recurrences; --approximate treats it as llama",
+        ),
         ({**LLAMA, "model_type": "qwen3_next"}, "num_experts", "lacks num_experts"),
         ({**NEMOTRON, "hybrid_override_pattern": "MX"}, "hybrid_override_pattern", "expected M, \\*, - and E, not 'X'"),
         ({**NEMOTRON, "hybrid_override_pattern": ""}, "hybrid_override_pattern", "lacks hybrid_override_pattern"),

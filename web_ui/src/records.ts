@@ -738,6 +738,7 @@ export type ModelShape = {
   readonly mixers: readonly MixerOfModel[];
   readonly pattern: string | null;
   readonly residual_streams: number;
+  readonly approximates: string;
 };
 
 /** Objective of a search, and its lower bound. */

@@ -66,6 +66,7 @@ class EstimateOptionsKeywords(TypedDict, total=False):
     workers: int | None
     dask: str | None
     store: FilePath | None
+    approximate: bool
     calibration: FilePath | None
 
 

@@ -35,6 +35,7 @@ from pipeplan.workload.hybrids import (
     adjusted_ffn,
     bailing_hybrid,
     bamba,
+    compressed_attention,
     gated_delta,
     granite_hybrid,
     indexed_attention,
@@ -501,6 +502,12 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         defaults={"head_dim": 128},
         always={"output_gate": "head", **_ROUTED_BIAS},
         rules=(windows(), qwen_experts, lambda fields: {"shared_gate": False}, typed_ffns),
+    ),
+    Architecture(
+        name="deepseek_v4",
+        defaults={"num_hash_layers": 3, "hc_mult": 4, "n_shared_experts": 1},
+        always={"router_bias": True},
+        rules=(compressed_attention,),
     ),
 )
 """The rows; their order does not matter."""

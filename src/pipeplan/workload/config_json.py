@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.documents import read_document
-from pipeplan.errors import FormatError, InputError
+from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE
 from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
 from pipeplan.workload.hub import HubFields, norms_and_positions, routing
@@ -46,6 +46,19 @@ _OTHER_LAYERS = {
 }
 """Layers that are not modelled, by the start of an architecture's name."""
 
+_NEAREST = (
+    (("hybrid_override_pattern", "mamba_num_heads"), "nemotron_h"),
+    (("kv_lora_rank", "index_n_heads", "n_routed_experts"), "deepseek_v32"),
+    (("kv_lora_rank", "n_routed_experts"), "deepseek_v3"),
+    (("linear_num_value_heads", "num_experts"), "qwen3_next"),
+    (("linear_num_value_heads",), "qwen3_5_text"),
+    (("n_routed_experts",), "glm4_moe"),
+    (("num_experts", "moe_intermediate_size"), "qwen3_moe"),
+    (("num_local_experts",), "mixtral"),
+    (("intermediate_size",), "llama"),
+)
+"""Fields by which the nearest modelled architecture of an unknown one is found, the most specific first."""
+
 _BY_NAME = {name: row for row in ARCHITECTURES for name in (row.name, *row.also)}
 
 _HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "hidden_size", "n_layer", "n_embd", *_TEXT_PARTS)
@@ -61,7 +74,7 @@ def architecture_names() -> tuple[str, ...]:
     return tuple(sorted(_BY_NAME))
 
 
-def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
+def read_model(source: str | Path | Mapping[str, Any], *, approximate: bool = False) -> ModelShape:
     """Return a model's shape from a name, a file, a folder or a mapping.
 
     Parameters
@@ -69,6 +82,8 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
     source
         Name of a published model (:func:`pipeplan.workload.model`); a file, which is a hub's config.json or a model's short
         form as YAML, JSON or TOML; a folder with a config.json; or the content of such a file.
+    approximate
+        As for :func:`read_config`.
 
     Raises
     ------
@@ -89,16 +104,19 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
         ):
             raise unknown_model(source)
         source = path
-    return read_config(source)
+    return read_config(source, approximate=approximate)
 
 
-def read_config(source: str | Path | Mapping[str, Any]) -> ModelShape:
+def read_config(source: str | Path | Mapping[str, Any], *, approximate: bool = False) -> ModelShape:
     """Return a model's shape from a hub's config.json, or from its short form.
 
     Parameters
     ----------
     source
         File, folder that contains it, or its content. Of a multimodal model only the language model is read.
+    approximate
+        Whether a model whose layers are not modelled is read as the nearest architecture; ``approximates`` of the shape
+        names both.
 
     Raises
     ------
@@ -111,20 +129,20 @@ def read_config(source: str | Path | Mapping[str, Any]) -> ModelShape:
         If a key of a short form is unknown.
     """
     if isinstance(source, Mapping):
-        return _shape(source, name="")
+        return _shape(source, "", approximate)
     path = Path(source)
     file = path / "config.json" if path.is_dir() else path
     document = read_document(file, "model's config.json", limit=_SIZE_LIMIT)
     if not isinstance(document, Mapping):
         raise FormatError(f"invalid config.json {file}: expected fields with values {{...}}, not {_kind(document)}")
-    return _shape(document, name=file.parent.resolve().name if file.stem == "config" else file.stem)
+    return _shape(document, file.parent.resolve().name if file.stem == "config" else file.stem, approximate)
 
 
 def _kind(document: object) -> str:
     return {list: "a list", str: "a text", bool: "a truth value", type(None): "nothing"}.get(type(document), "a number")
 
 
-def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
+def _shape(document: Mapping[str, Any], name: str, approximate: bool) -> ModelShape:
     """Return the shape in a file's content; ``name`` is the file's name and may be empty."""
     _require_writable_numbers(document)
     if not any(mark in document for mark in _HUB_MARKS):
@@ -132,13 +150,17 @@ def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
     text = next((document[part] for part in _TEXT_PARTS if isinstance(document.get(part), Mapping)), None)
     config = document if text is None else {**_inherited(document), **text}
     _require_readable(document, config)
+    kind, near = str(config.get("model_type", "")), None
+    if approximate and kind and kind.lower() not in _BY_NAME and (near := _nearest(config)) is not None:
+        config = {**_plain_layers(config), "model_type": near}
     row = _architecture(config)
     # Transformers saves the repository's name; without it the file's or the architecture's name is used.
     published = config.get("_name_or_path") or document.get("_name_or_path")
     name = (str(published).rstrip("/").rsplit("/", 1)[-1] if published else name) or row.name
     source = f"config.json of {row.name}" + ("" if text is None else ", its language model alone")
     try:
-        return shape_from({**_short_form(row, config), "name": name, "source": source})
+        shape = {**_short_form(row, config), "name": name, "source": source}
+        return shape_from(shape if near is None else {**shape, "approximates": kind})
     except InputError as error:
         if error.field in config or "config.json" in str(error):
             raise
@@ -171,16 +193,6 @@ def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) ->
             f"{kind or 'this model'} is an encoder-decoder; only decoder-only transformers are supported",
             field="is_encoder_decoder",
         )
-    other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
-    if other is not None and kind not in _BY_NAME:
-        raise InputError(
-            f"{kind} has {other}, which are not modelled",
-            field="model_type",
-        )
-    if kind not in _BY_NAME and ("patch_size" in config or "image_size" in config):
-        raise InputError(
-            f"{kind or 'this model'} is an image model; only language models are supported", field="model_type"
-        )
     packed = document.get("quantization_config") or config.get("quantization_config")
     method = packed.get("quant_method") if isinstance(packed, Mapping) else None
     if method is not None and str(method) not in _SAME_WEIGHTS:
@@ -200,13 +212,36 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     row = _BY_NAME.get(kind) or _BY_NAME.get(kind.lower())
     if row is not None:
         return row
+    other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
+    if other is None and ("patch_size" in config or "image_size" in config):
+        raise InputError(f"{kind} is an image model; only language models are supported", field="model_type")
+    offer = f"; --approximate treats it as {near}" if (near := _nearest(config)) else ""
+    if other is not None:
+        raise InputError(f"{kind} is not modelled: it has {other}{offer}", field="model_type")
     close = get_close_matches(kind.lower(), _BY_NAME, n=1, cutoff=0.6)
     nearest = f"did you mean '{close[0]}'?" if close else f"supported: {_SOME}."
     raise InputError(
-        f"unsupported architecture '{kind}'; {nearest} Set model_type to a supported one with the same layers, or write the "
-        f"model's shape with the keys {_SHORT_FORM}",
+        f"unsupported architecture '{kind}'{offer}; {nearest} Set model_type to a supported one with the same layers, or "
+        f"write the model's shape with the keys {_SHORT_FORM}",
         field="model_type",
     )
+
+
+def _nearest(config: Mapping[str, Any]) -> str | None:
+    """Return the modelled architecture with the most of a config's fields, or None if its file cannot be read as one."""
+    for fields, name in _NEAREST:
+        if all(config.get(field) is not None for field in fields):
+            try:
+                shape_from({**_short_form(_BY_NAME[name], _plain_layers(config)), "name": name})
+            except PipeplanError:
+                continue
+            return name
+    return None
+
+
+def _plain_layers(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a config without the kinds of single layers, which an approximation takes from the nearest architecture."""
+    return {field: value for field, value in config.items() if field not in ("layer_types", "layers_block_type")}
 
 
 def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -333,3 +333,54 @@ def mimo(fields: HubFields) -> dict[str, Any]:
         "value_head_dim": fields.needed("v_head_dim"),
         "windowed_heads": {key: value for key, value in heads.items() if value is not None},
     }
+
+
+_COMPRESSED = {
+    "sliding_attention": "L",
+    "compressed_sparse_attention": "C",
+    "heavily_compressed_attention": "G",
+}
+
+
+def compressed_attention(fields: HubFields) -> dict[str, Any]:
+    """Read DeepSeek-V4's layers: windows alone (``L``), or with compressed keys, selected (``C``) or all of them (``G``)."""
+    layers = fields.needed("num_hidden_layers")
+    selective = fields.whole("compress_rates.compressed_sparse_attention") or 4
+    heavy = fields.whole("compress_rates.heavily_compressed_attention") or 128
+    mixers = letters(fields, "layer_types", _COMPRESSED)
+    if mixers is None:
+        rates = fields.items("compress_ratios")[:layers]
+        mixers = ["L" if not rate else "C" if rate == selective else "G" for rate in rates]
+    if len(mixers) != layers:
+        raise fields.missing(["layer_types"])
+    common = {
+        "kind": "compressed-attention",
+        "query_heads": fields.needed("num_attention_heads"),
+        "head_dim": fields.needed("head_dim"),
+        "query_rank": fields.needed("q_lora_rank"),
+        "groups": fields.needed("o_groups"),
+        "group_rank": fields.needed("o_lora_rank"),
+        "window": fields.needed("sliding_window"),
+    }
+    index = {
+        "index_heads": fields.needed("index_n_heads"),
+        "index_dim": fields.needed("index_head_dim"),
+        "keys": fields.needed("index_topk"),
+    }
+    kinds = {"L": common, "C": {**common, "rate": selective, **index}, "G": {**common, "rate": heavy}}
+    hashed = fields.whole("num_hash_layers") or 0
+    ffns = letters(fields, "mlp_layer_types", _FFNS) or [
+        HASHED if layer < hashed else EXPERTS for layer in range(layers)
+    ]
+    width = fields.needed("moe_intermediate_size")
+    return {
+        "mixer_letters": mixers,
+        "ffn_letters": ffns,
+        "mixers": {letter: kinds[letter] for letter in kinds if letter in mixers},
+        "streams": fields.whole("hc_mult") or 1,
+        "experts": fields.needed("n_routed_experts"),
+        "topk": fields.needed("num_experts_per_tok"),
+        "moe_ffn": width,
+        "shared_ffn": width * (fields.whole("n_shared_experts") or 0),
+        "mtp": fields.whole("num_nextn_predict_layers") or 0,
+    }

@@ -190,7 +190,7 @@ def _form_ffn_parts(shape: ModelShape, form: LayerForm) -> tuple[ParameterPart, 
 
 
 def _stream_parts(shape: ModelShape, form: LayerForm) -> tuple[ParameterPart, ...]:
-    """Return the parameters that mix residual streams around each branch (mHC, arXiv 2512.24880 section 4.1)."""
+    """Return the parameters that mix residual streams around each branch (mHC, arXiv 2512.24880)."""
     streams = shape.residual_streams
     if streams == 1:
         return ()

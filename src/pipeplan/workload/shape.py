@@ -90,6 +90,8 @@ class ModelShape:
         and ``sliding_every`` tell the layers apart.
     residual_streams
         Number of residual streams that hyper-connections mix; 1: an ordinary residual stream.
+    approximates
+        Architecture whose layers are not modelled, as which this shape is used; empty: none.
     mtp_layers
         Number of multi-token prediction layers.
     trained_sequence
@@ -141,6 +143,7 @@ class ModelShape:
     mixers: tuple[MixerOfModel, ...] = ()
     pattern: str | None = None
     residual_streams: int = 1
+    approximates: str = ""
 
     def __post_init__(self) -> None:
         for field in ("layers", "hidden", "heads", "vocabulary"):
@@ -289,8 +292,10 @@ class ModelShape:
 
     @property
     def mtp_form(self) -> LayerForm:
-        """Form of MTP layers: attention without a window, and experts if the model has any."""
-        return LayerForm(ATTENTION, DENSE if self.experts is None else EXPERTS)
+        """Form of MTP layers: attention without a window if the model has it, and experts if the model has any."""
+        mixers = [form.mixer for form in self.forms if form.mixer]
+        own = mixers[-1] if self.mixers and mixers and ATTENTION not in mixers else ATTENTION
+        return LayerForm(own, DENSE if self.experts is None else EXPERTS)
 
     def mixer(self, letter: str) -> Mixer | None:
         """Return the model's own mixer of a letter; None for attention and for a layer without a mixer."""

@@ -53,6 +53,7 @@ _SHAPE = {
     "streams": "residual_streams",
     "mtp": "mtp_layers",
     "seq": "trained_sequence",
+    "approximates": "approximates",
     "source": "source",
 }
 _EXPERTS = {
@@ -91,7 +92,7 @@ _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 """Keys in tables of runs that are ignored: they describe a model beyond its shape."""
 
 _NUMBERS = frozenset({"norm_epsilon", "rope_theta", "weight_scale"})
-_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern", "router_score"})
+_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern", "router_score", "approximates"})
 _SWITCHES = frozenset(
     {
         *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),

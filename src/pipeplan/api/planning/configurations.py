@@ -33,13 +33,15 @@ _QUESTION = ("model", "cluster", "global_batch", "sequence")
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
 
 
-def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
+def model_of(source: Any, folder: Path | None = Path(), *, approximate: bool = False) -> ModelShape:
     """Return a model's shape from a preset's name, a config.json or its folder, or the keys of a shape.
 
     Parameters
     ----------
     folder
         Folder of relative file names; None: names of files are refused.
+    approximate
+        Whether a config.json whose layers are not modelled is read as the nearest architecture.
 
     Raises
     ------
@@ -51,7 +53,11 @@ def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
     if isinstance(source, ModelShape):
         return source
     if isinstance(source, Mapping):
-        return read_config(source) if {"architectures", "model_type"} & source.keys() else from_dict(source)
+        return (
+            read_config(source, approximate=approximate)
+            if {"architectures", "model_type"} & source.keys()
+            else from_dict(source)
+        )
     text = str(source)
     if (
         folder is not None
@@ -62,7 +68,7 @@ def model_of(source: Any, folder: Path | None = Path()) -> ModelShape:
             or os.path.isfile(folder / text / "config.json")
         )
     ):
-        return read_config(folder / text)
+        return read_config(folder / text, approximate=approximate)
     return model(text)
 
 
@@ -83,7 +89,7 @@ def cluster_of(source: Any, folder: Path | None = Path()) -> Cluster:
 
 
 def read_configuration(
-    document: Mapping[str, Any], folder: Path | None = Path()
+    document: Mapping[str, Any], folder: Path | None = Path(), *, approximate: bool = False
 ) -> tuple[ModelShape, Cluster, Configuration]:
     """Return the model, the cluster and the configuration that the keys of a configuration file describe.
 
@@ -94,6 +100,8 @@ def read_configuration(
         ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too.
     folder
         Folder of relative file names; None: names of files are refused.
+    approximate
+        Whether a config.json whose layers are not modelled is read as the nearest architecture.
 
     Raises
     ------
@@ -106,7 +114,8 @@ def read_configuration(
     if missing:
         raise InputError(f"a configuration needs {', '.join(missing)}", field=missing[0])
     values = {name: value for name, value in document.items() if value is not None and name not in _QUESTION}
-    shape, machines = model_of(document["model"], folder), cluster_of(document["cluster"], folder)
+    shape = model_of(document["model"], folder, approximate=approximate)
+    machines = cluster_of(document["cluster"], folder)
     counts: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
     by_stage = values.pop("recompute_by_stage", None)
     offload = values.pop("offload", 0.0)

@@ -18,15 +18,20 @@ from pipeplan.costs import options_of
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, path_of
-from pipeplan.planner import Calibration, Estimate, RunRow, read_calibration, row_from
+from pipeplan.hardware import Cluster
+from pipeplan.planner import Calibration, Configuration, Estimate, RunRow, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import Finished, SweepTask, sweep
+from pipeplan.workload import ModelShape
 
 LARGEST = 64 * MEBIBYTE
 """No file of runs is larger than this, in bytes."""
 
 FEW = 32
 """Number of rows below which the default is one process: starting others would take longer than they save."""
+
+_Reader = Callable[[Mapping[str, Any]], tuple[ModelShape, Cluster, Configuration]]
+"""Reader of a configuration's keys."""
 
 
 @takes(EstimateOptions)
@@ -77,10 +82,11 @@ def estimated(
     documents = document.get("rows", [document])
     if not isinstance(documents, list) or not documents:
         raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
+    read = partial(read_configuration, folder=folder, approximate=options.approximate)
     rows = (
-        [_configured(document, name, folder)]
+        [_configured(document, name, read)]
         if single
-        else [_read(row, place, folder) for place, row in enumerate(documents)]
+        else [_read(row, place, read) for place, row in enumerate(documents)]
     )
     if single and options.dask is None and options.store is None:
         return Estimates(rows=(estimated_row(rows[0], _estimated(rows[0], calibration=calibration)),))
@@ -92,7 +98,12 @@ def estimated(
             partial(_estimated, calibration=calibration),
             tasks,
             answer=Estimate,
-            asked={"what": "estimates", "rows": _digest(documents), "calibration": str(calibration)},
+            asked={
+                "what": "estimates",
+                "rows": _digest(documents),
+                "calibration": str(calibration),
+                "approximate": options.approximate,
+            },
             workers=default if options.workers is None else options.workers,
             dask=options.dask,
             store=None if options.store is None else Path(options.store),
@@ -133,19 +144,19 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     return document, path.name, path.parent
 
 
-def _read(document: Any, place: int, folder: Path) -> RunRow:
+def _read(document: Any, place: int, read: _Reader) -> RunRow:
     """Return a row of a file: a configuration, or a published run; ``refused`` is what is wrong with it."""
     if not isinstance(document, dict) or "parallel" in document or "cluster" not in document:
         return row_from(document, place)
     name = str(document.get("id", f"row {place}"))
     try:
-        return _configured({key: value for key, value in document.items() if key != "id"}, name, folder)
+        return _configured({key: value for key, value in document.items() if key != "id"}, name, read)
     except PipeplanError as error:
         return RunRow(id=name, source="", refused=str(error))
 
 
-def _configured(document: Mapping[str, Any], name: str, folder: Path) -> RunRow:
-    model, cluster, configuration = read_configuration(document, folder)
+def _configured(document: Mapping[str, Any], name: str, read: _Reader) -> RunRow:
+    model, cluster, configuration = read(document)
     return RunRow(id=name, source="", model=model, cluster=cluster, configuration=configuration)
 
 

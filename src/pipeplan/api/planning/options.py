@@ -40,6 +40,10 @@ class EstimateOptions(Options):
         kind="file", title="Store", group="work", in_form=False,
         help="Checkpoint file; rerun the same command to resume.",
     )  # fmt: skip
+    approximate: bool = option(
+        False, kind="flag", title="Approximate", group="work", in_form=False,
+        help="Read a config.json whose layers are not modelled as the nearest architecture.",
+    )  # fmt: skip
     calibration: FilePath | None = option(
         kind="file", title="Calibration", group="work", in_form=False,
         help="Calibration file of your own GPU, written by `pipeplan calibrate`.",

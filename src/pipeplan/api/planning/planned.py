@@ -62,7 +62,7 @@ def plan(
 
 def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | None = None) -> Plan:
     """See :func:`plan`."""
-    shape, machines = model_of(options.model), cluster_of(options.cluster)
+    shape, machines = model_of(options.model, approximate=options.approximate), cluster_of(options.cluster)
     factors = calibration_of(options.calibration)
     if factors is not None:
         factors.require(machines.gpu)

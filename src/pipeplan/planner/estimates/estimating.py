@@ -284,6 +284,9 @@ def _costs_from(
 
 def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]:
     assumptions = [f"software: {software(configuration.software).title}", "attention: causal"]
+    if model.approximates:
+        like = model.source.removeprefix("config.json of ")
+        assumptions.append(f"model: {model.approximates} is not modelled and is treated as {like}")
     if model.experts is not None:
         assumptions.append("experts: balanced routing, no dropped tokens")
     return tuple(assumptions)

@@ -321,7 +321,7 @@ def _ffn_part(model: ModelShape, execution: Execution, form: LayerForm) -> Part:
 
 
 def _streams(name: str, model: ModelShape, execution: Execution) -> Part:
-    """Return the hyper-connections around a branch (mHC, arXiv 2512.24880 section 4).
+    """Return the hyper-connections around a branch (mHC, arXiv 2512.24880).
 
     A product of all streams with a small matrix gives the weights that read the branch's input, mix the streams, and write
     its output. The streams are read twice and written once; they are kept in the place of the one stream of the norm's

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.workload.components import MixerOfModel
+from pipeplan.workload.mixers.compressed import CompressedAttention
 from pipeplan.workload.mixers.delta import GatedDelta, KimiDelta
 from pipeplan.workload.mixers.mamba import Mamba2
 from pipeplan.workload.mixers.mixer import Mixer
@@ -16,7 +17,15 @@ from pipeplan.workload.mixers.simple import LightningAttention, ShortConvolution
 __all__ = ["MIXERS", "Mixer", "described", "mixer_from"]
 
 MIXERS: Mapping[str, type[Mixer]] = {
-    mixer.kind: mixer for mixer in (Mamba2, GatedDelta, KimiDelta, LightningAttention, ShortConvolution)
+    mixer.kind: mixer
+    for mixer in (
+        CompressedAttention,
+        GatedDelta,
+        KimiDelta,
+        LightningAttention,
+        Mamba2,
+        ShortConvolution,
+    )
 }
 """Mixers by the kind that a model's short form names."""
 

@@ -35,7 +35,7 @@ class GatedDelta(Mixer):
     kernel: int = 4
 
     def sizes(self, hidden: int) -> MixerSizes:
-        """Return the sizes; the FLOPs are the four products that Megatron-LM counts for the gated delta rule."""
+        """Return the sizes; the FLOPs are those of Megatron-LM (``gdn_layer_flops``): the convolution, and four products."""
         width = self.value_heads * self.value_dim
         channels = 2 * self.key_heads * self.key_dim + width
         return MixerSizes(
@@ -46,7 +46,7 @@ class GatedDelta(Mixer):
                 Projection(name="decay and learning rate", columns=2 * self.value_heads),
             ),
             products=delta_products(self.chunk, self.value_heads, self.key_dim, self.value_dim),
-            flops=8.0 * width * self.key_dim,
+            flops=8.0 * width * self.key_dim + 2.0 * channels * self.kernel,
             channels=channels,
             taps=self.kernel,
             state=width * self.key_dim,
@@ -98,7 +98,7 @@ class KimiDelta(Mixer):
                 *gate("gate", self.full_gate),
             ),
             products=delta_products(self.chunk, heads, low, low),
-            flops=8.0 * wide * low,
+            flops=8.0 * wide * low + 2.0 * 3 * wide * self.kernel,
             channels=3 * wide,
             taps=self.kernel,
             state=wide * low,
@@ -108,7 +108,7 @@ class KimiDelta(Mixer):
 
 
 def delta_products(chunk: int, heads: int, key_dim: int, value_dim: int) -> tuple[ChunkProduct, ...]:
-    """Return the products of the chunkwise delta rule (arXiv 2412.06464 section 3.3, equations 8 and 9)."""
+    """Return the products of the chunkwise delta rule (arXiv 2412.06464 section 3.3)."""
 
     def product(name: str, rows: int, columns: int, inner: int, *, again: bool = True) -> ChunkProduct:
         return ChunkProduct(name=name, rows=rows, columns=columns, inner=inner, heads=heads, again=again)

@@ -111,8 +111,9 @@ class MixerSizes:
 class Mixer(ABC):
     """Mixer of tokens in the place of attention: input projections, short convolution, recurrence, norm, gate, output.
 
-    A subclass has fields for its sizes, and :meth:`sizes`. A recurrence runs in chunks of ``chunk`` tokens: products of
-    matrices inside each chunk and with the state that chunks hand on, which is written to memory once per chunk.
+    A subclass has fields for its sizes, and :meth:`sizes`; one without a recurrence has its own :meth:`mixing`, too. A
+    recurrence runs in chunks of ``chunk`` tokens: products of matrices inside each chunk and with the state that chunks hand
+    on, which is written to memory once per chunk.
     """
 
     kind: ClassVar[str]
@@ -123,7 +124,7 @@ class Mixer(ABC):
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, bool):
-                check_size(field.name, value, at_least=1)
+                check_size(field.name, value, at_least=0 if field.default == 0 else 1)
 
     @abstractmethod
     def sizes(self, hidden: int) -> MixerSizes:
@@ -173,10 +174,7 @@ class Mixer(ABC):
                 *projected,
                 Part(kept=(Kept(name=f"{self.title} input", bytes=HALF * shard_tokens(execution) * h, until="W"),)),
                 _exchange(execution, n * (read + own)),
-                _convolution(sizes, execution),
-                _mixing(sizes, self.chunk, execution),
-                # The gate and the norm are one kernel; it keeps the recurrence's output.
-                elementwise(f"{self.title} norm and gate", 3 * HALF * n * own, 5 * HALF * n * own),
+                self.mixing(model, execution),
                 Part(
                     kept=(
                         Kept(name=f"{self.title} projections", bytes=HALF * n * read),
@@ -195,6 +193,14 @@ class Mixer(ABC):
                 out_of_tensor(self.title, execution, h),
             )
         )
+
+    def mixing(self, model: ModelShape, execution: Execution) -> Part:
+        """Return the work between the projections: convolution, recurrence, norm and gate."""
+        sizes = self.sizes(model.hidden)
+        numbers = execution.tokens * sizes.width / execution.tensor
+        # The gate and the norm are one kernel; it keeps the recurrence's output.
+        gate = elementwise(f"{self.title} norm and gate", 3 * HALF * numbers, 5 * HALF * numbers)
+        return joined((_convolution(sizes, execution), _mixing(sizes, self.chunk, execution), gate))
 
 
 def _projected(projection: Projection, model: ModelShape, execution: Execution) -> Part:
