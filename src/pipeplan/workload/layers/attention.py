@@ -204,7 +204,7 @@ def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Par
                 value_dim=value,
                 windowed=windowed,
             ),
-            Part(parameters=RankParameters(dense=round(heads) if model.attention_sinks else 0)),
+            _sinks(n, heads) if model.attention_sinks else Part(),
             _output_gate(n, gate, heads * value),
             linear(
                 "attention output",
@@ -218,6 +218,12 @@ def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Par
             out_of_tensor("attention", execution, model.hidden),
         )
     )
+
+
+def _sinks(n: float, heads: float) -> Part:
+    """Return the learned sinks: the core's kernel adds them to the softmax's sum; I sums their gradient over the tokens."""
+    gradient = MemoryPass(name="attention sinks' gradient", bytes=2 * FULL * n * heads)
+    return Part(backward_input=(gradient,), parameters=RankParameters(dense=round(heads)))
 
 
 def _gate_product(model: ModelShape, execution: Execution, gate: float) -> Part:

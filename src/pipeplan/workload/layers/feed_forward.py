@@ -139,7 +139,7 @@ def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
 
 
 def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
-    """Return the routed experts between dispatch and combine.
+    """Return the routed experts between dispatch and combine; the gradients of their biases sum over the tokens.
 
     A token's expert weight multiplies the output of the activation function, so the experts' outputs are not kept (Megatron
     Core from 0.12 on). 16-bit gradients of all the rank's experts exist before they are accumulated.
@@ -155,6 +155,9 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
     down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read)
     bias = round(local * (columns + read)) if experts.expert_bias else 0
+    bias_gradients = (
+        (MemoryPass(name="experts' bias gradients", bytes=HALF * rows * (columns + read), kernels=2),) if bias else ()
+    )
     kept = (
         Kept(name="experts' input", bytes=number * rows * read, until="W", gradient_bytes=number * rows * columns),
         Kept(
@@ -170,7 +173,7 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
         (
             _latent("down", model, experts, execution),
             _moved("dispatch", model, experts, execution, sent),
-            Part(kept=kept[:1], parameters=RankParameters(expert=bias)),
+            Part(kept=kept[:1], parameters=RankParameters(expert=bias), backward_weight=bias_gradients),
             up,
             act,
             Part(kept=kept[1:]),
