@@ -1,0 +1,211 @@
+"""Mixers in the place of attention: FLOPs against the sources, work against FLOPs, and every published hybrid estimated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.planner import layout_of
+from pipeplan.workload import Collective, Execution, Gemm, LayerWork, ModelShape, layers_of, read_config, token_flops
+from pipeplan.workload.components import MixerOfModel
+from pipeplan.workload.mixers import MIXERS, mixer_from
+from pipeplan.workload.parameters import form_parts, mixing_flops
+from pipeplan.workload.pattern import LayerForm, read_pattern, write_pattern
+from tests.workload.test_config_json import CONFIGS
+
+OF_2026 = sorted(path.stem for path in CONFIGS.glob("*.json") if "_source" in json.loads(path.read_text()))
+
+QWEN = "Qwen3-Next-80B-A3B-Instruct"
+NEMOTRON = "NVIDIA-Nemotron-Nano-9B-v2"
+GPUS = "h100-sxm:8x64"
+
+
+def shape_of(name: str) -> ModelShape:
+    return read_config(CONFIGS / f"{name}.json")
+
+
+def layer(name: str, title: str, execution: Execution | None = None) -> LayerWork:
+    layers = layers_of(shape_of(name), Execution() if execution is None else execution)
+    return next(each for each in layers if title in each.name)
+
+
+def test_there_are_twenty_models():
+    assert len(OF_2026) >= 20
+
+
+def test_gated_delta_net_as_megatron_counts_it():
+    """``gdn_layer_flops`` of Megatron-LM's training.py: projections, convolution, four products with the state, output."""
+    shape = shape_of(QWEN)
+    keys, values, heads, dim, taps = 16 * 128, 32 * 128, 32, 128, 4
+    theirs = 2 * (
+        2048 * (2 * keys + 2 * values + 2 * heads) + taps * (2 * keys + values) + heads * dim**2 * 4 + 2048 * values
+    )
+    parts = [part for part in form_parts(shape, LayerForm("M", "")) if part.matrix]
+    ours = sum(2 * part.active for part in parts) + mixing_flops(shape, LayerForm("M", ""), 4096)
+    assert ours == theirs
+
+
+def test_mamba_as_megatron_counts_it():
+    """``mamba_layer_flops`` of Megatron-LM's training.py."""
+    shape = shape_of(NEMOTRON)
+    inner, state, groups, heads = 128 * 80, 128, 8, 128
+    theirs = 2 * 4480 * (2 * inner + 2 * groups * state + heads) + 7 * inner * state + 2 * inner * 4480
+    parts = [part for part in form_parts(shape, LayerForm("M", "")) if part.matrix]
+    ours = sum(2 * part.active for part in parts) + mixing_flops(shape, LayerForm("M", ""), 4096)
+    assert ours == theirs
+
+
+def test_flops_are_those_of_the_layers():
+    shape = shape_of(NEMOTRON)
+    found = token_flops(shape, 8192)
+    mamba, attention, ffn = (
+        shape.forms.count(form) for form in (LayerForm("M", ""), LayerForm("A", ""), LayerForm("", "D"))
+    )
+    assert (mamba, attention, ffn) == (27, 4, 25)
+    assert found.core == 27 * 7 * 128 * 80 * 128 + 4 * 2 * 4096 * 40 * 2 * 128
+    assert found.ffn == 25 * 2 * 2 * 4480 * 15680
+
+
+def test_products_of_a_mamba_layer():
+    """State-space duality, chunks of 256 tokens: scores per group, states, and two outputs per head."""
+    names = {"chunk scores", "chunk states", "chunk output", "state output"}
+    works = [work for work in layer(NEMOTRON, "Mamba-2").forward if isinstance(work, Gemm) and work.name in names]
+    chunks = 4096 // 256
+    assert {(work.name, work.rows, work.columns, work.inner, work.copies) for work in works} == {
+        ("chunk scores", 256, 256, 128, chunks * 8),
+        ("chunk states", 80, 128, 256, chunks * 128),
+        ("chunk output", 256, 80, 256, chunks * 128),
+        ("state output", 256, 80, 128, chunks * 128),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "title"), [(NEMOTRON, "Mamba-2"), (QWEN, "Gated DeltaNet"), ("Kimi-Linear-48B-A3B-Base", "Kimi")]
+)
+def test_the_backward_takes_at_least_twice_the_forward(name: str, title: str):
+    found = layer(name, title)
+    forward = sum(work.flops for work in found.forward if isinstance(work, Gemm))
+    backward = sum(work.flops for work in (*found.backward_input, *found.backward_weight) if isinstance(work, Gemm))
+    assert 2 * forward < backward < 3 * forward
+
+
+@pytest.mark.parametrize(("name", "title"), [(NEMOTRON, "Mamba-2"), ("Qwen3.5-9B", "Gated DeltaNet")])
+def test_tensor_ranks_share_a_mixer(name: str, title: str):
+    whole, part = layer(name, title), layer(name, title, Execution(tensor=4, sequence_parallel=True))
+    assert part.parameters.dense == pytest.approx(whole.parameters.dense / 4, rel=0.05)
+    assert part.kept_bytes == pytest.approx(whole.kept_bytes / 4, rel=0.05)
+
+
+def test_context_ranks_exchange_heads_for_tokens():
+    found = layer(QWEN, "Gated DeltaNet", Execution(context=2))
+    exchanges = [work for work in found.forward if isinstance(work, Collective) and work.group == "context"]
+    assert [work.operation for work in exchanges] == ["all_to_all"]
+
+
+def test_tensor_degrees_divide_the_heads():
+    with pytest.raises(ShapeError, match="does not divide 16 heads of Gated DeltaNet"):
+        layers_of(replace(shape_of(QWEN), heads=32), Execution(tensor=32))
+
+
+def test_an_indexer_scores_all_keys_and_attention_reads_a_few():
+    shape, sequence = shape_of("DeepSeek-V3.2"), 65_536
+    seen = 2048 - 2048**2 / (2 * sequence)
+    scored = 2 * (sequence / 2) * 64 * (128 + 1)
+    assert token_flops(shape, sequence).core == pytest.approx(61 * (2 * seen * 128 * (192 + 128) + scored))
+    dense = replace(shape, sparse=None)
+    assert token_flops(shape, sequence).core < token_flops(dense, sequence).core / 3
+
+
+def test_layers_that_share_an_indexer_have_none():
+    shape = shape_of("GLM-5.2")
+    own, shared = (form_parts(shape, LayerForm(mixer, "E")) for mixer in "AS")
+    names = {part.name for part in own} - {part.name for part in shared}
+    assert names == {"indexer query", "indexer key", "indexer weights", "indexer norm"}
+
+
+def test_windowed_layers_with_heads_of_their_own():
+    shape = shape_of("MiMo-V2-Flash")
+    windowed = shape.heads_of(LayerForm("W", "E"))
+    assert (shape.kv_heads, windowed.kv_heads) == (4, 8)
+    assert (shape.attention_sinks, windowed.attention_sinks) == (False, True)
+    assert (shape.score_dim, shape.value_dim) == (192, 128)
+
+
+@pytest.mark.parametrize("text", ["AD", "3ME AE", "M D M E A", "2AD 5WE SH"])
+def test_patterns_go_there_and_back(text: str):
+    assert write_pattern(read_pattern(text)) == text
+
+
+@pytest.mark.parametrize("word", ["DD", "0AD", "AA", "ad", "3", "A-", "AED"])
+def test_words_that_are_no_layer(word: str):
+    with pytest.raises(InputError, match="of a pattern"):
+        read_pattern(f"AD {word}")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pattern": "AD"}, "expected 56 layers, not 1"),
+        ({"pattern": "56ME"}, "the model has none"),
+        ({"pattern": "56XD"}, "no mixer X"),
+        ({"pattern": "56WD"}, "no mixer W"),
+        ({"pattern": None}, "mixers need a pattern"),
+        ({"mixers": (MixerOfModel(letter="A", kind="mamba-2", sizes=()),)}, "invalid letter 'A'"),
+        ({"mixers": (MixerOfModel(letter="M", kind="mamba-2", sizes=()),)}, "Mamba-2 lacks state_heads"),
+    ],
+)
+def test_patterns_that_do_not_fit(change: dict[str, Any], words: str):
+    with pytest.raises(InputError, match=words):
+        replace(shape_of(NEMOTRON), **change)
+
+
+def test_kinds_that_do_not_exist():
+    with pytest.raises(UnknownNameError, match="did you mean 'mamba-2'"):
+        mixer_from({"kind": "mamba2"})
+    with pytest.raises(UnknownNameError, match="did you mean 'key_dim'"):
+        mixer_from({"kind": "gated-delta", "key_dims": 3})
+    assert sorted(MIXERS) == list(MIXERS)
+
+
+@pytest.mark.parametrize("name", OF_2026)
+def test_models_of_2026_are_estimated(name: str):
+    """On 512 H100, in the first split that their sizes allow."""
+    experts = shape_of(name).experts
+    document = {"model": json.loads((CONFIGS / f"{name}.json").read_text()), "cluster": GPUS}
+    document |= {"global_batch": 1024, "sequence": 8192, "pp": 8, "ep": 1 if experts is None else 8}
+    (row,) = pipeplan.estimate(document)
+    assert row.step_time_s is not None
+    assert 0.02 < row.mfu < 0.6
+
+
+@pytest.mark.parametrize("name", ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", QWEN])
+def test_stages_of_unlike_layers_are_planned(name: str):
+    found = pipeplan.plan(
+        CONFIGS / f"{name}.json",
+        "h100-sxm:8x4",
+        global_batch=128,
+        sequence=4096,
+        seconds=2,
+        workers=1,
+        fix={"pp": 4, "tp": 1, "schedule": "1f1b"},
+    )
+    best = found.best
+    assert best is not None
+    layers = layout_of(shape_of(name), best.configuration)
+    assert sum(layers) == shape_of(name).layers
+    # 1F1B with equal stages idles 3 of 3 + 32 parts; stages of unlike layers may be somewhat unequal.
+    assert best.time.bubble / best.step_time < 0.2
+
+
+def test_an_unknown_type_is_approximated_on_request(tmp_path: Path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads((CONFIGS / "Qwen3-30B-A3B.json").read_text()), "model_type": "novel_moe"}))
+    document = {"model": str(path), "cluster": "h100-sxm:8x1", "global_batch": 8, "sequence": 4096, "ep": 8}
+    with pytest.raises(InputError, match="'novel_moe'; --approximate treats it as qwen3_moe"):
+        pipeplan.estimate(document)
+    (row,) = pipeplan.estimate(document, approximate=True)
+    assert "model: novel_moe is not modelled and is treated as qwen3_moe" in row.assumed
