@@ -101,7 +101,7 @@ def hybrids(draw: st.DrawFn) -> ModelShape:
         sparse=sparse,
         windowed_heads=WindowedHeads(heads=plain.heads * 2, kv_heads=plain.kv_heads) if plain.latent is None else None,
         value_head_dim=draw(st.none() | SMALL) if plain.latent is None else None,
-        output_gate=draw(st.sampled_from(["", "element", "head"])),
+        output_gate=draw(st.sampled_from(["", "query", "element", "head"])),
         residual_streams=draw(st.sampled_from([1, 1, 4])),
         experts=None if plain.experts is None else replace(plain.experts, leading_dense_layers=0, every=1),
         sliding_every=1,

@@ -732,7 +732,7 @@ export type ModelShape = {
   readonly norm_epsilon: number | null;
   readonly rope_theta: number | null;
   readonly value_head_dim: number | null;
-  readonly output_gate: "" | "element" | "head";
+  readonly output_gate: "" | "element" | "head" | "query";
   readonly windowed_heads: WindowedHeads | null;
   readonly sparse: SparseAttention | null;
   readonly mixers: readonly MixerOfModel[];

@@ -38,6 +38,7 @@ from pipeplan.workload.hybrids import (
     compressed_attention,
     gated_delta,
     granite_hybrid,
+    heads_by_layer,
     indexed_attention,
     interleaved,
     kimi_experts,
@@ -119,7 +120,7 @@ _QWEN_LINEAR = {
     "linear_num_value_heads": 32,
     "head_dim": 256,
 }
-_QWEN_GATED = {"qk_norm": True, "output_gate": "element"}
+_QWEN_GATED = {"qk_norm": True, "output_gate": "query"}
 _LFM2 = {"conv_L_cache": 3, **_TIED}
 _ROUTED_BIAS = {"qk_norm": True, "router_bias": True}
 
@@ -501,7 +502,14 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         name="laguna",
         defaults={"head_dim": 128},
         always={"output_gate": "head", **_ROUTED_BIAS},
-        rules=(windows(), qwen_experts, lambda fields: {"shared_gate": False}, typed_ffns),
+        rules=(
+            attention_biases,
+            windows(),
+            heads_by_layer,
+            qwen_experts,
+            lambda fields: {"shared_gate": False},
+            typed_ffns,
+        ),
     ),
     Architecture(
         name="deepseek_v4",

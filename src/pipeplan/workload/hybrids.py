@@ -335,6 +335,25 @@ def mimo(fields: HubFields) -> dict[str, Any]:
     }
 
 
+def heads_by_layer(fields: HubFields) -> dict[str, Any]:
+    """Read Laguna's numbers of heads of each layer, which differ between windowed layers and the others.
+
+    Raises
+    ------
+    InputError
+        If they differ otherwise.
+    """
+    heads, mixers = fields.items("num_attention_heads_per_layer"), letters(fields, "layer_types", _TYPES)
+    if not heads or mixers is None:
+        return {}
+    by_mixer = {mixer: {each for each, other in zip(heads, mixers, strict=False) if other == mixer} for mixer in mixers}
+    if len(heads) != len(mixers) or any(len(numbers) > 1 for numbers in by_mixer.values()):
+        raise fields.wrong("num_attention_heads_per_layer", "one number for windowed layers, and one for the others")
+    (usual,) = by_mixer.get(ATTENTION) or by_mixer[WINDOWED]
+    (windowed,) = by_mixer.get(WINDOWED, {usual})
+    return {"heads": usual, "windowed_heads": None if windowed == usual else {"heads": windowed}}
+
+
 _COMPRESSED = {
     "sliding_attention": "L",
     "compressed_sparse_attention": "C",

@@ -213,10 +213,11 @@ def attention_parts(shape: ModelShape) -> tuple[ParameterPart, ...]:
         return (*_latent_parts(shape, shape.latent), *_indexer_parts(shape, shape.latent))
     into = shape.query_width + shape.key_width + shape.key_heads * shape.value_dim
     out = shape.value_width
+    biases = into + (gate_width(shape) if shape.output_gate == "query" else 0)
     head_norms = norm_size(shape, shape.query_width + shape.key_width if shape.qk_norm_whole else 2 * shape.score_dim)
     parts = (
         ParameterPart("query, key, value", shape.hidden * into),
-        ParameterPart("query, key, value biases", into if shape.bias_qkv or shape.bias_all else 0, matrix=False),
+        ParameterPart("query, key, value biases", biases if shape.bias_qkv or shape.bias_all else 0, matrix=False),
         ParameterPart("attention gate", shape.hidden * gate_width(shape)),
         ParameterPart("attention output", out * shape.hidden),
         ParameterPart(
@@ -251,7 +252,7 @@ def _latent_parts(shape: ModelShape, latent: LatentAttention) -> tuple[Parameter
 
 def gate_width(shape: ModelShape) -> int:
     """Return the number of values that gate the output of one layer's attention, over all heads."""
-    return {"": 0, "head": shape.heads, "element": shape.value_width}[shape.output_gate]
+    return {"": 0, "head": shape.heads}.get(shape.output_gate, shape.value_width)
 
 
 def _indexer_parts(shape: ModelShape, latent: LatentAttention) -> tuple[ParameterPart, ...]:

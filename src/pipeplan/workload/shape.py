@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Norm = Literal["rms", "layer", "layer-no-bias"]
 
-OutputGate = Literal["", "element", "head"]
+OutputGate = Literal["", "query", "element", "head"]
 
-OUTPUT_GATES: tuple[OutputGate, ...] = ("", "element", "head")
+OUTPUT_GATES: tuple[OutputGate, ...] = ("", "query", "element", "head")
 
 NORMS: tuple[Norm, ...] = ("rms", "layer", "layer-no-bias")
 
@@ -78,7 +78,8 @@ class ModelShape:
     value_head_dim
         Dimensions of a value per head, if not ``head_dim``.
     output_gate
-        Gate of the attention's output: ``element`` for each of its numbers (Qwen3-Next), ``head`` for each head, or none.
+        Gate of the attention's output: ``query`` for one of each of its numbers from the query projection, with its biases
+        (Qwen3-Next), ``element`` for one from a projection of its own, ``head`` for one of each head; empty: none.
     windowed_heads
         Heads of windowed layers; None: as the other layers.
     sparse
@@ -170,7 +171,8 @@ class ModelShape:
             raise InputError(f"invalid norm {self.norm!r}: expected one of {', '.join(NORMS)}", field="norm")
         if self.output_gate not in OUTPUT_GATES:
             raise InputError(
-                f"invalid output_gate {self.output_gate!r}: expected element, head or nothing", field="output_gate"
+                f"invalid output_gate {self.output_gate!r}: expected query, element, head or nothing",
+                field="output_gate",
             )
         self._check_heads()
         self._check_pattern()
