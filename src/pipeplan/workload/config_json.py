@@ -12,7 +12,8 @@ from typing import Any
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE
-from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
+from pipeplan.workload.architecture import USUAL_FIELDS, Architecture
+from pipeplan.workload.architectures import ARCHITECTURES
 from pipeplan.workload.hub import HubFields, norms_and_positions, routing
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
 from pipeplan.workload.shape import ModelShape

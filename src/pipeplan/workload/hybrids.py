@@ -247,6 +247,7 @@ def nemotron_hybrid(fields: HubFields) -> dict[str, Any]:
             "moe_ffn": fields.needed("moe_intermediate_size"),
             "shared_ffn": fields.whole("moe_shared_expert_intermediate_size") or 0,
             "router_bias": True,
+            "router_score": "sigmoid",
             "moe_latent": fields.whole("moe_latent_size"),
         }
     return document

@@ -229,7 +229,15 @@ def _sinks(n: float, heads: float) -> Part:
 def _gate_product(model: ModelShape, execution: Execution, gate: float) -> Part:
     if not gate:
         return Part()
-    return linear("attention gate", execution, rows=execution.tokens, inner=model.hidden, columns=gate, fused_cast=True)
+    return linear(
+        "attention gate",
+        execution,
+        rows=execution.tokens,
+        inner=model.hidden,
+        columns=gate,
+        fused_cast=True,
+        bias=model.output_gate == "query" and (model.bias_qkv or model.bias_all),
+    )
 
 
 def _output_gate(n: float, gate: float, output: float) -> Part:
