@@ -5,7 +5,7 @@ Names and rules are those of Megatron-LM's ``arguments.py`` and Megatron-core's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pipeplan.errors import ShapeError
@@ -15,6 +15,7 @@ from pipeplan.model import Schedule, counted
 from pipeplan.planner import Configuration, even_layout, layout_of, software
 from pipeplan.strategies import strategy
 from pipeplan.trainers.megatron import FSDP, TRAINER, environment, order_of, pipeline_flags, shards_as_fsdp
+from pipeplan.trainers.megatron_hybrid import SCRIPT, hybrid_pattern, is_hybrid, kept_flags, missing_symbols, size_flags
 from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
 from pipeplan.workload import Experts, LatentAttention, ModelShape
 
@@ -69,7 +70,7 @@ def plan_flags(
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
     warnings = [*about_pipeline, *warnings]
-    arrays = {
+    arrays: dict[str, Sequence[str]] = {
         "MODEL_ARGS": [*_model_flags(model), *_sequence_flags(model, configuration)],
         "PARALLEL_ARGS": [*_degree_flags(model, configuration), *_routing_flags(model, configuration, release)],
         "RUN_ARGS": [*PRECISIONS[configuration.precision], *_run_flags(model, configuration, release)],
@@ -81,8 +82,14 @@ def plan_flags(
         *(f"# Warning: {sentence}." for sentence in warnings),
         *_to_add(model),
     ]
+    script = '"$MEGATRON/pretrain_gpt.py"'
+    if is_hybrid(model):
+        script = SCRIPT
+        pattern = hybrid_pattern(model, layout_of(model, configuration))
+        arrays = {name: kept_flags(model, flags) for name, flags in arrays.items()}
+        arrays["MODEL_ARGS"] = [*arrays["MODEL_ARGS"], *size_flags(model), f"--hybrid-layer-pattern '{pattern}'"]
     text = bash_script(
-        '"$MEGATRON/pretrain_gpt.py"',
+        script,
         arrays,
         cluster,
         heading=heading,
@@ -244,6 +251,9 @@ def _to_add(model: ModelShape) -> Iterator[str]:
 
 
 def _model_warnings(model: ModelShape) -> Iterator[str]:
+    if is_hybrid(model):
+        yield "--hybrid-layer-pattern with stages (|) needs a Megatron-core that has pretrain_hybrid.py, such as 0.20"
+        yield from missing_symbols(model)
     if model.norms_a_layer > 2:
         yield (
             f"{model.name} has {model.norms_a_layer} norms per layer and Megatron-LM's layers have 2: the others need a "

@@ -15,6 +15,7 @@ from pipeplan.workload.parameters import (
     parameter_counts,
     token_flops,
 )
+from pipeplan.workload.pattern import LayerForm
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_forms import from_dict, known_model, model, model_names, shape_from, short_form
@@ -51,6 +52,7 @@ __all__ = [
     "GroupedGemm",
     "Kept",
     "LatentAttention",
+    "LayerForm",
     "LayerKind",
     "LayerWork",
     "MemoryPass",

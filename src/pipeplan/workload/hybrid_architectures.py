@@ -139,7 +139,7 @@ HYBRIDS: tuple[Architecture, ...] = (
             "conv_kernel": 4,
             "use_conv_bias": True,
         },
-        always={"gated": False, "norm": "rms"},
+        always={"gated": False, "norm": "rms", "rope_theta": None},
         rules=(nemotron_hybrid,),
         listed_layers="layers_block_type",
     ),

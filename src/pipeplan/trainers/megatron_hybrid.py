@@ -1,0 +1,94 @@
+"""Megatron-LM's flags for models whose layers differ: ``--hybrid-layer-pattern`` and the sizes of its mixers.
+
+Symbols are those of Megatron-core 0.20 (``hybrid_layer_allocation.py``): a symbol is a mixer or an FFN with its own norm and
+residual, ``|`` ends a pipeline stage, and ``/`` begins the layers of multi-token prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipeplan.workload import LayerForm, ModelShape
+
+SCRIPT = '"$MEGATRON/pretrain_hybrid.py"'
+SPEC = "--spec megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec"
+
+_MIXERS = {"mamba-2": "M", "gated-delta": "G"}
+_FFNS = {"": "", "D": "-", "E": "E"}
+_SIZES = {
+    "mamba-2": {
+        "state_heads": "--mamba-num-heads",
+        "head_dim": "--mamba-head-dim",
+        "state_dim": "--mamba-state-dim",
+        "groups": "--mamba-num-groups",
+    },
+    "gated-delta": {
+        "key_heads": "--linear-num-key-heads",
+        "key_dim": "--linear-key-head-dim",
+        "value_heads": "--linear-num-value-heads",
+        "value_dim": "--linear-value-head-dim",
+        "kernel": "--linear-conv-kernel-dim",
+    },
+}
+_REPLACED = (
+    "--num-layers",
+    "--moe-layer-freq",
+    "--mtp-num-layers",
+    "--pipeline-model-parallel-layout",
+    "--num-virtual-stages-per-pipeline-rank",
+)
+"""Flags whose meaning the pattern has."""
+
+
+def is_hybrid(model: ModelShape) -> bool:
+    """Return True if a model's layers cannot be written as transformer layers with attention and an FFN each."""
+    return bool(model.mixers) or any(form.blocks < 2 for form in model.forms)
+
+
+def missing_symbols(model: ModelShape) -> Iterator[str]:
+    """Yield a sentence for each kind of layer that has no symbol."""
+    stray = [mixer for mixer in model.mixers if mixer.kind not in _MIXERS]
+    for description in stray:
+        mixer = model.mixer(description.letter)
+        yield f"Megatron-LM has no symbol for {'' if mixer is None else mixer.title}: these flags cannot start {model.name}"
+    known = {"A", *(mixer.letter for mixer in model.mixers)}
+    if any((form.mixer and form.mixer not in known) or form.ffn not in _FFNS for form in model.forms):
+        yield f"Megatron-LM's pattern has no windows and no hashed experts: layers of {model.name} are written without"
+
+
+def hybrid_pattern(model: ModelShape, stages: Sequence[int]) -> str:
+    """Return the pattern of a model with ``stages[i]`` layers on stage i, and of its MTP layers."""
+    forms = iter(model.forms)
+    parts = ["".join(_symbols(model, next(forms)) for _ in range(count)) for count in stages]
+    further = f"/{_symbols(model, model.mtp_form)}" * model.mtp_layers
+    return "|".join(parts) + further
+
+
+def _symbols(model: ModelShape, form: LayerForm) -> str:
+    attention = "*" if model.latent is None else "D" if model.sparse is not None else "+"
+    kinds = {mixer.letter: _MIXERS.get(mixer.kind, "?") for mixer in model.mixers}
+    mixer = kinds.get(form.mixer, attention) if form.mixer else ""
+    return mixer + _FFNS.get(form.ffn, "E")
+
+
+def size_flags(model: ModelShape) -> Iterator[str]:
+    """Yield the flags of the sizes of a model's mixers, its output gate, and the width in which tokens go to experts."""
+    yield SPEC
+    if not model.gated:
+        yield "--squared-relu"
+    for mixer in model.mixers:
+        sizes = dict(mixer.sizes)
+        for size, flag in _SIZES.get(mixer.kind, {}).items():
+            if size in sizes:
+                yield f"{flag} {sizes[size]}"
+    if model.output_gate:
+        yield "--attention-output-gate"
+    if model.experts is not None and model.experts.latent_width:
+        yield f"--moe-latent-size {model.experts.latent_width}"
+
+
+def kept_flags(model: ModelShape, flags: Sequence[str]) -> list[str]:
+    """Return the flags whose meaning the pattern does not have; models without rotary positions say so."""
+    rotary = "rope" if model.rope_theta is not None else "none"
+    kept = [flag for flag in flags if flag.split()[0] not in _REPLACED]
+    return [flag.replace("--position-embedding-type rope", f"--position-embedding-type {rotary}") for flag in kept]

@@ -1,0 +1,73 @@
+"""Megatron-LM's pattern of layers for hybrid models."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import pipeplan
+from pipeplan.trainers.megatron_hybrid import hybrid_pattern, is_hybrid, missing_symbols, size_flags
+from pipeplan.workload import ModelShape, model, read_config
+from tests.workload.test_config_json import CONFIGS
+
+
+def shape_of(name: str) -> ModelShape:
+    return read_config(CONFIGS / f"{name}.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "stages", "pattern"),
+    [
+        (
+            "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+            (26, 26),
+            "MEMEM*EMEMEM*EMEMEM*EMEMEM|*EMEMEM*EMEMEMEM*EMEMEMEME",
+        ),
+        ("Qwen3-Next-80B-A3B-Instruct", (24, 24), "|".join(["GEGEGE*E" * 6] * 2)),
+        ("NVIDIA-Nemotron-3-Super-120B-A12B-BF16", (88,), None),
+    ],
+)
+def test_patterns(name: str, stages: tuple[int, ...], pattern: str | None):
+    """Nemotron's are those of its own config file, with the ends of stages, and the layers of MTP behind a slash."""
+    shape = shape_of(name)
+    assert is_hybrid(shape)
+    assert not list(missing_symbols(shape))
+    if pattern is None:
+        pattern = "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME/*E"
+    assert hybrid_pattern(shape, stages) == pattern
+
+
+def test_models_without_a_pattern():
+    assert not any(
+        is_hybrid(shape) for shape in (model("deepseek-v3"), model("gpt-oss-120b"), shape_of("DeepSeek-V3.2"))
+    )
+    (sentence,) = missing_symbols(shape_of("Kimi-Linear-48B-A3B-Base"))
+    assert sentence.startswith("Megatron-LM has no symbol for Kimi Delta Attention")
+
+
+def test_sizes():
+    flags = set(size_flags(shape_of("Qwen3-Next-80B-A3B-Instruct")))
+    assert {"--linear-num-value-heads 32", "--linear-key-head-dim 128", "--attention-output-gate"} <= flags
+    assert "--moe-latent-size 1024" in set(size_flags(shape_of("NVIDIA-Nemotron-3-Super-120B-A12B-BF16")))
+
+
+def test_the_script_of_a_plan(tmp_path: Path):
+    found = pipeplan.plan(
+        CONFIGS / "NVIDIA-Nemotron-Nano-9B-v2.json",
+        "h100-sxm:8x1",
+        global_batch=32,
+        sequence=4096,
+        seconds=2,
+        workers=1,
+        fix={"pp": 2, "tp": 1, "trainer": "megatron"},
+    )
+    assert found.best is not None
+    script = found.best.flags["megatron"].text
+    assert '"$MEGATRON/pretrain_hybrid.py"' in script
+    (pattern,) = re.findall(r"--hybrid-layer-pattern '([^']*)'", script)
+    assert pattern.replace("|", "") == "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-"
+    assert pattern.count("|") % 2 == 1
+    assert "--position-embedding-type none" in script
+    assert "--squared-relu" in script
+    assert "--num-layers" not in script
+    assert "--pipeline-model-parallel-layout" not in script
