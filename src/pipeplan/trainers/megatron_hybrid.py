@@ -51,8 +51,8 @@ def missing_symbols(model: ModelShape) -> Iterator[str]:
     for description in stray:
         mixer = model.mixer(description.letter)
         yield f"Megatron-LM has no symbol for {'' if mixer is None else mixer.title}: these flags cannot start {model.name}"
-    known = {"A", *(mixer.letter for mixer in model.mixers)}
-    if any((form.mixer and form.mixer not in known) or form.ffn not in _FFNS for form in model.forms):
+    written = {"A", *(mixer.letter for mixer in model.mixers)}
+    if any((form.mixer and form.mixer not in written) or form.ffn not in _FFNS for form in model.forms):
         yield f"Megatron-LM's pattern has no windows and no hashed experts: layers of {model.name} are written without"
 
 

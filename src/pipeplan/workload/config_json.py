@@ -285,11 +285,11 @@ def _merge_letters(document: dict[str, Any]) -> bool:
         return not experts or leading > 0 or every > 1
     if ffns is None:
         moe = [experts and layer >= leading and (layer - leading + 1) % every == 0 for layer in range(layers)]
-        ffns = [EXPERTS if each else DENSE for each in moe]
+        ffns = [EXPERTS if routed else DENSE for routed in moe]
     if mixers is None:
         window, step = document.get("sliding_window"), document.get("sliding_every") or 1
         windowed = [window and (step == 1 or (layer + 1) % step) for layer in range(layers)]
-        mixers = [WINDOWED if each else ATTENTION for each in windowed]
+        mixers = [WINDOWED if limited else ATTENTION for limited in windowed]
     if not len(mixers) == len(ffns) == layers:
         raise InputError(f"the kinds of layers in config.json are not those of {layers} layers", field="layer_types")
     document["pattern"] = joined_forms(mixers, ffns)

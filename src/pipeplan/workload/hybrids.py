@@ -12,6 +12,7 @@ from typing import Any
 from pipeplan.errors import InputError
 from pipeplan.workload.hub import HubFields, Rule, latent_attention
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED
+from pipeplan.workload.short_forms import as_number
 
 OTHER = "M"
 """Letter of the one mixer that a hybrid model has beside attention."""
@@ -73,7 +74,7 @@ def typed_ffns(fields: HubFields) -> dict[str, Any]:
     if ffns is None and isinstance(frequency, list):
         if len(frequency) != fields.needed("num_hidden_layers"):
             raise fields.wrong("moe_layer_freq", "a number for each layer")
-        ffns = [EXPERTS if each else DENSE for each in frequency]
+        ffns = [EXPERTS if number else DENSE for number in frequency]
     return {} if ffns is None else ffn_keys(ffns)
 
 
@@ -274,9 +275,9 @@ def adjusted_ffn(fields: HubFields) -> dict[str, Any]:
     width = fields.whole("block_ff_dim") or fields.needed("intermediate_size")
     if not fields.switch("block_auto_adjust_ff_dim"):
         return {"ffn": width}
-    multiplier, step = fields.value("block_ffn_dim_multiplier"), fields.needed("block_multiple_of")
-    width = int(2 * width / 3)
-    width = int(float(multiplier) * width) if isinstance(multiplier, int | float) else width
+    step = fields.needed("block_multiple_of") or 1
+    multiplier = as_number(fields.value("block_ffn_dim_multiplier"))
+    width = int((1 if multiplier is None else multiplier) * int(2 * width / 3))
     return {"ffn": step * -(-width // step)}
 
 
@@ -321,7 +322,7 @@ def mimo(fields: HubFields) -> dict[str, Any]:
     """Read MiMo-V2's attention: windowed layers have twice the key-value heads, and sinks; values are narrower."""
     mixers = letters(fields, "layer_types", _TYPES)
     if mixers is None:
-        mixers = [WINDOWED if each else ATTENTION for each in fields.items("hybrid_layer_pattern")]
+        mixers = [WINDOWED if number else ATTENTION for number in fields.items("hybrid_layer_pattern")]
     heads = {
         "heads": fields.whole("swa_num_attention_heads"),
         "kv_heads": fields.whole("swa_num_key_value_heads") or 2 * fields.needed("num_key_value_heads"),
@@ -347,8 +348,11 @@ def heads_by_layer(fields: HubFields) -> dict[str, Any]:
     heads, mixers = fields.items("num_attention_heads_per_layer"), letters(fields, "layer_types", _TYPES)
     if not heads or mixers is None:
         return {}
-    by_mixer = {mixer: {each for each, other in zip(heads, mixers, strict=False) if other == mixer} for mixer in mixers}
-    if len(heads) != len(mixers) or any(len(numbers) > 1 for numbers in by_mixer.values()):
+    whole = [number for number in heads if isinstance(number, int)]
+    by_mixer = {
+        mixer: {number for number, other in zip(whole, mixers, strict=False) if other == mixer} for mixer in mixers
+    }
+    if not len(heads) == len(whole) == len(mixers) or any(len(numbers) > 1 for numbers in by_mixer.values()):
         raise fields.wrong("num_attention_heads_per_layer", "one number for windowed layers, and one for the others")
     (usual,) = by_mixer.get(ATTENTION) or by_mixer[WINDOWED]
     (windowed,) = by_mixer.get(WINDOWED, {usual})
