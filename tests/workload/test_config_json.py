@@ -320,6 +320,7 @@ def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
             "layers of type 'mega' of qwen3_next are not modelled",
         ),
         ({**LINEAR, "linear_num_value_heads": 0}, "value_heads", "invalid value_heads 0"),
+        ({**LINEAR, "num_hidden_layers": 10**9}, "layers", "expected at most 100,000"),
         ({**SPARSE, "index_topk": 0}, "keys", "invalid keys 0"),
         ({"model_type": "vit", "patch_size": 16}, "model_type", "an image model"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq"}}, "quantization_config", "quantized for inference"),

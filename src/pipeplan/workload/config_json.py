@@ -16,7 +16,7 @@ from pipeplan.workload.architecture import USUAL_FIELDS, Architecture
 from pipeplan.workload.architectures import ARCHITECTURES
 from pipeplan.workload.hub import HubFields, norms_and_positions, routing
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
-from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.shape import ModelShape, check_layers
 from pipeplan.workload.short_forms import from_dict, known_model, shape_from, unknown_model
 
 _SIZE_LIMIT = 8 * MEBIBYTE
@@ -265,6 +265,8 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
         **norms_and_positions(fields),
         **row.always,
     }
+    # Rules list the layers one by one.
+    check_layers(document["layers"])
     for rule in row.rules:
         document |= rule(fields)
     if document.get("experts"):

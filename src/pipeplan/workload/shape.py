@@ -34,6 +34,13 @@ _MOST_LAYERS = 100_000
 """Maximum number of layers, because they are processed one by one."""
 
 
+def check_layers(layers: int) -> None:
+    """Raise InputError for a number of layers that is too large to process them one by one."""
+    check_size("layers", layers, at_least=1)
+    if layers > _MOST_LAYERS:
+        raise InputError(f"invalid layers {layers:,}: expected at most {_MOST_LAYERS:,}", field="layers")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
     """Shape of a decoder-only transformer.
@@ -163,8 +170,7 @@ class ModelShape:
             )
         for field, least in (("sliding_every", 1), ("mtp_layers", 0), ("residual_streams", 1)):
             check_size(field, getattr(self, field), at_least=least)
-        if self.layers > _MOST_LAYERS:
-            raise InputError(f"invalid layers {self.layers:,}: expected at most {_MOST_LAYERS:,}", field="layers")
+        check_layers(self.layers)
         if self.norms_a_layer not in (1, 2, 4):
             raise InputError(f"invalid norms_a_layer {self.norms_a_layer!r}: expected 1, 2 or 4", field="norms_a_layer")
         if self.norm not in NORMS:
