@@ -111,6 +111,7 @@ def features_of(model: ModelShape, cluster: Cluster, configuration: Configuratio
     return Features(
         generation=cluster.gpu.generation,
         gpu=cluster.gpu.name,
+        # fp16 and bf16 have the same peak and the same bytes.
         precision="bf16" if configuration.precision == "fp16" else configuration.precision,
         software=configuration.software,
         experts=model.experts is not None,
@@ -156,6 +157,7 @@ def bar(runs: Sequence[Compared]) -> tuple[float, float] | None:
     ratios = sorted(run.ratio for run in runs)
     # With enough runs, the lowest and the highest ratio are outliers.
     inner = ratios[1:-1] if len(ratios) > 2 * LEAST else ratios
+    # The prediction itself stays inside, even if all similar runs were slower.
     return min(inner[0], 1.0), max(inner[-1], 1.0)
 
 

@@ -13,6 +13,9 @@ from typing import Literal
 Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
 """Number format of the matrix products; activations between them, norms and attention stay in 16 bits."""
 
+ContextMethod = Literal["ring", "all_to_all"]
+"""Methods of context parallelism: keys and values passed around a ring, or heads exchanged for sequence parts."""
+
 AttentionKernel = Literal["flash", "unfused"]
 
 
@@ -78,7 +81,7 @@ class Execution:
     fp32_gradients: bool = True
     recompute: frozenset[str] = frozenset()
     offload: float = 0.0
-    context_method: Literal["ring", "all_to_all"] = "ring"
+    context_method: ContextMethod = "ring"
     dispatch_bytes: float = 2.0
     imbalance: float = 1.0
 

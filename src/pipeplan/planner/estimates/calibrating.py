@@ -211,6 +211,7 @@ def _alone_in_torch(work: Work) -> Work:
     if isinstance(work, Gemm):
         return replace(work, accumulates=False)
     if isinstance(work, GroupedGemm) and work.groups > MOST_EXPERTS:
+        # Fewer experts with as many rows each: the kernel has the same shape per expert.
         share = MOST_EXPERTS / work.groups
         return replace(work, groups=float(MOST_EXPERTS), rows=work.rows * share, accumulates=False)
     return replace(work, accumulates=False) if isinstance(work, GroupedGemm) else work

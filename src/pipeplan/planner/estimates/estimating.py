@@ -116,7 +116,9 @@ def _communication(
 ) -> tuple[float, float]:
     """Return the seconds of reducing a rank's gradients and of gathering its weights, without overlap."""
     reduced = gathered = 0.0
+    # Bytes per gradient on the network: 16-bit gradients unless the trainer accumulates in 32 bits.
     width = 4.0 if fp32_gradients else 2.0
+    # Parameters, replicas that share them, and the distance of these replicas in GPUs: tensor ranks are innermost.
     groups = (
         (held.dense, configuration.data * configuration.context, configuration.tensor),
         (held.expert, configuration.expert_data, configuration.expert * configuration.expert_tensor),
@@ -138,6 +140,7 @@ def _tied(model: ModelShape, cluster: Cluster, configuration: Configuration, fp3
     if not model.tied_embeddings or configuration.pipeline == 1:
         return 0.0
     bytes_ = (4.0 if fp32_gradients else 2.0) * model.vocabulary * model.hidden / configuration.tensor
+    # The first and the last pipeline rank are p - 1 groups of t c d GPUs apart; the copies form pairs.
     apart = configuration.tensor * configuration.context * configuration.data * (configuration.pipeline - 1)
     return collective_time(cluster, "all_reduce", bytes_, 2, apart)
 
@@ -179,6 +182,7 @@ def estimate(
     table = ran.schedule.placement.table
     end = step_end(model, cluster, configuration, stages, table=table, calibration=calibration)
     time = step_time(configuration, stages, ran, end)
+    # Recomputed FLOPs do not count: MFU is of the model, not of the hardware (arXiv 2204.02311 appendix B).
     tokens = configuration.global_batch * configuration.sequence
     flops = token_flops(model, configuration.sequence).training * tokens
     filled = replace(configuration, layers=stages.layout)
@@ -237,6 +241,7 @@ def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, en
     rank = int(done.argmax())
     spent = _spent(configuration, stages, ran, rank)
     kinds = dict(zip(KINDS, spent.sum(axis=0).tolist(), strict=True))
+    # Recomputation runs inside I, so its kernels are taken out of the computation again below.
     recompute = float(_on_rank(stages.recompute, ran, rank).sum()) * configuration.microbatches
     overhead = kinds["host"] + _gaps(configuration, stages, ran, rank)
     compute = sum(kinds[kind] for kind in ("gemm", "grouped_gemm", "attention", "memory"))
@@ -263,11 +268,13 @@ def _spent(configuration: Configuration, stages: StageCosts, ran: StepRun, rank:
 
 def _on_rank(values: Floats, ran: StepRun, rank: int) -> Floats:
     table = ran.schedule.placement.table
+    # Each copy of a bidirectional pipeline runs its share of the microbatches.
     selected: Floats = values[(table == rank).any(axis=0)] / len(table)
     return selected
 
 
 def _gaps(configuration: Configuration, stages: StageCosts, ran: StepRun, rank: int) -> float:
+    # The simulated schedule may have fewer microbatches than the step; ops grow in proportion.
     ops = float(np.diff(ran.schedule.offsets)[rank]) / ran.schedule.microbatches * configuration.microbatches
     return ops * op_gap_of(configuration)
 

@@ -14,7 +14,17 @@ from pipeplan.model import Floats, Kind, Schedule, memory_levels
 from pipeplan.planner.answers import GpuMemory
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.software import software
-from pipeplan.workload import Gemm, GroupedGemm, LayerWork, Precision, RankParameters, State, offloaded, state_bytes
+from pipeplan.workload import (
+    Gemm,
+    GroupedGemm,
+    LayerWork,
+    Masters,
+    Precision,
+    RankParameters,
+    State,
+    offloaded,
+    state_bytes,
+)
 
 Unit = Literal["layer", "module"]
 """Unit in which sharded parameters are gathered."""
@@ -54,7 +64,7 @@ class MemoryRules:
     """
 
     gradient_bytes: float = 4
-    masters: Literal["beside", "only"] = "beside"
+    masters: Masters = "beside"
     loss_bytes: float | None = None
     placeholders: bool = False
     small_inputs: bool = True

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pipeplan.errors import UnknownNameError
 from pipeplan.planner.configuration import Configuration
-from pipeplan.workload import AttentionKernel
+from pipeplan.workload import AttentionKernel, ContextMethod
 
 Hidden = Literal["tensor", "context", "expert", "data", "parameters"]
 """Communication that a trainer overlaps with computation: ``data`` is the reduction of gradients, ``parameters`` the
@@ -136,7 +136,7 @@ class Software:
     fused_activation: bool = True
     fused_loss: bool = True
     fp32_gradients: bool = True
-    context_method: Literal["ring", "all_to_all"] = "ring"
+    context_method: ContextMethod = "ring"
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
     dispatch: Literal["experts", "ranks"] = "experts"
     reserved: float = 0.0

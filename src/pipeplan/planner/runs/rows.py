@@ -161,6 +161,7 @@ def _by_rank(by_gpu: Mapping[str, Any], pipeline: int) -> tuple[float, ...]:
     values = [float(by_gpu[key]) * GIBIBYTE for key in sorted(by_gpu, key=int)]
     if not values or len(values) % pipeline:
         return ()
+    # GPUs of one pipeline rank are consecutive.
     size = len(values) // pipeline
     return tuple(max(values[rank * size : (rank + 1) * size]) for rank in range(pipeline))
 
@@ -340,6 +341,7 @@ def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int
     whole = batch.get("global")
     if whole is None:
         if count is None:
+            # Four per rank keep the bubble of 1F1B below a fifth: (p - 1) / (m + p - 1).
             count = 1 if pipeline == 1 else 4 * pipeline
             assumptions.append(
                 "microbatches: 1, because there is one pipeline rank"
@@ -354,6 +356,7 @@ def _zero(row: Mapping[str, Any], trainer: str) -> Any:
     parallel = row["parallel"]
     sharded = parallel.get("fsdp") or re.search(r"\bFSDP\b", row.get("framework") or "")
     if sharded:
+        # PyTorch's SHARD_GRAD_OP corresponds to ZeRO-2, FULL_SHARD to ZeRO-3.
         return 2 if "GRAD" in str(sharded).upper() else 3
     if parallel.get("zero") is not None:
         return int(parallel["zero"])

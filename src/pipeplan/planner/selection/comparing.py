@@ -69,6 +69,7 @@ def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scal
 
 
 def _more_or_less(gibibytes: float) -> str:
+    # Below half of the last digit that tables show.
     if abs(gibibytes) < 0.05:
         return "same memory"
     return f"needs {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
@@ -203,6 +204,7 @@ def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]
     chosen, others
         Estimates with the changed input: of the chosen configuration, and of others that fit.
     """
+    # Configurations on different numbers of GPUs are compared in GPU seconds.
     best = min((chosen, *others), key=lambda estimate: estimate.step_time * estimate.configuration.gpus)
     changes = best is not chosen and best.step_time < chosen.step_time * (1 - LEAST_GAIN)
     return Sensitivity(
