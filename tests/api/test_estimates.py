@@ -7,6 +7,7 @@ import json
 import pytest
 
 import pipeplan
+import pipeplan.sweeps
 from pipeplan.api.planning import estimation
 from pipeplan.api.planning.estimation import FEW
 from pipeplan.api.planning.one_configuration import simulated
@@ -85,7 +86,7 @@ def test_many_rows_on_two_processes_are_those_of_one():
 @pytest.mark.parametrize("rows", [1, 3])
 def test_requested_workers_are_used_for_few_rows(monkeypatch, rows):
     requested: list[int] = []
-    whole = estimation.sweep
+    whole = pipeplan.sweeps.sweep
 
     def counted(*arguments, workers, **options):
         requested.append(workers)

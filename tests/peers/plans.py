@@ -98,7 +98,7 @@ def drawn(count: int, software: tuple[str, ...], seed: int = 0) -> dict[str, Pla
 
 
 def _valid(count: int, software: tuple[str, ...], random: Random, names: list[str]) -> Iterator[Planned]:
-    others = {field.name: field.default for field in fields(Configuration)}
+    others: dict[str, Any] = {field.name: field.default for field in fields(Configuration)}
     for place in range(count):
         while True:
             shape, machines = model(names[place * len(names) // count]), cluster(random.choice(CLUSTERS))

@@ -71,7 +71,7 @@ def test_other_numbers_of_gpus_are_compared_by_gpu_seconds():
 
 @pytest.mark.parametrize(("part", "title"), [pair for pair in titles_of(StepTime).items() if pair[0] != "compute"])
 def test_a_part_that_grew_is_named_by_its_title(part, title):
-    assert f"% {title} (best plan: " in lost_because(_estimate(**{part: 20.0}), BEST, LIMIT)
+    assert f"% {title} (best plan: " in lost_because(_estimate(memory=50.0, replicas=1, **{part: 20.0}), BEST, LIMIT)
 
 
 CHOSEN = Configuration(sequence=1, global_batch=16, tensor=2, data=4, offload=0.5, zero=3)
