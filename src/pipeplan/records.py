@@ -31,7 +31,10 @@ class Evidence(Generic[Held]):
     def __get__(self, answer: object | None, owner: type) -> Held | Self:
         if answer is None:
             return self
-        raise AttributeError(f"this {owner.__name__} comes from JSON, which does not hold its {self.name}")
+        raise AttributeError(
+            f"this {owner.__name__} was read from JSON and has no {self.name}: JSON leaves it out; compute the "
+            f"{owner.__name__} again"
+        )
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):

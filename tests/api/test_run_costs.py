@@ -151,7 +151,7 @@ def test_what_can_stand_for_a_run(tmp_path):
     with pytest.raises(InputError, match="holds steps of different schedules; pass the traces of one run"):
         pipeplan.profile(source=tmp_path)
     (tmp_path / "export.json").write_text(chrome_trace(run))
-    with pytest.raises(pipeplan.PipeplanError, match=r"export\.json: it has no annotated pipeline ops"):
+    with pytest.raises(pipeplan.PipeplanError, match=r"export\.json has no annotated pipeline ops"):
         pipeplan.profile(source=tmp_path / "export.json")
 
 

@@ -244,7 +244,7 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
         ),
         (
             {"0": json.dumps({"traceEvents": [event("user_annotation", "Forward pass", 0, 9)]})},
-            r"0: it has no annotated pipeline ops \(such as 'PP:2F0'\); mark every op with: with torch\.profiler",
+            r"0 has no annotated pipeline ops \(such as 'PP:2F0'\); mark every op with: with torch\.profiler",
         ),
     ],
 )

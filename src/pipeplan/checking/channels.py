@@ -35,7 +35,7 @@ _MISSING = {
 }
 
 
-def communicates(schedule: Schedule) -> bool:
+def has_messages(schedule: Schedule) -> bool:
     """Return True if the schedule contains sends or receives."""
     return not schedule.kinds.isdisjoint(COMMUNICATION_KINDS)
 

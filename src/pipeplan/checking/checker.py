@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pipeplan.checking.channels import check_channels, check_messages, communicates
+from pipeplan.checking.channels import check_channels, check_messages, has_messages
 from pipeplan.checking.findings import Finding, Report
 from pipeplan.checking.memory import check_buffers, check_memory
 from pipeplan.checking.order import check_order, check_progress, check_rendezvous
@@ -60,10 +60,10 @@ def check(
     problems = list(check_structure(schedule))
     if not problems:
         problems += check_losses(schedule) if losses_in_order else ()
-        problems += _check_content(schedule, reduce_grad, waits if communicates(schedule) or waits is False else None)
+        problems += _check_content(schedule, reduce_grad, waits if has_messages(schedule) or waits is False else None)
     if not problems and not losses_in_order:
         notes += check_losses(schedule)
-    if not problems and communicates(schedule):
+    if not problems and has_messages(schedule):
         needs = dependencies(schedule)
         (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
         (notes if buffers is None else problems).extend(check_buffers(schedule, needs, limit=buffers))
@@ -77,7 +77,7 @@ def check(
 def _check_content(schedule: Schedule, reduce_grad: bool | None, waits: bool | None) -> Iterator[Finding]:
     yield from check_sharding(schedule)
     yield from check_reduce_grad(schedule, required=reduce_grad)
-    lost = list(check_messages(schedule)) if communicates(schedule) else []
+    lost = list(check_messages(schedule)) if has_messages(schedule) else []
     lost += check_waits(schedule, required=waits)
     yield from lost
     if not lost:
@@ -91,7 +91,7 @@ def _check_run(schedule: Schedule) -> Iterator[Finding]:
     if not disordered:
         stuck = list(check_progress(schedule, needs))
         yield from stuck
-        if communicates(schedule):
+        if has_messages(schedule):
             if not stuck:
                 yield from check_progress_of_waits(schedule, needs)
             yield from check_channels(schedule, needs)

@@ -157,7 +157,11 @@ def _overhead(settings: SettingsTable) -> Overhead:
 def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
     if settings.layers is None:
         if settings.layers_per_stage is not None:
-            raise CostError("layers per stage are set, but no layers", field="layers_per_stage")
+            raise CostError(
+                "layers per stage are set, but no layers: set the costs of each layer (layers), or leave out the layers per "
+                "stage",
+                field="layers_per_stage",
+            )
         return settings
     stages = placement.stages
     layout = (

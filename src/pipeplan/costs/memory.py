@@ -75,7 +75,9 @@ class Memory:
         """Raise CostError unless a part is at most the activation on every stage."""
         words = field.replace("_", " ")
         if len(part) != len(self.activation):
-            raise CostError(f"{words}: {len(part)} values for {len(self.activation)} stages", field=field)
+            raise CostError(
+                f"{words}: {len(part)} values for {len(self.activation)} stages; expected one per stage", field=field
+            )
         wrong = np.flatnonzero(~((part >= 0) & (part <= self.activation * (1 + tolerances.ROUNDING))))
         if wrong.size:
             stage = int(wrong[0])

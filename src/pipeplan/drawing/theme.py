@@ -257,6 +257,6 @@ def scale_fills(theme: Theme) -> tuple[str, ...]:
 
 
 def scale_title(ratios: Ratios) -> str:
-    """Return the legend's title of a scale."""
+    """Return the legend title of a ratio scale: what it shows, and the ratios at both ends."""
     below, above = ratios.ends
     return f"{ratios.title}: {below} ({1 / ratios.reach:.2f}) to {above} ({ratios.reach:.2f})"

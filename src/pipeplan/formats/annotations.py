@@ -96,7 +96,7 @@ def marks_of(source: str, spans: Iterable[Span]) -> list[AnnotatedOp]:
     marks = sorted((span for span in spans if is_mark(span.name)), key=lambda span: span.start)
     marks = [span for span in marks if span.name.startswith(PREFIX)] or marks
     if not marks:
-        raise FormatError(f"{source}: it has no annotated pipeline ops (such as '{PREFIX}2F0'); {REMEDY}")
+        raise FormatError(f"{source} has no annotated pipeline ops (such as '{PREFIX}2F0'); {REMEDY}")
     _require_times(source, marks)
     cells = {span.name: _cell_of(source, number, span.name) for number, span in enumerate(marks)}
     ops = {name: parse_cell(cell) for name, cell in cells.items()}

@@ -55,8 +55,8 @@ class Columns:
             kind=kind,
             stage=self.stage[where],
             microbatch=self.microbatch[where],
-            slice=_chosen(self.slice, where, len(kind)),
-            group=_chosen(self.group, where, len(kind)),
+            slice=_column_at(self.slice, where, len(kind)),
+            group=_column_at(self.group, where, len(kind)),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -74,7 +74,7 @@ def is_constant(column: NDArray[Any]) -> bool:
     return column.strides == (0,) and len(column) > 0
 
 
-def _chosen(column: NDArray[Any], where: Span | NDArray[np.intp] | Bools, length: int) -> NDArray[Any]:
+def _column_at(column: NDArray[Any], where: Span | NDArray[np.intp] | Bools, length: int) -> NDArray[Any]:
     return _constant(column, length) if is_constant(column) else column[where]
 
 

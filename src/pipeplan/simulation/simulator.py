@@ -201,7 +201,7 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     needs = dependencies(schedule)
     _require_runnable(schedule, needs)
     source, transfer = needs.crossing, costs.transfer.time(schedule.slices)
-    link = _links(schedule, source) if contended else _NO_LINKS
+    link = _link_numbers(schedule, source) if contended else _NO_LINKS
     start, end = np.empty(len(schedule)), np.full(len(schedule), -1.0)
     arrival = np.full(len(link), -1.0)
     inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, transfer, link, *_copies(schedule, needs))
@@ -218,7 +218,7 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
 _NO_LINKS = _NO_COPIES = np.empty(0, np.int32)
 
 
-def _links(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
+def _link_numbers(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the number of the link that each op's result takes to another rank; -1 for none."""
     crosses = np.flatnonzero(source >= 0)
     senders = source[crosses]

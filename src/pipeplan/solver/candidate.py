@@ -343,7 +343,7 @@ def _pairs(layout: Layout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
     return order, group
 
 
-class ReadRow(NamedTuple):
+class RowDecisions(NamedTuple):
     """Decisions of a row, by position; ``prefer`` by W; ``mode`` and ``lead`` are those of the position's microbatch."""
 
     order: Ints
@@ -355,7 +355,7 @@ class ReadRow(NamedTuple):
     lead: Ints
 
 
-def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
+def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> RowDecisions:
     """Return the decisions of a row.
 
     ``keeps_full``: full backwards are full also on stages where their halves can do the same.
@@ -383,7 +383,7 @@ def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> ReadRow:
         preferences = _preferences(op_class, *owes)
         prefer[: len(preferences)] = preferences
     mode, lead = _modes(row, chosen) if layout.decides_mode else (np.zeros_like(order), np.zeros_like(order))
-    return ReadRow(order, forced, joined, stays_full[chosen].astype(np.int64), prefer, mode, lead)
+    return RowDecisions(order, forced, joined, stays_full[chosen].astype(np.int64), prefer, mode, lead)
 
 
 def _preferences(op_class: Ints, owes: Bools, runs: Bools) -> Ints:

@@ -168,7 +168,10 @@ def stored_search(finished: Finished[StoredSearch]) -> StoredSearch:
     """
     failure = finished.failure
     if failure is not None and failure.kind == "lost":
-        raise RunError(f"the search of {finished.key} was lost: {failure.message}; use fewer workers")
+        raise RunError(
+            f"the search of {finished.key} was lost: {failure.message}; try a smaller problem, or a "
+            "machine with more memory"
+        )
     if failure is not None and failure.kind == "refused":
         # The search has no answer, as it would have none in this process: the sentence is for the user.
         raise (InfeasibleError if failure.error == InfeasibleError.__name__ else RunError)(failure.message)

@@ -21,7 +21,7 @@ _FILL_WAITS = Kernel(fill_waits)
 
 
 def schedule_that_meets(encoder: Encoder, candidate: Candidate, exchange: Exchange) -> Schedule:
-    """Return the schedule of a feasible candidate with its messages, and with weight backwards in the waits for these."""
+    """Return a feasible candidate's schedule with messages, and with weight backwards moved into the waits for messages."""
     compute = encoder.decode(candidate, fills_waits=False)
     return with_waits_filled(encoder.problem.with_messages(compute, exchange.of(compute)), encoder.problem)
 

@@ -113,7 +113,7 @@ def _repeat(block: Block, peak: int, shape: Shape, *, turn: int) -> Schedule:
     sources = _sources(placement).ravel()
     inputs = (block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, turn, microbatches, ranks)
     _RUN_BLOCK(inputs, (*counts, order, *scratch), work=len(order))
-    rows = [_columns(numbers, rank, shape) for rank, numbers in enumerate(order.reshape(ranks, row))]
+    rows = [_ops_of_numbers(numbers, rank, shape) for rank, numbers in enumerate(order.reshape(ranks, row))]
     return Schedule.from_rows(placement, microbatches, rows)
 
 
@@ -138,7 +138,7 @@ def _waiting(sources: Ints) -> Ints:
     return waiting
 
 
-def _columns(numbers: Ints, rank: int, shape: Shape) -> Columns:
+def _ops_of_numbers(numbers: Ints, rank: int, shape: Shape) -> Columns:
     """Return a rank's ops from their numbers. The ops of one number take the microbatches in order, and Ws follow the Is."""
     first, last = rank, 2 * shape.ranks - 1 - rank
     kind = np.array([Kind.F, Kind.F, Kind.I, Kind.I, Kind.W])[numbers]

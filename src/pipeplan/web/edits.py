@@ -58,7 +58,7 @@ def begin(request: ExplainIn) -> Reply:
 
 
 def judge(request: EditIn) -> Reply:
-    """Return the verdict on a text."""
+    """Return whether an edited schedule's text is valid, its times and flaws, and which trainers run it."""
     try:
         settings = request.settings.settings()
         shape = None if request.shape is None else request.shape.shape()

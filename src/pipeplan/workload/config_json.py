@@ -252,7 +252,7 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
         fields = replace(fields, content={names["layers"]: len(fields.value(row.listed_layers)), **config})
     missing = [names[key] for key in ("layers", "hidden", "heads", "vocab") if fields.whole(names[key]) is None]
     if missing:
-        raise fields.missing(missing)
+        raise fields.missing_fields_error(missing)
     sizes = {key: fields.whole(name) for key, name in names.items() if key != "tied"}
     if sizes["ffn"] is None and row.ffn_from_hidden:
         sizes["ffn"] = row.ffn_from_hidden * fields.needed(names["hidden"])
@@ -274,7 +274,7 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
     if not _merge_letters(document):
         document["ffn"] = None
     elif document["ffn"] is None:
-        raise fields.missing([names["ffn"]])
+        raise fields.missing_fields_error([names["ffn"]])
     return document
 
 

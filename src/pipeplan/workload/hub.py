@@ -50,14 +50,14 @@ class HubFields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.wrong(field, "an integer >= 0")
+            raise self.wrong_value_error(field, "an integer >= 0")
         return value
 
     def needed(self, field: str) -> int:
         """Return an integer that is required."""
         value = self.whole(field)
         if value is None:
-            raise self.missing([field])
+            raise self.missing_fields_error([field])
         return value
 
     def switch(self, field: str) -> bool:
@@ -66,7 +66,7 @@ class HubFields:
         if value is None:
             return False
         if not isinstance(value, bool):
-            raise self.wrong(field, "true or false")
+            raise self.wrong_value_error(field, "true or false")
         return value
 
     def items(self, field: str) -> list[Any]:
@@ -75,10 +75,10 @@ class HubFields:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise self.wrong(field, "a list")
+            raise self.wrong_value_error(field, "a list")
         return value
 
-    def wrong(self, field: str, wanted: str) -> InputError:
+    def wrong_value_error(self, field: str, wanted: str) -> InputError:
         """Return the error for a field with a wrong value."""
         shown = repr(self.value(field))
         shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
@@ -86,7 +86,7 @@ class HubFields:
             f"invalid {field} {shown} of a {self.architecture} config.json: expected {wanted}", field=field
         )
 
-    def missing(self, fields: list[str]) -> InputError:
+    def missing_fields_error(self, fields: list[str]) -> InputError:
         """Return the error for missing fields."""
         return InputError(f"config.json of {self.architecture} lacks {', '.join(fields)}", field=fields[0])
 
@@ -107,7 +107,7 @@ def attention_biases(fields: HubFields) -> dict[str, Any]:
     """
     attention, ffn = fields.switch("attention_bias"), fields.switch("mlp_bias")
     if ffn and not attention:
-        raise fields.wrong("mlp_bias", "true only where attention_bias is, as all published models have it")
+        raise fields.wrong_value_error("mlp_bias", "true only where attention_bias is, as all published models have it")
     return {"bias_all": True} if ffn else {"bias_qkv": True, "bias_out": True} if attention else {}
 
 
@@ -201,7 +201,9 @@ def optional_windows(fields: HubFields) -> dict[str, Any]:
 def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> dict[str, Any]:
     layers = fields.needed("num_hidden_layers")
     if len(types) != layers:
-        raise fields.wrong("layer_types", f"{layers} types, one for each of num_hidden_layers, not {len(types)}")
+        raise fields.wrong_value_error(
+            "layer_types", f"{layers} types, one for each of num_hidden_layers, not {len(types)}"
+        )
     strange = [layer_type for layer_type in types if not isinstance(layer_type, str) or layer_type not in _KNOWN_TYPES]
     if strange:
         raise InputError(
@@ -212,7 +214,7 @@ def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> d
     if not any(windowed):
         return {}
     if not window:
-        raise fields.missing(["sliding_window"])
+        raise fields.missing_fields_error(["sliding_window"])
     every = windowed.index(False) + 1 if not all(windowed) else 1
     if windowed != [every == 1 or (layer + 1) % every != 0 for layer in range(layers)]:
         return {"sliding_window": window, "mixer_letters": [WINDOWED if each else ATTENTION for each in windowed]}
@@ -228,7 +230,7 @@ def biases_throughout(fields: HubFields) -> dict[str, Any]:
         If it is.
     """
     if not fields.switch("attention_bias"):
-        raise fields.wrong("attention_bias", "true, as all published models have it")
+        raise fields.wrong_value_error("attention_bias", "true, as all published models have it")
     return {"bias_qkv": True, "bias_all": True}
 
 
@@ -255,7 +257,7 @@ def qwen_experts(fields: HubFields) -> dict[str, Any]:
     """Read Qwen's experts: every ``decoder_sparse_step``-th layer has experts, except those in ``mlp_only_layers``."""
     step, dense = fields.whole("decoder_sparse_step") or 1, fields.items("mlp_only_layers")
     if not all(isinstance(layer, int) for layer in dense):
-        raise fields.wrong("mlp_only_layers", "a list of layers")
+        raise fields.wrong_value_error("mlp_only_layers", "a list of layers")
     irregular: dict[str, Any] = {}
     if dense and (step > 1 or sorted(dense) != list(range(len(dense)))):
         layers = range(fields.needed("num_hidden_layers"))
@@ -287,7 +289,7 @@ def deepseek_experts(fields: HubFields) -> dict[str, Any]:
     """
     frequency = fields.value("moe_layer_freq")
     if frequency not in (None, 1) and not isinstance(frequency, list):
-        raise fields.wrong("moe_layer_freq", "1: every layer after the dense ones has experts")
+        raise fields.wrong_value_error("moe_layer_freq", "1: every layer after the dense ones has experts")
     width = fields.needed("moe_intermediate_size")
     groups, chosen_groups = fields.whole("n_group") or 1, fields.whole("topk_group") or 1
     limited = chosen_groups < groups and fields.value("topk_method") != "greedy"
@@ -311,12 +313,12 @@ def ernie_experts(fields: HubFields) -> dict[str, Any]:
         If dense layers are after or between those with experts, or anything has a bias.
     """
     if fields.switch("use_bias"):
-        raise fields.wrong("use_bias", "false, as the published models have it")
+        raise fields.wrong_value_error("use_bias", "false, as the published models have it")
     layers, last = fields.needed("num_hidden_layers"), fields.whole("moe_layer_end_index")
     if last is not None and last != layers - 1:
-        raise fields.wrong("moe_layer_end_index", f"the last layer, {layers - 1}")
+        raise fields.wrong_value_error("moe_layer_end_index", f"the last layer, {layers - 1}")
     if fields.whole("moe_layer_interval") not in (None, 1):
-        raise fields.wrong("moe_layer_interval", "1: every layer after the dense ones has experts")
+        raise fields.wrong_value_error("moe_layer_interval", "1: every layer after the dense ones has experts")
     width = fields.needed("moe_intermediate_size")
     return {
         "experts": fields.needed("moe_num_experts"),
@@ -330,7 +332,7 @@ def ernie_experts(fields: HubFields) -> dict[str, Any]:
 def separate_biases(fields: HubFields) -> dict[str, Any]:
     """Read Seed-OSS's biases: ``attention_bias`` for q, k and v, ``attention_out_bias`` for the output, no ``mlp_bias``."""
     if fields.switch("mlp_bias"):
-        raise fields.wrong("mlp_bias", "false, as the published models have it")
+        raise fields.wrong_value_error("mlp_bias", "false, as the published models have it")
     return {"bias_qkv": fields.switch("attention_bias"), "bias_out": fields.switch("attention_out_bias")}
 
 
@@ -350,7 +352,7 @@ def llama4_experts(fields: HubFields) -> dict[str, Any]:
 def latent_attention(fields: HubFields) -> dict[str, Any]:
     """Read multi-head latent attention; a null ``q_lora_rank`` means that queries are not compressed."""
     if fields.switch("attention_bias"):
-        raise fields.wrong("attention_bias", "false, as all published models with latent attention have it")
+        raise fields.wrong_value_error("attention_bias", "false, as all published models with latent attention have it")
     return {
         "mla": {
             "q_lora": fields.whole("q_lora_rank"),

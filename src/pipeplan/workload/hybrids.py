@@ -43,7 +43,7 @@ def letters(fields: HubFields, field: str, table: Mapping[str, str], layers: int
         return None
     layers = fields.needed("num_hidden_layers") if layers is None else layers
     if len(types) != layers:
-        raise fields.wrong(field, f"{layers} types, one for each of num_hidden_layers, not {len(types)}")
+        raise fields.wrong_value_error(field, f"{layers} types, one for each of num_hidden_layers, not {len(types)}")
     stray = next((word for word in types if not isinstance(word, str) or word not in table), None)
     if stray is not None:
         raise InputError(
@@ -73,7 +73,7 @@ def typed_ffns(fields: HubFields) -> dict[str, Any]:
     frequency = fields.value("moe_layer_freq")
     if ffns is None and isinstance(frequency, list):
         if len(frequency) != fields.needed("num_hidden_layers"):
-            raise fields.wrong("moe_layer_freq", "a number for each layer")
+            raise fields.wrong_value_error("moe_layer_freq", "a number for each layer")
         ffns = [EXPERTS if number else DENSE for number in frequency]
     return {} if ffns is None else ffn_keys(ffns)
 
@@ -220,10 +220,10 @@ def nemotron_hybrid(fields: HubFields) -> dict[str, Any]:
         else letters(fields, "layers_block_type", _NEMOTRON_TYPES, len(fields.items("layers_block_type"))) or ""
     )
     if not symbols:
-        raise fields.missing(["hybrid_override_pattern"])
+        raise fields.missing_fields_error(["hybrid_override_pattern"])
     stray = next((symbol for symbol in symbols if symbol not in _NEMOTRON), None)
     if stray is not None:
-        raise fields.wrong("hybrid_override_pattern", f"M, *, - and E, not {stray!r}")
+        raise fields.wrong_value_error("hybrid_override_pattern", f"M, *, - and E, not {stray!r}")
     sizes = {
         "state_heads": fields.needed("mamba_num_heads"),
         "head_dim": fields.needed("mamba_head_dim"),
@@ -291,7 +291,7 @@ def lightning(fields: HubFields) -> dict[str, Any]:
             OTHER if layer % 2 else ATTENTION for layer in range(layers)
         ]
         if len(mixers) != layers:
-            raise fields.wrong("attn_type_list", "a number for each layer")
+            raise fields.wrong_value_error("attn_type_list", "a number for each layer")
     heads = fields.needed("num_attention_heads")
     dim = fields.whole("head_dim") or fields.needed("hidden_size") // heads
     mixer = {"kind": "lightning", "linear_heads": heads, "head_dim": dim}
@@ -353,7 +353,9 @@ def heads_by_layer(fields: HubFields) -> dict[str, Any]:
         mixer: {number for number, other in zip(whole, mixers, strict=False) if other == mixer} for mixer in mixers
     }
     if not len(heads) == len(whole) == len(mixers) or any(len(numbers) > 1 for numbers in by_mixer.values()):
-        raise fields.wrong("num_attention_heads_per_layer", "one number for windowed layers, and one for the others")
+        raise fields.wrong_value_error(
+            "num_attention_heads_per_layer", "one number for windowed layers, and one for the others"
+        )
     (usual,) = by_mixer.get(ATTENTION) or by_mixer[WINDOWED]
     (windowed,) = by_mixer.get(WINDOWED, {usual})
     return {"heads": usual, "windowed_heads": None if windowed == usual else {"heads": windowed}}
@@ -376,7 +378,7 @@ def compressed_attention(fields: HubFields) -> dict[str, Any]:
         rates = fields.items("compress_ratios")[:layers]
         mixers = ["L" if not rate else "C" if rate == selective else "G" for rate in rates]
     if len(mixers) != layers:
-        raise fields.missing(["layer_types"])
+        raise fields.missing_fields_error(["layer_types"])
     common = {
         "kind": "compressed-attention",
         "query_heads": fields.needed("num_attention_heads"),

@@ -74,7 +74,7 @@ def text_of(schedule: Schedule) -> str:
 
 
 def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, name: str = "edited") -> Edit:
-    """Return the verdict on a text; its flaws are reported, never raised.
+    """Return whether a schedule's text is valid, its times and flaws; flaws are reported, never raised.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class StoppedRun(Record, frozen=True, kw_only=True, eq=False):
     """Which ops run, shape (ops,)."""
 
     def view(self) -> View:
-        """Return the view of a picture."""
+        """Return the view that a picture of all ops shows, those that never run included."""
         return view_of(self.timeline)
 
 

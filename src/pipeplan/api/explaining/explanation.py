@@ -122,7 +122,7 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     def table(self) -> Iterator[Part]:
         """Return the sentences, the reasons by rank, the windows, the critical path, the remedies, and a recommendation."""
-        times = _times(self.result, self.what_ifs)
+        times = _format_of_times(self.result, self.what_ifs)
         heading, *sentences = self.sentences
         yield line(heading, "bold")
         yield line()
@@ -191,7 +191,7 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     idle, windows = result.idle_times(), result.windows
     totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle)
     what_ifs = () if stands else remedies(order, settings, result)
-    times = _times(result, what_ifs)
+    times = _format_of_times(result, what_ifs)
     explain = Reasons(
         reasons={reason.key: totals[:, reason].tolist() for reason in Reason},
         longest_waits=waits,
@@ -205,7 +205,7 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     return Explanation(**msgspec.structs.asdict(result), explain=explain).holding(result=result)
 
 
-def _times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
+def _format_of_times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
     return Times.of([result.makespan, *(what.makespan for what in what_ifs)], result.time_unit)
 
 

@@ -148,5 +148,6 @@ class ParetoOptions(ScheduleSearchOptions):
 
     points: int = option(
         8, kind="count", title="Points", group="search", range=Range(2, most=1_000),
-        help="Approximate number of memory limits, which include the peaks of the best published schedules.",
+        help="Approximate number of memory limits to search under; the memory peaks of the best published schedules are "
+        "among them.",
     )  # fmt: skip

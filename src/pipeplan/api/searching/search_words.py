@@ -69,12 +69,12 @@ def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
     times = Times.of(
         (record.objective.value, *(published.value for published in (here, anywhere) if published is not None)), unit
     )
-    yield _gain_here(record, here, times)
+    yield _gain_here_in_words(record, here, times)
     if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
-        yield _gain_anywhere(anywhere, record.gain_anywhere, times)
+        yield _gain_anywhere_in_words(anywhere, record.gain_anywhere, times)
 
 
-def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
+def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
     if here is None or record.gain is None:
         need = record.least_need
         sentence = "No published schedule of this placement fits"
@@ -98,7 +98,7 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
     return f"No gain over {best}: at most {percent(least)} is possible, and a search of {longer} seconds may find it."
 
 
-def _gain_anywhere(anywhere: PublishedSchedule, gain: float, times: Times) -> str:
+def _gain_anywhere_in_words(anywhere: PublishedSchedule, gain: float, times: Times) -> str:
     named = f"{anywhere.schedule} ({anywhere.placement}, {times.text(anywhere.value)})"
     if gain > NOTHING:
         return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."

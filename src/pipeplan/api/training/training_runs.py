@@ -211,7 +211,7 @@ def run(
 def trained(
     source: ScheduleLike, settings: Settings, options: RunOptions, *, progress: TrainingReport | None = None
 ) -> TrainingRun:
-    """See :func:`run`."""
+    """Train by the schedule and return the run; :func:`run` describes the arguments."""
     from pipeplan.runtime import choose_device, require_torch, run_with
 
     require_torch()

@@ -259,15 +259,15 @@ def differences(here: Configuration, there: Configuration) -> str:
         " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _SPLITS if differ(name)),
         f"{here.schedule} v{here.chunks}" if differ("schedule", "chunks") else "",
         f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
-        recomputed_in_words(here) if differ("recompute", "recompute_by_stage") else "",
+        recomputation_difference(here) if differ("recompute", "recompute_by_stage") else "",
         _offloaded_in_words(here) if differ("offload") else "",
         f"ZeRO-{here.zero}" if differ("zero") else "",
     ]
     return ", ".join(filter(None, parts)) or "another layout"
 
 
-def recomputed_in_words(configuration: Configuration) -> str:
-    """Return the recomputation of a configuration in words."""
+def recomputation_difference(configuration: Configuration) -> str:
+    """Return the recomputation of a configuration in a few words: ``recompute core_attn``, ``no recomputation``."""
     if configuration.recompute_by_stage is not None:
         return "recompute stage by stage"
     modules = "+".join(configuration.recompute)

@@ -44,7 +44,7 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedInput:
-    """Changed input of an estimate.
+    """Trial change of one input of an estimate, such as a bandwidth or the speed of a kind of work.
 
     Attributes
     ----------

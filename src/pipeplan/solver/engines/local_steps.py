@@ -144,7 +144,7 @@ class LocalSteps:
         return (*self._inputs, steps, most), self._outputs
 
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
-        """Make this many steps, or fewer once ``most`` places were timed; return the number of steps."""
+        """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
         inputs, outputs = self.arguments(steps, most)
         return int(self._kernel(inputs, outputs, work=steps * self._work))
 

@@ -65,7 +65,7 @@ class FewRanks:
         if least <= self.largest and can_prove(run) and not run.is_over:
             sets = _Sets(self, Proofs(run))
             side_by_side = 1 if sets.proofs.repeatable else run.workers
-            sets.proofs.carry_out(sets.next, sets.learn, side_by_side=side_by_side)
+            sets.proofs.carry_out(sets.next, sets.update_bounds, side_by_side=side_by_side)
 
 
 class _Set:
@@ -174,7 +174,7 @@ class _Sets:
         one.at_work = True
         return Proof(one.model, task, reason=one.reason, seed=self.run.seed, repeatable=self.proofs.repeatable)
 
-    def learn(self, proof: Proof) -> None:
+    def update_bounds(self, proof: Proof) -> None:
         """Update the bounds of a set by the outcome of its proof."""
         scope = proof.model.scope
         one = self.sets[tuple(scope.ranks), scope.flow]

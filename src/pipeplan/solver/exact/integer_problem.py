@@ -356,7 +356,7 @@ class Shift(NamedTuple):
 def shifts_of_limit(
     stages: Sequence[int], at_forward: Mapping[int, int], until_weight: Mapping[int, int], limit: int, backward: Kind
 ) -> Iterator[Shift]:
-    """Yield the shifts that a rank's limit forces.
+    """Yield the :class:`Shift` constraints between microbatches that a rank's memory limit forces.
 
     Parameters
     ----------

@@ -195,10 +195,10 @@ class RecomputingModel(ExactModel):
         self._order_weights(kept, jobs)  # type: ignore[arg-type]
         for one, other in combinations(jobs, 2):
             self._comes_first(one, other)
-        self._hold(kept, jobs)
+        self._limit_memory(kept, jobs)
         self._match(jobs)
 
-    def _hold(self, memory: RecomputingMemory, jobs: Sequence[Job]) -> None:
+    def _limit_memory(self, memory: RecomputingMemory, jobs: Sequence[Job]) -> None:
         """Limit a rank's memory at each job: what it holds before the job, plus what the job adds."""
         for job in jobs:
             sizes = memory.sizes[job.stage]

@@ -192,7 +192,7 @@ def proposing_by(
         timing: CandidateTiming,
         value: Floats,
     ) -> int:
-        """Change ``decisions`` by one move to a candidate whose value is at most ``limit``; that goes to ``value``.
+        """Change ``decisions`` by one move to a candidate whose value is at most ``limit``; store that value in ``value``.
 
         Returns the number of moves tried, or ``tries`` + 1 if none of them led to one; then nothing is changed.
         """

@@ -71,7 +71,7 @@ def propose_full(
 
 
 def toggle_full(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Toggle the drawn backwards."""
+    """Toggle the backwards that were drawn at random between full and halves."""
     toggle(decisions.full, change.terms[0], change.terms[1])
     return True
 
