@@ -105,5 +105,6 @@ def test_the_page_has_all_errands() -> None:
         "A what-if",
         "A GPU",
         "A model type",
+        "A mixer",
         "A model of costs",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any, Generic, Self, TypeVar, get_type_hints, overload
 
 import msgspec
@@ -89,6 +90,7 @@ def optional_fields(record: type[msgspec.Struct], without: Collection[str] = ())
     ]
 
 
+@cache
 def titles_of(record: type[msgspec.Struct]) -> dict[str, str]:
     """Return the titles of a record's fields, by their names in Python; those of fields with ``Meta(title=...)``."""
     return {

@@ -132,7 +132,7 @@ def test_what_cannot_be_profiled(together: Profile, tmp_path: Path) -> None:
         together.write(tmp_path / "costs.toml")
     with pytest.raises(InputError, match="repeats must be at least 1, not 0"):
         profile(repeats=0)
-    with pytest.raises(InputError, match="supports one rank per stage"):
+    with pytest.raises(InputError, match="holds every stage twice"):
         profile(placement=Placement.bidirectional(2))
     with pytest.raises(InputError, match="8 layers cannot make 9 stages"):
         profile(tiny(), Placement.linear(9), together=False)

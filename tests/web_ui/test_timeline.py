@@ -82,7 +82,7 @@ def test_pointing_at_idle_time_tells_its_reason(opened):
     page = opened(plan())
     x, y, *_ = page.place("3F0")
     page.page.mouse.move(x - 60, y + 10)
-    assert page.tooltip().split()[:2] == ["idle", "start-up"]
+    assert page.tooltip().split()[:2] == ["idle", "before"]
 
 
 def test_idle_time_is_coloured_by_reason_on_demand(opened):
@@ -90,11 +90,11 @@ def test_idle_time_is_coloured_by_reason_on_demand(opened):
     x, y, _, height = page.place("3F0")
     spot = x - 60, y + height / 2
     assert close_to(page.pixel(*spot), LIGHT.lane)
-    assert "idle: start-up" not in page.page.locator(".pp-legend").inner_text()
+    assert "idle: before the first microbatch arrives" not in page.page.locator(".pp-legend").inner_text()
     page.page.get_by_role("button", name="colour idle time").click()
     page.painted()
     assert close_to(page.pixel(*spot), LIGHT.reasons["start-up"])
-    assert "idle: start-up" in page.page.locator(".pp-legend").inner_text()
+    assert "idle: before the first microbatch arrives" in page.page.locator(".pp-legend").inner_text()
 
 
 def test_idle_time_in_a_window_of_the_bound_says_so(opened):
@@ -249,7 +249,9 @@ def test_svg_is_what_shows(opened, tmp_path: Path):
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     fills = {element.get("fill") for element in root.iter()}
     assert "a <b> & 'c'" in texts
-    assert {"rank 3", "3F7", "0B0", "limit 3", "forward", "idle: start-up 9 (5.5%)"} <= set(texts)
+    assert {"rank 3", "3F7", "0B0", "limit 3", "forward", "idle: before the first microbatch arrives 9 (5.5%)"} <= set(
+        texts
+    )
     assert {FORWARD, BACKWARD, LIGHT.reasons["start-up"]} <= fills
 
 

@@ -115,7 +115,8 @@ def estimated_row(row: RunRow, estimate: Estimate | None, refused: str | None = 
 
 
 def _by_key(estimate: Estimate) -> dict[str, Any]:
-    return {field.encode_name: getattr(estimate, field.name) for field in fields(Estimate)}
+    names = zip(Estimate.__struct_encode_fields__, Estimate.__struct_fields__, strict=True)
+    return {key: getattr(estimate, name) for key, name in names}
 
 
 @final
