@@ -212,7 +212,7 @@ def test_stages_of_unlike_layers_are_planned(name: str):
         "h100-sxm:8x4",
         global_batch=128,
         sequence=4096,
-        seconds=2,
+        seconds=20,
         workers=1,
         fix={"pp": 4, "tp": 1, "schedule": "1f1b", "microbatch_size": 1},
     )
