@@ -94,6 +94,7 @@ HYBRIDS: tuple[Architecture, ...] = (
     Architecture(
         name="kimi_linear",
         defaults={
+            "routed_scaling_factor": 2.446,
             "linear_head_dim": 128,
             "linear_num_heads": 32,
             "linear_conv_kernel_dim": 4,
@@ -104,26 +105,37 @@ HYBRIDS: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="bailing_hybrid",
-        defaults={"layer_group_size": 6, "short_conv_kernel_size": 4, "first_k_dense_replace": 2},
+        defaults={
+            "routed_scaling_factor": 2.5,
+            "layer_group_size": 6,
+            "short_conv_kernel_size": 4,
+            "first_k_dense_replace": 2,
+        },
         always={"output_gate": "head", **_SELECTED},
         rules=(latent_attention, kimi_experts, typed_ffns, interleaved("layer_group_size", 6, bailing_hybrid)),
     ),
     Architecture(name="minimax", rules=(_LOCAL_EXPERTS, lightning)),
     Architecture(
         name="deepseek_v32",
-        defaults={"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4, "n_shared_experts": 1},
+        defaults={
+            "routed_scaling_factor": 2.5,
+            "first_k_dense_replace": 3,
+            "n_group": 8,
+            "topk_group": 4,
+            "n_shared_experts": 1,
+        },
         always=_SELECTED,
         rules=(indexed_attention, deepseek_experts, typed_ffns),
     ),
     Architecture(
         name="glm_moe_dsa",
-        defaults={"first_k_dense_replace": 3, "n_shared_experts": 1},
+        defaults={"routed_scaling_factor": 2.5, "first_k_dense_replace": 3, "n_shared_experts": 1},
         always=_SELECTED,
         rules=(indexed_attention, deepseek_experts, typed_ffns),
     ),
     Architecture(
         name="glm4_moe_lite",
-        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
+        defaults={"routed_scaling_factor": 1.8, "first_k_dense_replace": 1, "n_shared_experts": 1},
         always=_SELECTED,
         rules=(latent_attention, deepseek_experts, typed_ffns),
     ),
@@ -204,7 +216,7 @@ HYBRIDS: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="exaone_moe",
-        defaults={"first_k_dense_replace": 1},
+        defaults={"routed_scaling_factor": 2.5, "first_k_dense_replace": 1},
         always=_ROUTED_BIAS,
         rules=(windows(4, pattern="sliding_window_pattern"), kimi_experts, typed_ffns),
     ),
@@ -229,7 +241,7 @@ HYBRIDS: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="deepseek_v4",
-        defaults={"num_hash_layers": 3, "hc_mult": 4, "n_shared_experts": 1},
+        defaults={"routed_scaling_factor": 1.5, "num_hash_layers": 3, "hc_mult": 4, "n_shared_experts": 1},
         always={"router_bias": True},
         rules=(compressed_attention,),
     ),

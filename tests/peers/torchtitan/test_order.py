@@ -80,7 +80,7 @@ def test_three_stages_a_rank_are_for_layers_to_tell(tmp_path: Path):
     del tables["PARALLELISM"]["module_fqns_per_model_part"]
     with ranks_of(2), pytest.raises(KeyError):
         built(ParallelismConfig(**tables["PARALLELISM"]), TrainingConfig(**tables["TRAINING"]), LAYERS)
-    with pytest.raises(ShapeError, match="makes 2 stages a rank by itself"):
+    with pytest.raises(ShapeError, match="builds 2 stages per rank by default"):
         exported(Case(schedule, None), tmp_path)
 
 
