@@ -21,7 +21,7 @@ from benchmarks.run_notes import read_rivals, read_runs
 from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.planner import Estimate, RunRow, estimate
-from pipeplan.planner.error_bars import Compared, ErrorTable, coverage, features_of
+from pipeplan.planner.error_bars import Compared, ErrorTable, coverage, features_of, memory_bar
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT.parent / "shared" / "planning" / "published_runs.json"
@@ -216,9 +216,10 @@ def compared(predictions: Sequence[Prediction]) -> ErrorTable:
                 model=row.model.name,
                 features=features_of(row.model, row.cluster, row.configuration),
                 ratio=round(row.measured.step_time / each.estimate.step_time, 4),
+                memory=None if each.memory_error is None else round(1 / (1 + each.memory_error), 4),
             )
         )
-    return ErrorTable(runs=tuple(runs), coverage=round(coverage(runs), 3))
+    return ErrorTable(runs=tuple(runs), coverage=round(coverage(runs), 3), memory=memory_bar(runs))
 
 
 def report(predictions: Sequence[Prediction], refused: Sequence[tuple[RunRow, str]], shipped: ErrorTable) -> str:
@@ -246,7 +247,8 @@ def report(predictions: Sequence[Prediction], refused: Sequence[tuple[RunRow, st
 def write(text: str, shipped: ErrorTable) -> None:
     """Put the table into the page and the runs into the package."""
     runs = b",\n".join(map(msgspec.json.encode, shipped.runs))
-    TABLE.write_bytes(b'{"coverage":%s,"runs":[\n%s\n]}\n' % (msgspec.json.encode(shipped.coverage), runs))
+    coverage, memory = msgspec.json.encode(shipped.coverage), msgspec.json.encode(shipped.memory)
+    TABLE.write_bytes(b'{"coverage":%s,"memory":%s,"runs":[\n%s\n]}\n' % (coverage, memory, runs))
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     _, _, behind = rest.partition(END)

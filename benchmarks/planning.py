@@ -22,10 +22,11 @@ from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration, Estimate, estimate, plan
+from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.selection.branching import Space
 from pipeplan.planner.selection.candidates import as_configuration
 from pipeplan.planner.selection.comparing import differences, lost_because
-from pipeplan.planner.selection.request import PlanRequest, default_limit
+from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.planner.selection.trials import Trial, identity, tried
 from pipeplan.sweeps import sweep
 from pipeplan.workload import model

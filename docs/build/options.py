@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     import os
 
     from pipeplan.api.arguments import ScheduleLike
-    from pipeplan.api.planning.options import FilePath, FixLike
+    from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
     from pipeplan.api.searching.options import Names
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective

@@ -5,8 +5,9 @@ from typing import Any
 
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration
+from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.selection.legality import RULES, Draft, Rule
-from pipeplan.planner.selection.request import PlanRequest, default_limit, read_fixed
+from pipeplan.planner.selection.request import PlanRequest, read_fixed
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
 

@@ -728,6 +728,7 @@ export type ModelShape = {
   readonly experts: Experts | null;
   readonly mtp_layers: number;
   readonly trained_sequence: number | null;
+  readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
   readonly source: string;
   readonly norm_epsilon: number | null;
   readonly rope_theta: number | null;
@@ -780,6 +781,11 @@ export type Plan = {
   readonly objective: string;
   readonly memory_limit_gib: number;
   readonly best: BestConfiguration | null;
+  readonly given_up: number;
+  readonly simpler_because: string;
+  readonly fit: "does not fit" | "fits" | "tight" | null;
+  readonly unusual: readonly string[];
+  readonly pipelined: RunnerUpRecord | null;
   readonly runners_up: readonly RunnerUpRecord[];
   readonly front: readonly PlannedConfiguration[];
   readonly sensitivity: readonly Sensitivity[];

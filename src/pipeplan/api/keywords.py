@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import os
 
     from pipeplan.api.arguments import ScheduleLike
-    from pipeplan.api.planning.options import FilePath, FixLike
+    from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
     from pipeplan.api.searching.options import Names
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
@@ -79,6 +79,7 @@ class PlanKeywords(EstimateOptionsKeywords, total=False):
     objective: PlanObjective
     deadline: float | None
     fix: FixLike | None
+    allow: AllowLike
     seconds: float | None
 
 

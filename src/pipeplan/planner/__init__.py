@@ -6,6 +6,7 @@ from pipeplan.planner.answers import (
     Counts,
     ErrorBar,
     Estimate,
+    Fit,
     GpuMemory,
     Objective,
     PlanResult,
@@ -29,14 +30,15 @@ from pipeplan.planner.estimates.estimating import estimate
 from pipeplan.planner.estimates.running import costs_of, schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
+from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.runs.rows import RunRow, row_from
-from pipeplan.planner.selection.planning import plan
+from pipeplan.planner.selection.legality import UNUSUAL
+from pipeplan.planner.selection.plans import plan
 from pipeplan.planner.selection.request import (
     CHOICES,
     PlanListener,
     PlanProgress,
-    default_limit,
     part_of,
     read_fixed,
     short_name,
@@ -45,6 +47,7 @@ from pipeplan.planner.selection.request import (
 
 __all__ = [
     "CHOICES",
+    "UNUSUAL",
     "BestLayout",
     "Calibration",
     "CalibrationRecord",
@@ -55,6 +58,7 @@ __all__ = [
     "Counts",
     "ErrorBar",
     "Estimate",
+    "Fit",
     "GpuMemory",
     "LaidLayer",
     "LayerOption",

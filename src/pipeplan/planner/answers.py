@@ -16,6 +16,9 @@ from pipeplan.records import Record
 
 CostsFrom = Literal["measured", "calibrated", "analytic"]
 
+Fit = Literal["fits", "tight", "does not fit"]
+"""``fits``: even at the upper end of the error bar of the peak; ``tight``: within the bar; ``does not fit``: beyond it."""
+
 
 class GpuMemory(Record, frozen=True, kw_only=True):
     """Parts of the peak memory of a pipeline rank's GPU, in GiB, which add up to it.
@@ -282,6 +285,18 @@ class PlanResult:
         Memory limit per GPU in bytes.
     best
         Estimate of the best configuration; None if no configuration fits.
+    given_up
+        Fraction by which the best is slower than the fastest configuration that fits: it is the simplest of those that
+        predictions cannot tell apart.
+    simpler_because
+        Why it is preferred to the fastest one, in a few words; empty if it is the fastest.
+    fit
+        Whether its peak fits at the upper end of its error bar, too; None if no configuration fits.
+    unusual
+        Choices of the best that hardly any published run makes, in words; they are made only if nothing else fits, or if
+        the user allowed or fixed them.
+    pipelined
+        Best configuration with a pipeline, if the best has none, and why it lost.
     runners_up
         Other configurations, the best first.
     front
@@ -310,6 +325,11 @@ class PlanResult:
     objective: Objective
     memory_limit: float
     best: Estimate | None = None
+    given_up: float = 0.0
+    simpler_because: str = ""
+    fit: Fit | None = None
+    unusual: tuple[str, ...] = ()
+    pipelined: RunnerUp | None = None
     runners_up: tuple[RunnerUp, ...] = ()
     front: tuple[Estimate, ...] = ()
     sensitivity: tuple[Sensitivity, ...] = ()

@@ -57,7 +57,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class Compared(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Published run with the error of its prediction.
 
     Attributes
@@ -68,6 +68,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         Properties that decide its distance to other runs.
     ratio
         Measured over predicted step time.
+    memory
+        Measured over predicted peak memory; None: not measured.
     """
 
     id: str
@@ -75,6 +77,14 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     features: Features
     ratio: float
+    memory: float | None = None
+
+
+class MemoryBar(msgspec.Struct, frozen=True, kw_only=True):
+    """Range of measured over predicted peak memory: most runs lie within it."""
+
+    low: float = 1.0
+    high: float = 1.0
 
 
 class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,10 +96,13 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
         Every run with a prediction.
     coverage
         Fraction of the runs that lie within the error bar made of other sources' runs only.
+    memory
+        Error bar of peak memory; it is the same for all configurations, because too few runs report theirs.
     """
 
     runs: tuple[Compared, ...]
     coverage: float = 0.0
+    memory: MemoryBar = MemoryBar()
 
 
 UNLIKE = {"generation": 2.0, "gpu": 0.5, "precision": 1.0, "software": 0.5, "experts": 1.5}
@@ -195,6 +208,29 @@ def coverage(runs: Sequence[Compared]) -> float:
     bars = [(run, bar(nearest(run.features, (other for other in runs if other.source != run.source)))) for run in runs]
     held = [interval[0] <= run.ratio <= interval[1] for run, interval in bars if interval is not None]
     return sum(held) / len(held) if held else 0.0
+
+
+WITHIN = 0.1
+"""Fraction of the runs beyond either end of the error bar of peak memory."""
+
+
+def memory_bar(runs: Iterable[Compared]) -> MemoryBar:
+    """Return the range of measured over predicted peaks without the lowest and the highest tenth.
+
+    Of one source and model, the lowest, the median and the highest ratio count: many sizes of one model are not more
+    evidence than a few.
+    """
+    groups: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        if run.memory is not None:
+            groups.setdefault((run.source, run.model), []).append(run.memory)
+    ratios = sorted(
+        ratio for group in map(sorted, groups.values()) for ratio in {group[0], group[len(group) // 2], group[-1]}
+    )
+    if not ratios:
+        return MemoryBar()
+    cut = int(WITHIN * len(ratios))
+    return MemoryBar(low=min(ratios[cut], 1.0), high=max(ratios[-1 - cut], 1.0))
 
 
 @cache

@@ -17,7 +17,7 @@ from pipeplan.workload.parameters import (
 )
 from pipeplan.workload.pattern import LayerForm
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
-from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.shape import ModelShape, Precision
 from pipeplan.workload.short_forms import from_dict, known_model, model, model_names, shape_from, short_form
 from pipeplan.workload.work import (
     AttentionCore,
@@ -34,7 +34,6 @@ from pipeplan.workload.work import (
     Masters,
     MemoryPass,
     Operation,
-    Precision,
     RankParameters,
     Recompute,
     State,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pipeplan.errors import InputError
 from pipeplan.workload.components import (
@@ -21,6 +21,9 @@ from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED,
 
 if TYPE_CHECKING:
     from pipeplan.workload.mixers.mixer import Mixer
+
+Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
+"""Number format of the matrix products; activations between them, norms and attention stay in 16 bits."""
 
 Norm = Literal["rms", "layer", "layer-no-bias"]
 
@@ -104,6 +107,8 @@ class ModelShape:
         Number of multi-token prediction layers.
     trained_sequence
         Tokens per sequence in its training; None: unknown.
+    precision
+        Number format of the products in its training.
     source
         Source of the numbers.
 
@@ -141,6 +146,7 @@ class ModelShape:
     experts: Experts | None = None
     mtp_layers: int = 0
     trained_sequence: int | None = None
+    precision: Precision = "bf16"
     source: str = ""
     norm_epsilon: float | None = None
     rope_theta: float | None = None
@@ -173,6 +179,11 @@ class ModelShape:
         check_layers(self.layers)
         if self.norms_a_layer not in (1, 2, 4):
             raise InputError(f"invalid norms_a_layer {self.norms_a_layer!r}: expected 1, 2 or 4", field="norms_a_layer")
+        if self.precision not in get_args(Precision):
+            raise InputError(
+                f"invalid precision {self.precision!r}: expected one of {', '.join(get_args(Precision))}",
+                field="precision",
+            )
         if self.norm not in NORMS:
             raise InputError(f"invalid norm {self.norm!r}: expected one of {', '.join(NORMS)}", field="norm")
         if self.output_gate not in OUTPUT_GATES:

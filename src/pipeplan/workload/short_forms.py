@@ -54,6 +54,7 @@ _SHAPE = {
     "mtp": "mtp_layers",
     "seq": "trained_sequence",
     "approximates": "approximates",
+    "precision": "precision",
     "source": "source",
 }
 _EXPERTS = {
@@ -92,7 +93,7 @@ _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 """Keys in tables of runs that are ignored: they describe a model beyond its shape."""
 
 _NUMBERS = frozenset({"norm_epsilon", "rope_theta", "weight_scale"})
-_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern", "router_score", "approximates"})
+_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern", "precision", "router_score", "approximates"})
 _SWITCHES = frozenset(
     {
         *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
-"""Number format of the matrix products; activations between them, norms and attention stay in 16 bits."""
+from pipeplan.workload.shape import Precision
 
 ContextMethod = Literal["ring", "all_to_all"]
 """Methods of context parallelism: keys and values passed around a ring, or heads exchanged for sequence parts."""

@@ -8,9 +8,10 @@ import pytest
 
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate, plan
+from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.selection.bounds import Bounds
 from pipeplan.planner.selection.nothing_fits import closest_miss
-from pipeplan.planner.selection.request import PlanRequest, default_limit
+from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
 

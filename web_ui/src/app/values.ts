@@ -18,6 +18,7 @@ function entryOf(field: Field, text: string): [string, Value][] {
   if (field.kind === "flag") return [[field.name, plain === "1"]];
   if (field.kind === "choice" || field.kind === "text" || field.kind === "stages") return [[field.name, plain]];
   if (field.kind === "pairs") return [[field.name, plain.split(/\s+/)]];
+  if (field.kind === "names") return [[field.name, partsOf(plain)]];
   const read = field.unit === "bytes" ? sizeOr : numberOr;
   const parts = partsOf(plain.replace(/(\d)\s+(?=[KMGT]i?B\b)/g, "$1"));
   return [[field.name, parts.length > 1 ? parts.map(read) : read(parts[0] ?? "")]];

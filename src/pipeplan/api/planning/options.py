@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from pipeplan.costs import COUNT, MOST_SECONDS, POSITIVE, WORKERS, Options, Range, option
 from pipeplan.hardware import Cluster
+from pipeplan.planner import UNUSUAL
 from pipeplan.planner import Objective as PlanObjective
 from pipeplan.workload import ModelShape
 
@@ -22,6 +23,9 @@ ClusterLike = FilePath | Cluster
 
 FixLike = Mapping[str, Any] | Sequence[str]
 """Fixed settings: ``{"tp": 8, "pp": [4, 8]}``, or ``["tp=8", "pp=4,8"]``."""
+
+AllowLike = str | Sequence[str]
+"""Names of unusual choices, as a list or joined by commas: ``"offload,schedules"``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +95,16 @@ class PlanOptions(EstimateOptions):
         help="Fix a setting, NAME=VALUE: tp=8, or tp=4,8 to allow either; repeatable.",
         hint="NAME=VALUE, such as tp=8 pp=4,8 trainer=megatron.",
     )  # fmt: skip
+    allow: AllowLike = option(
+        (), kind="names", title="Allow", group="choosing", choices=(*UNUSUAL, "all"),
+        help="Unusual choices to try: offload (of activations), schedules (that no trainer runs), many-chunks (more than "
+        "4 per rank, or fewer than 2 layers each), precision (other than the model's), or all. Without it, they are made "
+        "only if nothing else fits.",
+        hint="Choices that teams rarely make: offload, schedules, many-chunks, precision, or all.",
+    )  # fmt: skip
     seconds: float | None = option(
         kind="number", title="Seconds", group="work", unit="seconds",
         range=Range(0, open=True, most=MOST_SECONDS),
-        help="Time budget in seconds; the best plan found by then is returned.", default="30",
-        hint="Time budget; the best plan found by then is returned.",
+        help="Maximum time in seconds, from which the amount of work follows; the best plan found by then is returned.",
+        default="30", hint="Maximum time; the best plan found by then is returned.",
     )  # fmt: skip

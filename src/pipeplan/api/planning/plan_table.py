@@ -60,6 +60,7 @@ def choice_parts(plan: PlanResult, best: Estimate, unfinished: str) -> Iterator[
     if unfinished:
         yield line(f"note: {unfinished}")
         yield line()
+    yield from _pipelined(plan)
     yield from _runners_up(plan)
     yield from _front(plan)
     yield from estimate_parts(best, plan.memory_limit)
@@ -67,7 +68,7 @@ def choice_parts(plan: PlanResult, best: Estimate, unfinished: str) -> Iterator[
     yield from _sensitivity(plan)
     yield from _trust(best)
     if plan.left_out:
-        yield line(f"tried only if fixed (--fix): {'; '.join(plan.left_out)}")
+        yield line(f"tried only if fixed (--fix) or allowed (--allow): {'; '.join(plan.left_out)}")
 
 
 def miss_parts(plan: PlanResult, miss: str) -> Iterator[RenderableType]:
@@ -90,9 +91,21 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
         ("step", step_in_words(best)),
         ("tokens/s", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} per GPU)"),
         ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention counted half, recomputation not)"),
-        ("peak memory", f"{best.peak_memory_gib:.1f} GiB of {limit:.1f} GiB usable"),
-        ("chosen for", f"{plan.objective}; {_counted(plan)}"),
+        ("peak memory", f"{best.peak_memory_gib:.1f} GiB of {limit:.1f} GiB usable{_fit(plan)}"),
+        ("chosen for", f"{plan.objective}{_given_up(plan)}; {_counted(plan)}"),
+        *((("unusual", f"{'; '.join(plan.unusual)}"),) if plan.unusual else ()),
     ]
+
+
+def _fit(plan: PlanResult) -> str:
+    return ": tight, within the error bar of the prediction" if plan.fit == "tight" else ""
+
+
+def _given_up(plan: PlanResult) -> str:
+    """Return by how much the fastest configuration is faster, and why it was not chosen; empty if it was."""
+    if not plan.simpler_because:
+        return ""
+    return f", and simplicity: the fastest one is {percent(plan.given_up)} faster, but {plan.simpler_because}"
 
 
 def _schedule(chosen: Configuration) -> Iterator[str]:
@@ -120,6 +133,14 @@ def _counted(plan: PlanResult) -> str:
         f"{counted(counts.legal, 'valid configuration')}: {counts.over_memory:,} exceed memory, {counts.too_slow:,} ruled "
         f"out by bounds{rest}; {counted(counts.estimated, 'estimate')} in {plan.seconds:.1f} s"
     )
+
+
+def _pipelined(plan: PlanResult) -> Iterator[RenderableType]:
+    other = plan.pipelined
+    if other is not None:
+        words, step = in_words(other.estimate.configuration), figure(other.estimate.step_time)
+        yield line(f"best with a pipeline: {words}: {step} s; {other.lost_because}")
+        yield line()
 
 
 def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:

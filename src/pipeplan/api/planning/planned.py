@@ -75,6 +75,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         objective=options.objective,
         deadline=options.deadline,
         fix=pairs_of({} if options.fix is None else options.fix),
+        allow=[options.allow] if isinstance(options.allow, str) else options.allow,
         seconds=30.0 if options.seconds is None else options.seconds,
         workers=usable_cores() if options.workers is None else options.workers,
         dask=options.dask,

@@ -21,7 +21,7 @@ from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.hardware import Cluster, Link
-from pipeplan.planner import Calibration, Counts, Estimate, PlanResult, Sensitivity, part_of
+from pipeplan.planner import Calibration, Counts, Estimate, Fit, PlanResult, RunnerUp, Sensitivity, part_of
 from pipeplan.readable import percent
 from pipeplan.records import Evidence, Record
 from pipeplan.trainers import flags_of
@@ -131,6 +131,11 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     objective: str
     memory_limit_gib: float
     best: BestConfiguration | None
+    given_up: float
+    simpler_because: str
+    fit: Fit | None
+    unusual: tuple[str, ...]
+    pipelined: RunnerUpRecord | None
     runners_up: tuple[RunnerUpRecord, ...]
     front: tuple[PlannedConfiguration, ...]
     sensitivity: tuple[Sensitivity, ...]
@@ -324,6 +329,9 @@ def plan_of(
             "document": configuration_document(model, _part_for(estimate, cluster), configuration),
         }
 
+    def beaten(runner: RunnerUp) -> RunnerUpRecord:
+        return RunnerUpRecord(**fields_of(runner.estimate), lost_because=runner.lost_because)
+
     shown = closest.estimate if best is None and closest is not None else best
     return Plan(
         heading=heading_of(model, cluster, shown),
@@ -333,9 +341,12 @@ def plan_of(
         objective=planned.objective,
         memory_limit_gib=planned.memory_limit / GIBIBYTE,
         best=None if best is None else BestConfiguration(**fields_of(best), flags=flags_record(flags)),
-        runners_up=tuple(
-            RunnerUpRecord(**fields_of(entry.estimate), lost_because=entry.lost_because) for entry in planned.runners_up
-        ),
+        given_up=planned.given_up,
+        simpler_because=planned.simpler_because,
+        fit=planned.fit,
+        unusual=planned.unusual,
+        pipelined=None if planned.pipelined is None else beaten(planned.pipelined),
+        runners_up=tuple(map(beaten, planned.runners_up)),
         front=tuple(PlannedConfiguration(**fields_of(entry)) for entry in planned.front),
         sensitivity=planned.sensitivity,
         closest_miss=None

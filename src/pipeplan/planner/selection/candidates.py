@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.software import software
-from pipeplan.planner.selection.legality import RULES, Draft, Rule, is_torchtitan, most_stages
+from pipeplan.planner.selection.legality import RULES, UNUSUAL, Draft, Rule, is_torchtitan, most_stages, usual_precision
 from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.strategies import strategy
 
@@ -140,13 +140,23 @@ def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
     return [modules for modules in RECOMPUTED if unfused or modules != ("core_attn",)]
 
 
+def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
+    """Return the software of every trainer with schedules of its own."""
+    rows = [trainer.software for trainer in request.trainers.values() if trainer.schedules is not None]
+    return tuple(dict.fromkeys(rows)) or ("megatron-core",)
+
+
+def _precision(request: PlanRequest, draft: Draft) -> Sequence[str]:
+    return tuple(dict.fromkeys((usual_precision(request), "bf16", "fp8")))
+
+
 def _always(*values: Any) -> Values:
     return lambda _request, _draft: values
 
 
 FRAME_FIELDS: Mapping[str, Values] = {
-    "software": _always("megatron-core"),
-    "precision": _always("bf16"),
+    "software": _software,
+    "precision": _precision,
     "tensor": _tensor,
     "sequence_parallel": lambda _, draft: (draft["tensor"] > 1,),
     "context": _context,
@@ -198,7 +208,19 @@ def left_out(request: PlanRequest) -> tuple[str, ...]:
         moot |= {"context", "expert_tensor", "zero"}
     if request.model.experts is None:
         moot.add("expert_tensor")
-    return tuple(words for field, words in LEFT_OUT.items() if field not in request.fixed and field not in moot)
+    fixable = (words for field, words in LEFT_OUT.items() if field not in request.fixed and field not in moot)
+    allowable = (
+        f"{rule.sentence(request)} (allow {rule.name})"
+        for rule in UNUSUAL.values()
+        if rule.choice not in {*request.fixed, *moot} and rule.name not in request.allowed
+    )
+    return *fixable, *allowable
+
+
+def unusual(request: PlanRequest, configuration: Configuration) -> tuple[str, ...]:
+    """Return in words the choices of a configuration that rules of practice exclude unless they are waived."""
+    draft = {field: getattr(configuration, field) for field in (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)}
+    return tuple(rule.sentence(request) for rule in UNUSUAL.values() if not rule.holds(request, draft))
 
 
 _RULES_OF: dict[str, list[Rule]] = {}
@@ -278,7 +300,7 @@ def _extended(
     for value in request.fixed.get(field) or values(request, draft):
         draft[field] = value
         broken = next(
-            (rule for rule in _RULES_OF.get(field, ()) if rule.name not in without and not rule.holds(request, draft)),
+            (rule for rule in _RULES_OF.get(field, ()) if rule.name not in without and not rule.admits(request, draft)),
             None,
         )
         if broken is None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice, product
+from math import ceil, inf
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from pipeplan.planner.estimates.stages import (
     transfer_bytes,
     transfer_seconds,
 )
-from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout, layout_peaks
+from pipeplan.planner.layout import BestLayout, Clock, LaidLayer, LayerOption, StageOption, best_layout, layout_peaks
 from pipeplan.planner.selection.bounds import state_of_one
 from pipeplan.planner.selection.candidates import savings
 from pipeplan.planner.selection.request import PlanRequest, written
@@ -47,6 +48,7 @@ def best_layout_of(
     choices: Sequence[tuple[str, ...]] | None = None,
     limits: float | Sequence[float] | None = None,
     seconds: float = 1.0,
+    clock: Clock = time.monotonic,
     calibration: TimeFactors | None = None,
 ) -> BestLayout:
     """Return the best layout of a configuration, regardless of its own layout.
@@ -63,6 +65,8 @@ def best_layout_of(
         subtracts everything else, such as workspaces.
     seconds
         Time budget.
+    clock
+        Clock of the budget; :class:`WorkClock` makes the result independent of the machine's load.
 
     Raises
     ------
@@ -80,7 +84,24 @@ def best_layout_of(
         limits=limits,
         host_bandwidth=GIBIBYTE / host_time(cluster.gpu, GIBIBYTE),
         seconds=seconds,
+        clock=clock,
     )
+
+
+CLOCK_STEP = 2e-3
+"""Seconds by which :class:`WorkClock` advances at each reading: about the work between two readings on one idle core."""
+
+
+class WorkClock:
+    """Clock that counts work: every reading advances it by the same time, on a loaded machine too."""
+
+    def __init__(self) -> None:
+        self._readings = 0
+
+    def __call__(self) -> float:
+        """Return the nominal seconds of the work so far."""
+        self._readings += 1
+        return CLOCK_STEP * self._readings
 
 
 def held_besides(
@@ -171,7 +192,7 @@ def laid_out(request: PlanRequest, start: Estimate, *, seconds: float, by_stage:
     start
         Estimate of a configuration that fits and has no layout.
     seconds
-        Time budget.
+        Budget in nominal seconds, which do not depend on the machine's load.
     by_stage
         Whether stages may recompute different modules.
     """
@@ -227,6 +248,7 @@ def _with_layout(
             choices=choices,
             limits=request.memory_limit - besides,
             seconds=seconds,
+            clock=WorkClock(),
             calibration=request.calibration,
         )
         modules = {written("recompute", choice): choice for choice in choices}
@@ -256,12 +278,16 @@ def _microbatches(configuration: Configuration) -> int:
 MOST_SEARCHED_OPS = 20_000
 """Maximum number of ops of a step in the order search: a search of seconds improves longer ones too little."""
 
+OPS_A_SECOND = 4_000_000
+"""Ops that the order search evaluates per nominal second: its budget is a number of evaluations of the whole step, so the
+machine's load does not change the result."""
+
 SEARCHED = 2
 """Number of finalists in the order search, each with another placement."""
 
 
 def better_order(
-    request: PlanRequest, finalists: Iterable[Estimate], *, seconds: float, workers: int = 1
+    request: PlanRequest, finalists: Iterable[Estimate], *, seconds: float, at_most: float, workers: int = 1
 ) -> SearchedOrder | None:
     """Return the best order that a search finds for the finalists if it beats their own; otherwise None.
 
@@ -269,8 +295,8 @@ def better_order(
     ----------
     finalists
         Estimates, the best first; those with one rank or very many ops are skipped.
-    seconds
-        Time budget for all finalists together.
+    seconds, at_most
+        Budget for all finalists together in nominal seconds, and in seconds of the clock.
     """
     # One finalist for each placement: finalists with the same placement would lead to the same search.
     suited: dict[object, Estimate] = {}
@@ -280,18 +306,19 @@ def better_order(
             suited.setdefault(placed(configuration).rank_of, finalist)
     chosen = list(islice(suited.values(), SEARCHED))
     orders = []
-    end = time.monotonic() + seconds
-    # Each finalist gets an equal share of the time that is left.
-    for left, start in zip(range(len(chosen), 0, -1), chosen, strict=True):
-        share = (end - time.monotonic()) / left
-        order = _searched(request, start, share, workers)
+    end = time.monotonic() + at_most
+    for start in chosen:
+        order = _searched(request, start, seconds / len(chosen), end - time.monotonic(), workers)
         if order is not None:
             orders.append(order)
     return min(orders, key=lambda order: order.estimate.step_time, default=None)
 
 
-def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: int) -> SearchedOrder | None:
+def _searched(
+    request: PlanRequest, start: Estimate, seconds: float, at_most: float, workers: int
+) -> SearchedOrder | None:
     configuration = start.configuration
+    ops = 3 * configuration.stages * configuration.microbatches
     stages = stage_costs(request.model, request.cluster, configuration, calibration=request.calibration)
     costs = costs_of(stages, configuration)
     # The search bounds only activations.
@@ -303,7 +330,15 @@ def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: in
             costs,
             Limits(request.memory_limit - besides, in_activations=False),
         )
-        result = search(problem, seconds=max(seconds, 0.0), workers=workers)
+        # The clock stands still until the search must end: a search that divides seconds depends on the machine's load.
+        end = time.monotonic() + at_most
+        result = search(
+            problem,
+            seconds=1.0,
+            evaluations=ceil(seconds * OPS_A_SECOND / ops),
+            workers=workers,
+            clock=lambda: 0.0 if time.monotonic() < end else inf,
+        )
         order = request.estimate(configuration, result.schedule)
     except PipeplanError:
         # The search does not support these costs or this placement, or the limit is too small for any order it knows.

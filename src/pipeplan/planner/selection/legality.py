@@ -1,8 +1,11 @@
-"""Rules that valid configurations satisfy: of arithmetic, of nodes, and of trainers.
+"""Rules that valid configurations satisfy: of arithmetic, of nodes, and of trainers; and rules of practice.
 
 A rule reads some fields of a configuration, and is checked as soon as these are chosen (enumerated in
 :mod:`pipeplan.planner.selection.candidates`). Sources: Megatron-LM's transformer_config.py and arguments.py (core 0.16),
 torchtitan's parallel_dims.py, and the strategies' own rules.
+
+A rule of practice excludes a choice that works but that hardly any published run makes, such as offloading activations. It
+holds unless the user allows the choice (``--allow``), or fixes the field in question.
 """
 
 from __future__ import annotations
@@ -10,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from pipeplan.errors import ShapeError
 from pipeplan.hardware import FORMATS
 from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.strategies import strategy
-from pipeplan.workload import RECOMPUTE, mixer_splits
+from pipeplan.workload import RECOMPUTE, Precision, mixer_splits
 
 Draft = Mapping[str, Any]
 """Fields of a configuration chosen so far, by name."""
@@ -39,22 +43,38 @@ class Rule:
         Predicate.
     sentence
         The rule in words, with the numbers of the request.
+    choice
+        Field that a rule of practice restricts; a user who fixes it has chosen. Empty: the rule always holds.
     """
 
     name: str
     needs: frozenset[str]
     holds: Holds
     sentence: Callable[[PlanRequest], str]
+    choice: str = ""
+
+    def admits(self, request: PlanRequest, draft: Draft) -> bool:
+        """Return True if a draft satisfies the rule, or if the user waived it."""
+        waived = self.choice and (self.name in request.allowed or self.choice in request.fixed)
+        return bool(waived or self.holds(request, draft))
 
 
-def _rule(name: str, needs: str, sentence: str | Callable[[PlanRequest], str], holds: Holds) -> Rule:
+def _rule(
+    name: str, needs: str, sentence: str | Callable[[PlanRequest], str], holds: Holds, *, choice: str = ""
+) -> Rule:
     text = sentence if callable(sentence) else lambda _: str(sentence)
-    return Rule(name, frozenset(needs.split()), holds, text)
+    return Rule(name, frozenset(needs.split()), holds, text, choice)
 
 
 def is_torchtitan(draft: Draft) -> bool:
     """Return True if a draft is for torchtitan, in any release and setting."""
     return bool(draft["software"].startswith("torchtitan"))
+
+
+def usual_precision(request: PlanRequest) -> Precision:
+    """Return the number format that the model was trained in, or bf16 if the GPU does not support it."""
+    precision = request.model.precision
+    return precision if FORMATS[precision] in request.cluster.gpu.peak else "bf16"
 
 
 def most_stages(request: PlanRequest) -> int:
@@ -110,6 +130,29 @@ def _whole_groups(request: PlanRequest, draft: Draft) -> bool:
 def _trainer_runs(request: PlanRequest, draft: Draft) -> bool:
     runs = [request.trainers[name].schedules for name in request.fixed.get("trainer", ())]
     return not runs or any(schedules is None or draft["schedule"] in schedules for schedules in runs)
+
+
+USUAL_CHUNKS = 4
+"""Maximum chunks per rank in practice: of the public runs, one in ten has more."""
+
+USUAL_LAYERS = 2
+"""Minimum layers per chunk in practice, if a rank has several chunks."""
+
+
+def _few_chunks(request: PlanRequest, draft: Draft) -> bool:
+    chunks = draft["chunks"]
+    stages = draft["pipeline"] * chunks
+    return bool(chunks == 1 or (chunks <= USUAL_CHUNKS and request.model.layers >= USUAL_LAYERS * stages))
+
+
+def _some_trainer_runs(request: PlanRequest, draft: Draft) -> bool:
+    """Return True if a trainer of the draft's family (Megatron-LM and its forks, or torchtitan) has the schedule."""
+    family = [
+        trainer.schedules
+        for trainer in request.trainers.values()
+        if trainer.schedules is not None and trainer.software.startswith("torchtitan") == is_torchtitan(draft)
+    ]
+    return not family or any(draft["schedule"] in schedules for schedules in family)
 
 
 def _recomputes_what_is_there(request: PlanRequest, draft: Draft) -> bool:
@@ -315,5 +358,30 @@ RULES: tuple[Rule, ...] = (
         "the schedule does not support this shape (see pipeplan schedules NAME)",
         lambda q, d: takes_shape(d["schedule"], d["pipeline"], _microbatches(q, d), d["chunks"], d.get("group_size")),
     ),
+    _rule(
+        "precision",
+        "precision",
+        lambda q: f"number formats other than {usual_precision(q)}",
+        lambda q, d: d["precision"] == usual_precision(q),
+        choice="precision",
+    ),
+    _rule("schedules", "schedule software", "schedules that no trainer runs", _some_trainer_runs, choice="schedule"),
+    _rule(
+        "many-chunks",
+        "pipeline chunks",
+        f"more than {USUAL_CHUNKS} chunks per rank or fewer than {USUAL_LAYERS} layers per chunk",
+        _few_chunks,
+        choice="chunks",
+    ),
+    _rule(
+        "offload",
+        "offload",
+        "offloaded activations",
+        lambda q, d: not d["offload"],
+        choice="offload",
+    ),
 )
-"""Every rule in the order of checking; ``q`` is the request and ``d`` the draft."""
+"""Every rule in the order of checking, those of practice last; ``q`` is the request and ``d`` the draft."""
+
+UNUSUAL: Mapping[str, Rule] = MappingProxyType({rule.name: rule for rule in RULES if rule.choice})
+"""Rules of practice by the name with which a user waives them."""

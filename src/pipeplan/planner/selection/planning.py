@@ -1,42 +1,45 @@
-"""Search for the configuration to train with: its phases, their shares of the time budget, and the result."""
+"""Search for the configuration to train with: its phases, the work that each may take, and the result."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from pipeplan.errors import InfeasibleError, InputError, PipeplanError
-from pipeplan.hardware import Cluster
-from pipeplan.planner.answers import Counts, Estimate, Objective, PlanResult, SearchedOrder, Sensitivity
+from pipeplan.errors import PipeplanError
+from pipeplan.planner.answers import Counts, Estimate, Objective, PlanResult, RunnerUp, SearchedOrder, Sensitivity
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
-from pipeplan.planner.estimates.seconds import TimeFactors
+from pipeplan.planner.fitting import fit_of
 from pipeplan.planner.selection.branching import Branching, Space
-from pipeplan.planner.selection.candidates import left_out
-from pipeplan.planner.selection.comparing import CHANGES, LIMITS, front, neighbours, of_change, of_limit, runners_up
+from pipeplan.planner.selection.candidates import divisors, left_out, unusual
+from pipeplan.planner.selection.choice import simpler_because, simplest
+from pipeplan.planner.selection.comparing import (
+    CHANGES,
+    LIMITS,
+    front,
+    lost_because,
+    neighbours,
+    of_change,
+    of_limit,
+    runners_up,
+)
 from pipeplan.planner.selection.finalists import better_order
-from pipeplan.planner.selection.nothing_fits import closest_miss, refusal, thriftiest
+from pipeplan.planner.selection.nothing_fits import closest_miss, thriftiest
+from pipeplan.planner.selection.recipes import of_practice
 from pipeplan.planner.selection.request import (
-    NO_TRAINERS,
     PlanListener,
     PlanProgress,
     PlanRequest,
-    PlanTrainer,
-    default_limit,
-    parts,
-    read_fixed,
-    value_of,
-    with_cluster,
 )
 from pipeplan.planner.selection.trials import LayoutTask, Rounds, Trial, identity, tried
 from pipeplan.sweeps import sweep
-from pipeplan.workload import ModelShape
 
 ROUND = 32
 """Configurations per round. All are estimated before the next are chosen, so the number of workers does not change the
@@ -59,7 +62,8 @@ PRICED_LATE = 1000
 """Frames that are bounded after the budget has ended, so that the gap does not refer to the peak FLOP/s of the GPUs."""
 
 LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
-"""Fraction of the budget for one layout search, and its maximum seconds: longer searches mostly prove optimality."""
+"""Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
+optimality."""
 
 VARIED = 12
 """Number of configurations that are estimated again for the sensitivity."""
@@ -67,17 +71,21 @@ VARIED = 12
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 """Fractions of the memory limit at which points of the front are searched."""
 
-LEVEL_ROUNDS = 10
+LEVEL_ROUNDS = 2
 """Maximum number of rounds of branch and bound at each of these levels."""
+
+PIPELINED_ROUNDS = 4
+"""Maximum number of rounds for the best configuration with a pipeline, if the best one has none."""
+
+ROUNDS_A_SECOND = 1.0
+"""Rounds of branch and bound per second of the budget. Counting work instead of time gives the same answer on a loaded
+machine; on two idle cores, a round takes a quarter of a second or less."""
 
 AFTERWARDS = 8.0
 """Minimum number of seconds for the closest miss if nothing fits, even if the budget has ended."""
 
-SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
-"""Fraction of the budget at which each phase ends at the latest; layouts have their own fractions."""
-
 ORDER_SHARE = 0.15
-"""Fraction of the budget for the order search."""
+"""Fraction of the budget for the order search, in nominal seconds."""
 
 
 class Planning:
@@ -95,6 +103,7 @@ class Planning:
         progress: PlanListener | None,
         *,
         deadline: float | None = None,
+        comfort: float | None = None,
     ) -> None:
         self._begin = time.monotonic()
         self._seconds = seconds
@@ -103,6 +112,7 @@ class Planning:
         self._value = value
         self._progress = progress
         self._deadline = deadline
+        self._comfort = self._whole.memory_limit if comfort is None else comfort
         self._phase = "choosing"
         self._spaces = [Space.of(request) for request in requests]
         self._branching = Branching(self._spaces, value, self.limit)
@@ -111,7 +121,7 @@ class Planning:
         self._laid: list[Estimate] = []
         self._varied: list[Sensitivity] = []
         self._searched: SearchedOrder | None = None
-        self._stopped = False
+        self.stopped = False
         self.refused = ""
 
     @property
@@ -141,8 +151,12 @@ class Planning:
 
     @property
     def best(self) -> Estimate | None:
-        """Best estimate so far."""
-        return next(iter(self.fitting), None)
+        """Simplest of the estimates that predictions cannot tell from the fastest one; None if nothing fits so far."""
+        return simplest(self.fitting, self.value, self.is_tight)
+
+    def is_tight(self, estimate: Estimate) -> bool:
+        """Return True if the peak of an estimate that fits is within the error bar of the limit."""
+        return fit_of(estimate.peak_bytes, self._comfort, self.limit) != "fits"
 
     def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
         """Run all phases but the order search; Ctrl-C ends them early."""
@@ -156,7 +170,7 @@ class Planning:
             workers=workers if self._seconds >= STARTING else 1,
             dask=dask,
             store=store,
-            seconds=SHARES["varying"] * self._seconds,
+            seconds=self._seconds,
         )
         try:
             self._start()
@@ -172,28 +186,33 @@ class Planning:
         except KeyboardInterrupt:
             if self.best is None:
                 raise
-            self._stopped = True
+            self.stopped = True
 
     def _start(self) -> None:
-        """Estimate the best of the sensible parts: an answer for short budgets, and a value to prune by.
+        """Estimate recipes and the best of the sensible parts: an answer for short budgets, and a value to prune by.
 
         This takes the same work regardless of the budget and runs in this process, so the load of the machine does not
         change it.
         """
         starting = Branching([space.sensible_part() for space in self._spaces], self._value, self.limit, slack=1.0)
         starting.price(10**9)
+        for configuration in of_practice(self._whole):
+            self._estimate_here(self._whole, configuration)
         for _ in range(START_ROUNDS):
             for group in starting.round(START_ROUND):
-                request, configuration = group.space.request, group.configuration
-                try:
-                    self._plain[configuration] = request.estimate(configuration)
-                except PipeplanError as error:
-                    self.refused = str(error)
-                starting.learn(group, self._plain.get(configuration))
-                self._tell()
+                self._estimate_here(group.space.request, group.configuration)
+                starting.learn(group, self._plain.get(group.configuration))
             if starting.exhausted:
                 break
-        self._branching.best = starting.best
+        self._branching.best = min(map(self.value, self.fitting), default=inf)
+
+    def _estimate_here(self, request: PlanRequest, configuration: Configuration) -> None:
+        if configuration not in self._plain:
+            try:
+                self._plain[configuration] = request.estimate(configuration)
+            except PipeplanError as error:
+                self.refused = str(error)
+            self._tell()
 
     def fall_back(self) -> None:
         """Estimate the configuration with the least memory if the budget ended before anything was found that fits."""
@@ -206,14 +225,14 @@ class Planning:
     def search_orders(self, seconds: float, workers: int) -> None:
         """Search better orders for the finalists, unless the schedule or trainer is fixed."""
         best = self.best
-        seconds = min(seconds, SHARES["orders"] * self._seconds - self.spent)
         fixed = {"trainer", "schedule"} & self._whole.fixed.keys()
-        if best is None or self._stopped or fixed or seconds <= 0:
+        if best is None or self.stopped or fixed or seconds <= 0 or self.spent > self._seconds:
             return
         self._phase = "orders"
         self._tell()
         same = [estimate for estimate in self.fitting if estimate.configuration.gpus == best.configuration.gpus]
-        self._searched = better_order(self._requests[best.configuration.gpus], same, seconds=seconds, workers=workers)
+        request, left = self._requests[best.configuration.gpus], self._seconds - self.spent
+        self._searched = better_order(request, same, seconds=seconds, at_most=left, workers=workers)
 
     def _tell(self) -> None:
         if self._progress is not None:
@@ -222,37 +241,46 @@ class Planning:
 
     def _rounds(self) -> Iterator[list[Trial]]:
         """Yield the trials round by round; the answers of a round are known when the next is drawn."""
-        yield from self._choose(self._branching, SHARES["choosing"])
+        yield from self._choose(self._branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
         best = self.best
         if best is None or self.spent > self._seconds:
             return
         self._phase = "comparing"
         space = next(space for space in self._spaces if space.request.gpus == best.configuration.gpus)
         yield from self._estimates(list(neighbours(space, best.configuration, self.limit)))
+        yield from self._with_pipeline(space)
         self._phase = "front"
-        # Each level costs about as much as the last one; stop when the next would not finish in time.
-        took = 0.0
         for level in (LIMITS[1], *LEVELS):
-            begin = self.spent
-            if begin + took > SHARES["front"] * self._seconds:
-                break
             limit = level * self.limit
             values = [self.value(estimate) for estimate in self._plain.values() if estimate.peak_bytes <= limit]
             branching = Branching([space], self._value, limit, slack=1.0, best=min(values, default=inf))
-            yield from self._choose(branching, SHARES["front"], rounds=LEVEL_ROUNDS)
-            took = self.spent - begin
+            yield from self._choose(branching, LEVEL_ROUNDS)
         self._phase = "layout"
         yield from self._lay_out()
         self._phase = "varying"
         yield from self._vary()
 
-    def _choose(self, branching: Branching, share: float, *, rounds: int | None = None) -> Iterator[list[Trial]]:
-        """Yield rounds of branch and bound until it is exhausted, or until a fraction of the budget is spent."""
+    def _with_pipeline(self, space: Space) -> Iterator[list[Trial]]:
+        """Yield trials for the best configuration with a pipeline, if the best one has none: the answer compares them."""
+        fixed = self._whole.fixed.get("pipeline")
+        if any(estimate.configuration.pipeline > 1 for estimate in self.fitting) or fixed == (1,):
+            return
+        request = space.request
+        degrees = tuple(degree for degree in fixed or divisors(request.gpus) if degree > 1)
+        if degrees:
+            pipelined = Space.of(replace(request, fixed={**request.fixed, "pipeline": degrees}))
+            branching = Branching([pipelined], self._value, self.limit, slack=1.0)
+            yield from self._choose(branching, PIPELINED_ROUNDS)
+
+    def _choose(self, branching: Branching, rounds: int) -> Iterator[list[Trial]]:
+        """Yield rounds of branch and bound until it is exhausted, their number is reached, or the time is up."""
+        whole = branching is self._branching
         more = True
-        for _ in range(10**9 if rounds is None else rounds):
-            if self.spent > share * self._seconds and (branching is not self._branching or self.best is not None):
+        for number in count():
+            searching = whole and self.best is None
+            if (number >= rounds or self.spent > self._seconds) and not searching:
                 return
-            more = more and branching.price(PRICED if rounds is None else 10**9)
+            more = more and branching.price(PRICED if whole else 10**9)
             groups = branching.round(ROUND)
             if branching.exhausted:
                 return
@@ -301,7 +329,7 @@ class Planning:
         others = [other for other in self._finalists(VARIED) if other != best.configuration]
         others += [other.configuration for other in self._laid if other is not best]
         for change in CHANGES:
-            if self.spent > SHARES["varying"] * self._seconds:
+            if self.spent > self._seconds:
                 return
             trials = [self._trial(other, change=change) for other in (best.configuration, *others)]
             yield trials
@@ -322,7 +350,7 @@ class Planning:
             seconds=self.spent,
             complete=self._branching.exhausted,
             left_out=left_out(self._whole),
-            interrupted=self._stopped,
+            interrupted=self.stopped,
             **answer,
         )
 
@@ -334,14 +362,28 @@ class Planning:
         interval = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
         estimates = [*self._plain.values(), *self._laid]
         limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
+        fastest = self.fitting[0]
         return {
             "best": best.replaced(error_bar=interval),
+            "given_up": self.value(best) / self.value(fastest) - 1,
+            "simpler_because": "" if fastest is best else simpler_because(best, fastest, self.is_tight),
+            "fit": fit_of(best.peak_bytes, self._comfort, self.limit),
+            "unusual": unusual(self._requests[best.configuration.gpus], best.configuration),
+            "pipelined": self._pipelined(best),
             "runners_up": runners_up(estimates, best, self.value, self.limit, self._deadline),
             "front": front(estimates, self.value, self.limit),
             "sensitivity": (*self._varied, *limits),
             "optimality_gap": self._gap(best),
             "searched": self._searched,
         }
+
+    def _pipelined(self, best: Estimate) -> RunnerUp | None:
+        """Return the best configuration with a pipeline, and why it lost; None if the best has one, or if none fits."""
+        others = (estimate for estimate in self.fitting if estimate.configuration.pipeline > 1)
+        other = next(others, None)
+        if best.configuration.pipeline > 1 or other is None:
+            return None
+        return RunnerUp(estimate=other, lost_because=lost_because(other, best, self.limit, self._deadline))
 
     def _gap(self, best: Estimate) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
@@ -359,85 +401,3 @@ class Planning:
             estimated=len(self._known)
             + sum(self._trial(configuration).key not in self._known for configuration in self._plain),
         )
-
-
-def plan(
-    model: ModelShape,
-    cluster: Cluster,
-    *,
-    global_batch: int,
-    sequence: int,
-    memory_limit: float | None = None,
-    objective: Objective = "step-time",
-    deadline: float | None = None,
-    fix: Mapping[str, Any] | None = None,
-    seconds: float = 30.0,
-    order_seconds: float | None = None,
-    workers: int = 1,
-    dask: str | None = None,
-    store: Path | None = None,
-    calibration: TimeFactors | None = None,
-    trainers: Mapping[str, PlanTrainer] = NO_TRAINERS,
-    progress: PlanListener | None = None,
-) -> PlanResult:
-    """Return the configuration to train with; :func:`pipeplan.plan` describes the other parameters.
-
-    All valid configurations are bounded. Those that could be the best are estimated, in rounds that do not depend on the
-    workers. The best of them get a layout search; runners-up, front and sensitivity are made of estimates.
-
-    Parameters
-    ----------
-    memory_limit
-        Bytes that the framework may allocate per GPU; None: :func:`default_limit`.
-    objective
-        See :func:`value_of`; ``cost`` and ``gpus`` also consider parts of the cluster.
-    deadline
-        Maximum seconds per step for ``gpus``. Training on N tokens in T seconds allows T x global batch x sequence / N.
-    order_seconds
-        Seconds of the budget for the order search; None: a fraction of it (:data:`ORDER_SHARE`).
-    calibration
-        Correction factors of the user's machine.
-    trainers
-        Trainers that ``fix`` may name, by name.
-
-    Raises
-    ------
-    ShapeError
-        If no configuration is valid; names the broken rule.
-    InfeasibleError
-        If no configuration meets the deadline.
-    InputError
-        If the budget, the objective or a fixed value is invalid.
-    """
-    if not seconds > 0:
-        raise InputError(f"invalid time budget {seconds:g}: expected more than 0 seconds", field="seconds")
-    value = value_of(objective, deadline)
-    limit = default_limit(cluster) if memory_limit is None else memory_limit
-    request = PlanRequest(
-        model=model,
-        cluster=cluster,
-        global_batch=global_batch,
-        sequence=sequence,
-        memory_limit=limit,
-        fixed=read_fixed(fix or {}, trainers),
-        trainers=trainers,
-        calibration=calibration,
-    )
-    requests = [with_cluster(request, part) for part in parts(cluster, objective)]
-    if all(refusal(part) is not None for part in requests):
-        error = refusal(request)
-        assert error is not None
-        raise error
-    planning = Planning(requests, value, seconds, progress, deadline=deadline)
-    planning.run(workers=workers, dask=dask, store=store)
-    planning.fall_back()
-    planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
-    if planning.best is None and not planning.estimated and planning.refused:
-        raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
-    if planning.best is not None and deadline is not None and planning.best.step_time > deadline:
-        raise InfeasibleError(
-            f"no configuration meets the deadline of {deadline:g} s per step: the fastest step on all {cluster.gpus:,} GPUs "
-            f"takes {planning.best.step_time:.3g} s",
-            field="deadline",
-        )
-    return planning.result(objective)

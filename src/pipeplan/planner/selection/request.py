@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
-from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule
 from pipeplan.planner.answers import Estimate, Objective
@@ -240,11 +239,6 @@ def _stripped(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
 
 
-RESERVE_BYTES = 4.5 * GIBIBYTE
-"""Bytes of a GPU's memory that the default limit leaves free: the allocator reserves 3.1 GiB more than is allocated (median
-of 43 runs of SimuMax's B200 release), and the CUDA context and NCCL's buffers take about 1.4 GiB."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanRequest:
     """Model to train on all GPUs of a cluster, with a batch and fixed choices.
@@ -259,6 +253,8 @@ class PlanRequest:
         Bytes that the framework may allocate per GPU.
     fixed
         Allowed values by field.
+    allowed
+        Names of unusual choices to try (:data:`~pipeplan.planner.selection.legality.UNUSUAL`).
     trainers
         Trainers that may be fixed, by name.
     calibration
@@ -278,6 +274,7 @@ class PlanRequest:
     sequence: int
     memory_limit: float
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    allowed: frozenset[str] = frozenset()
     trainers: Mapping[str, PlanTrainer] = field(default_factory=lambda: NO_TRAINERS)
     calibration: TimeFactors | None = None
 
@@ -317,11 +314,6 @@ def part_of(cluster: Cluster, nodes: int, per_node: int) -> Cluster:
     if (nodes, per_node) == (cluster.nodes, cluster.per_node):
         return cluster
     return replace(cluster, nodes=nodes, per_node=per_node, domain=min(cluster.joined, per_node * nodes))
-
-
-def default_limit(cluster: Cluster) -> float:
-    """Return the default memory limit in bytes: a GPU's memory minus :data:`RESERVE_BYTES`."""
-    return max(cluster.gpu.memory_bytes - RESERVE_BYTES, cluster.gpu.memory_bytes / 2)
 
 
 Value = Callable[[PlanRequest, float], float]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from pipeplan.workload.parameters import norm_size
-from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.shape import ModelShape, Precision
 from pipeplan.workload.work import (
     Collective,
     Execution,
@@ -18,7 +18,6 @@ from pipeplan.workload.work import (
     Kept,
     MemoryPass,
     Operation,
-    Precision,
     RankParameters,
     Recompute,
     Work,

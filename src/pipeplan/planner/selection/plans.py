@@ -1,0 +1,151 @@
+"""Planning from a question to its answer: the request, and wider ones if nothing fits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipeplan.errors import InfeasibleError, InputError, UnknownNameError
+from pipeplan.hardware import Cluster
+from pipeplan.planner.answers import Objective, PlanResult
+from pipeplan.planner.estimates.seconds import TimeFactors
+from pipeplan.planner.fitting import default_limit, widest_limit
+from pipeplan.planner.selection.legality import UNUSUAL
+from pipeplan.planner.selection.nothing_fits import refusal
+from pipeplan.planner.selection.planning import ORDER_SHARE, Planning
+from pipeplan.planner.selection.request import (
+    NO_TRAINERS,
+    PlanListener,
+    PlanRequest,
+    PlanTrainer,
+    parts,
+    read_fixed,
+    value_of,
+    with_cluster,
+)
+from pipeplan.workload import ModelShape
+
+ALL = "all"
+"""Name that waives every rule of practice."""
+
+
+def read_allowed(names: Collection[str]) -> frozenset[str]:
+    """Return the rules of practice that a user waives, by name; each text may hold several names joined by commas.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name is not one of :data:`~pipeplan.planner.selection.legality.UNUSUAL` or ``all``.
+    """
+    words = [word for text in names for name in text.split(",") if (word := name.strip().lower())]
+    for word in words:
+        if word not in UNUSUAL and word != ALL:
+            raise UnknownNameError("unusual choice", word, (*UNUSUAL, ALL), field="allow")
+    return frozenset(UNUSUAL if ALL in words else words)
+
+
+def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
+    """Yield a request, and then wider ones to try in turn if nothing fits.
+
+    First memory is used up to the end of its error bar, unless the user gave the limit (``strict``); then all unusual
+    choices are allowed.
+    """
+    yield request
+    anything = frozenset(UNUSUAL)
+    limits = [request.memory_limit] if strict else [request.memory_limit, widest_limit(request.cluster)]
+    if not strict:
+        yield replace(request, memory_limit=limits[-1])
+    if request.allowed != anything:
+        yield from (replace(request, memory_limit=limit, allowed=anything) for limit in limits)
+
+
+def plan(
+    model: ModelShape,
+    cluster: Cluster,
+    *,
+    global_batch: int,
+    sequence: int,
+    memory_limit: float | None = None,
+    objective: Objective = "step-time",
+    deadline: float | None = None,
+    fix: Mapping[str, Any] | None = None,
+    allow: Collection[str] = (),
+    seconds: float = 30.0,
+    order_seconds: float | None = None,
+    workers: int = 1,
+    dask: str | None = None,
+    store: Path | None = None,
+    calibration: TimeFactors | None = None,
+    trainers: Mapping[str, PlanTrainer] = NO_TRAINERS,
+    progress: PlanListener | None = None,
+) -> PlanResult:
+    """Return the configuration to train with; :func:`pipeplan.plan` describes the other parameters.
+
+    All valid configurations are bounded. Those that could be the best are estimated, in rounds that do not depend on the
+    workers. The best of them get a layout search; runners-up, front and sensitivity are made of estimates.
+
+    Parameters
+    ----------
+    memory_limit
+        Bytes that the framework may allocate per GPU; None: :func:`default_limit`.
+    objective
+        See :func:`value_of`; ``cost`` and ``gpus`` also consider parts of the cluster.
+    deadline
+        Maximum seconds per step for ``gpus``. Training on N tokens in T seconds allows T x global batch x sequence / N.
+    order_seconds
+        Seconds of the budget for the order search; None: a fraction of it (:data:`ORDER_SHARE`).
+    allow
+        Unusual choices to try: names of :data:`~pipeplan.planner.selection.legality.UNUSUAL`, or ``all``.
+    calibration
+        Correction factors of the user's machine.
+    trainers
+        Trainers that ``fix`` may name, by name.
+
+    Raises
+    ------
+    ShapeError
+        If no configuration is valid; names the broken rule.
+    InfeasibleError
+        If no configuration meets the deadline.
+    InputError
+        If the budget, the objective or a fixed value is invalid.
+    """
+    if not seconds > 0:
+        raise InputError(f"invalid time budget {seconds:g}: expected more than 0 seconds", field="seconds")
+    value = value_of(objective, deadline)
+    limit = default_limit(cluster) if memory_limit is None else memory_limit
+    request = PlanRequest(
+        model=model,
+        cluster=cluster,
+        global_batch=global_batch,
+        sequence=sequence,
+        memory_limit=limit,
+        fixed=read_fixed(fix or {}, trainers),
+        allowed=read_allowed(allow),
+        trainers=trainers,
+        calibration=calibration,
+    )
+    everything = replace(request, allowed=frozenset(UNUSUAL))
+    if all(refusal(with_cluster(everything, part)) is not None for part in parts(cluster, objective)):
+        error = refusal(everything)
+        assert error is not None
+        raise error
+    for wider in widened(request, strict=memory_limit is not None):
+        requests = [with_cluster(wider, part) for part in parts(cluster, objective)]
+        planning = Planning(requests, value, seconds, progress, deadline=deadline, comfort=limit)
+        planning.run(workers=workers, dask=dask, store=store)
+        planning.fall_back()
+        if planning.best is not None or planning.stopped:
+            break
+    planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
+    if planning.best is None and not planning.estimated and planning.refused:
+        raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
+    if planning.best is not None and deadline is not None and planning.best.step_time > deadline:
+        raise InfeasibleError(
+            f"no configuration meets the deadline of {deadline:g} s per step: the fastest step on all {cluster.gpus:,} GPUs "
+            f"takes {planning.best.step_time:.3g} s",
+            field="deadline",
+        )
+    return planning.result(objective)
