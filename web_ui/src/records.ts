@@ -796,6 +796,7 @@ export type Plan = {
   readonly complete: boolean;
   readonly optimality_gap: number | null;
   readonly left_out: readonly string[];
+  readonly totals: Totals | null;
 };
 
 /** All groups and fields of a plan, and the parts of its bars of time and memory. */
@@ -1148,6 +1149,15 @@ export type StrategyRecord = {
   readonly aliases: readonly string[];
   readonly variants: readonly string[];
   readonly timings?: readonly ShapeTiming[];
+};
+
+/** What a whole training run takes, at the predicted step time without interruptions. */
+export type Totals = {
+  readonly tokens: number;
+  readonly steps: number;
+  readonly days: number;
+  readonly gpu_hours: number;
+  readonly dollars: number | null;
 };
 
 /** Verdict of a trainer on a text: the format that it takes, or the reason why it does not run it. */

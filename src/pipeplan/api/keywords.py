@@ -78,6 +78,8 @@ class PlanKeywords(EstimateOptionsKeywords, total=False):
     memory_limit: float | str | None
     objective: PlanObjective
     deadline: float | None
+    tokens: float
+    price: float | None
     fix: FixLike | None
     allow: AllowLike
     seconds: float | None

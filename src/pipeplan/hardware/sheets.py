@@ -21,7 +21,7 @@ class Gpu:
     host_bandwidth
         Bandwidth to and from the host, bytes/s each way.
     price
-        Price per hour in any currency; None: unknown.
+        Price of an hour in dollars; None: unknown.
     source
         Source of the numbers.
     generation

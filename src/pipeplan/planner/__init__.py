@@ -14,6 +14,7 @@ from pipeplan.planner.answers import (
     SearchedOrder,
     Sensitivity,
     StepTime,
+    Totals,
 )
 from pipeplan.planner.calibration import (
     Calibration,
@@ -34,7 +35,7 @@ from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.runs.rows import RunRow, row_from
 from pipeplan.planner.selection.legality import UNUSUAL
-from pipeplan.planner.selection.plans import plan
+from pipeplan.planner.selection.plans import DEFAULT_TOKENS, plan
 from pipeplan.planner.selection.request import (
     CHOICES,
     PlanListener,
@@ -47,6 +48,7 @@ from pipeplan.planner.selection.request import (
 
 __all__ = [
     "CHOICES",
+    "DEFAULT_TOKENS",
     "UNUSUAL",
     "BestLayout",
     "Calibration",
@@ -72,6 +74,7 @@ __all__ = [
     "Sensitivity",
     "StageOption",
     "StepTime",
+    "Totals",
     "best_layout",
     "calibrated",
     "costs_of",

@@ -273,6 +273,40 @@ class Counts:
     estimated: int
 
 
+DAY, HOUR = 86_400, 3_600
+"""Seconds of a day and of an hour."""
+
+
+class Totals(Record, frozen=True, kw_only=True):
+    """What a whole training run takes, at the predicted step time without interruptions.
+
+    Attributes
+    ----------
+    tokens, steps
+        Tokens to train on, and steps of the global batch.
+    days, gpu_hours
+        Time, and time of all GPUs together.
+    dollars
+        Cost at the price of a GPU hour; None without a price.
+    """
+
+    tokens: float
+    steps: float
+    days: float
+    gpu_hours: float
+    dollars: float | None
+
+    @classmethod
+    def of(cls, estimate: Estimate, tokens: float, price: float | None) -> Totals:
+        """Return the totals of a configuration for a number of tokens; ``price`` in dollars per GPU hour."""
+        chosen = estimate.configuration
+        steps = tokens / (chosen.global_batch * chosen.sequence)
+        seconds = steps * estimate.step_time
+        hours = seconds * chosen.gpus / HOUR
+        dollars = None if price is None else hours * price
+        return cls(tokens=tokens, steps=steps, days=seconds / DAY, gpu_hours=hours, dollars=dollars)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
     """Result of the planner: the best configuration and its comparison with the others.
@@ -320,6 +354,8 @@ class PlanResult:
         values of ``left_out`` are not covered.
     left_out
         Valid values that are tried only if the user fixes them, in words.
+    totals
+        Duration and cost of the whole training with the best; None if no configuration fits.
     """
 
     objective: Objective
@@ -341,3 +377,4 @@ class PlanResult:
     interrupted: bool = False
     optimality_gap: float = 0.0
     left_out: tuple[str, ...] = ()
+    totals: Totals | None = None

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pipeplan.costs import COUNT, MOST_SECONDS, POSITIVE, WORKERS, Options, Range, option
 from pipeplan.hardware import Cluster
-from pipeplan.planner import UNUSUAL
+from pipeplan.planner import DEFAULT_TOKENS, UNUSUAL
 from pipeplan.planner import Objective as PlanObjective
 from pipeplan.workload import ModelShape
 
@@ -89,6 +89,16 @@ class PlanOptions(EstimateOptions):
         kind="number", title="Deadline", group="choosing", unit="seconds per step", range=POSITIVE,
         help="Longest step in seconds that the objective gpus allows.",
         hint="Seconds per step, for the objective gpus.",
+    )  # fmt: skip
+    tokens: float = option(
+        DEFAULT_TOKENS, kind="number", title="Tokens", group="choosing", unit="tokens", range=POSITIVE,
+        help="Tokens of the whole training, such as 15e12, for the totals in days, GPU hours and dollars.",
+        hint="Tokens of the whole training, for the totals.",
+    )  # fmt: skip
+    price: float | None = option(
+        kind="number", title="Price", group="choosing", unit="dollars per GPU hour", range=POSITIVE,
+        help="Price of a GPU hour in dollars.", default="the cluster file's, if it has one",
+        hint="Dollars per GPU hour.",
     )  # fmt: skip
     fix: FixLike | None = option(
         kind="pairs", title="Fixed", group="choosing",

@@ -18,7 +18,7 @@ from pipeplan.drawing.plan import PlanView
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.model import counted, one_line
-from pipeplan.planner import Configuration, Estimate, GpuMemory, PlanResult, StepTime
+from pipeplan.planner import Configuration, Estimate, GpuMemory, PlanResult, StepTime, Totals
 from pipeplan.readable import percent
 from pipeplan.records import titles_of
 from pipeplan.workload import ModelShape
@@ -90,11 +90,26 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
         ("recomputation, offload", recompute_in_words(chosen)),
         ("step", step_in_words(best)),
         ("tokens/s", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} per GPU)"),
+        *((("training", _training(plan.totals)),) if plan.totals is not None else ()),
         ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention counted half, recomputation not)"),
         ("peak memory", f"{best.peak_memory_gib:.1f} GiB of {limit:.1f} GiB usable{_fit(plan)}"),
         ("chosen for", f"{plan.objective}{_given_up(plan)}; {_counted(plan)}"),
         *((("unusual", f"{'; '.join(plan.unusual)}"),) if plan.unusual else ()),
     ]
+
+
+def _training(totals: Totals) -> str:
+    """Return what the whole training takes: ``1e+12 tokens: 12.3 days, 18,900 GPU hours, $37,800``."""
+    dollars = "" if totals.dollars is None else f", ${totals.dollars:,.0f}"
+    return f"{_tokens(totals.tokens)}: {totals.days:,.1f} days, {totals.gpu_hours:,.0f} GPU hours{dollars}"
+
+
+def _tokens(count: float) -> str:
+    """Return a number of tokens in words: ``15 trillion tokens``."""
+    for name, size in (("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
+        if count >= size:
+            return f"{count / size:,g} {name} tokens"
+    return f"{count:,g} tokens"
 
 
 def _fit(plan: PlanResult) -> str:

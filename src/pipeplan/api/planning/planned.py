@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -63,6 +64,8 @@ def plan(
 def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | None = None) -> Plan:
     """See :func:`plan`."""
     shape, machines = model_of(options.model, approximate=options.approximate), cluster_of(options.cluster)
+    if options.price is not None:
+        machines = replace(machines, gpu=replace(machines.gpu, price=options.price))
     factors = calibration_of(options.calibration)
     if factors is not None:
         factors.require(machines.gpu)
@@ -74,6 +77,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         memory_limit=None if options.memory_limit is None else bytes_of(options.memory_limit),
         objective=options.objective,
         deadline=options.deadline,
+        tokens=options.tokens,
         fix=pairs_of({} if options.fix is None else options.fix),
         allow=[options.allow] if isinstance(options.allow, str) else options.allow,
         seconds=30.0 if options.seconds is None else options.seconds,

@@ -21,7 +21,7 @@ from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.hardware import Cluster, Link
-from pipeplan.planner import Calibration, Counts, Estimate, Fit, PlanResult, RunnerUp, Sensitivity, part_of
+from pipeplan.planner import Calibration, Counts, Estimate, Fit, PlanResult, RunnerUp, Sensitivity, Totals, part_of
 from pipeplan.readable import percent
 from pipeplan.records import Evidence, Record
 from pipeplan.trainers import flags_of
@@ -146,6 +146,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     complete: bool
     optimality_gap: float | None
     left_out: tuple[str, ...]
+    totals: Totals | None
 
     cluster = Evidence[Cluster]()
     """Cluster of the plan."""
@@ -365,6 +366,7 @@ def plan_of(
         complete=planned.complete,
         optimality_gap=None if best is None else planned.optimality_gap,
         left_out=planned.left_out,
+        totals=planned.totals,
     ).holding(cluster=cluster, planned=planned, calibration=calibration, flags=flags, best_result=result)
 
 

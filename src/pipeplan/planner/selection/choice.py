@@ -38,7 +38,17 @@ def simplest(
     if not fitting:
         return None
     most = (1 + ALIKE) * value(fitting[0])
-    alike = [estimate for estimate in fitting if value(estimate) <= most]
+    fastest = fitting[0]
+    # The number of GPUs is no prediction: with the same number, the step times themselves have to be alike.
+    alike = [
+        estimate
+        for estimate in fitting
+        if value(estimate) <= most
+        and (
+            estimate.configuration.gpus != fastest.configuration.gpus
+            or estimate.step_time <= (1 + ALIKE) * fastest.step_time
+        )
+    ]
 
     def complications(estimate: Estimate) -> tuple[bool, int, int, float]:
         here = estimate.configuration

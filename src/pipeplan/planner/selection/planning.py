@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.errors import PipeplanError
-from pipeplan.planner.answers import Counts, Estimate, Objective, PlanResult, RunnerUp, SearchedOrder, Sensitivity
+from pipeplan.planner.answers import (
+    Counts,
+    Estimate,
+    Objective,
+    PlanResult,
+    RunnerUp,
+    SearchedOrder,
+    Sensitivity,
+    Totals,
+)
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
 from pipeplan.planner.fitting import fit_of
@@ -102,6 +111,7 @@ class Planning:
         seconds: float,
         progress: PlanListener | None,
         *,
+        tokens: float,
         deadline: float | None = None,
         comfort: float | None = None,
     ) -> None:
@@ -111,6 +121,7 @@ class Planning:
         self._whole = requests[-1]
         self._value = value
         self._progress = progress
+        self._tokens = tokens
         self._deadline = deadline
         self._comfort = self._whole.memory_limit if comfort is None else comfort
         self._phase = "choosing"
@@ -374,6 +385,7 @@ class Planning:
             "front": front(estimates, self.value, self.limit),
             "sensitivity": (*self._varied, *limits),
             "optimality_gap": self._gap(best),
+            "totals": Totals.of(best, self._tokens, cluster.gpu.price),
             "searched": self._searched,
         }
 

@@ -27,6 +27,9 @@ from pipeplan.planner.selection.request import (
 )
 from pipeplan.workload import ModelShape
 
+DEFAULT_TOKENS = 1e12
+"""Tokens for which totals are given unless the user names a number."""
+
 ALL = "all"
 """Name that waives every rule of practice."""
 
@@ -70,6 +73,7 @@ def plan(
     memory_limit: float | None = None,
     objective: Objective = "step-time",
     deadline: float | None = None,
+    tokens: float = DEFAULT_TOKENS,
     fix: Mapping[str, Any] | None = None,
     allow: Collection[str] = (),
     seconds: float = 30.0,
@@ -94,6 +98,8 @@ def plan(
         See :func:`value_of`; ``cost`` and ``gpus`` also consider parts of the cluster.
     deadline
         Maximum seconds per step for ``gpus``. Training on N tokens in T seconds allows T x global batch x sequence / N.
+    tokens
+        Tokens of the whole training, for the totals.
     order_seconds
         Seconds of the budget for the order search; None: a fraction of it (:data:`ORDER_SHARE`).
     allow
@@ -134,7 +140,7 @@ def plan(
         raise error
     for wider in widened(request, strict=memory_limit is not None):
         requests = [with_cluster(wider, part) for part in parts(cluster, objective)]
-        planning = Planning(requests, value, seconds, progress, deadline=deadline, comfort=limit)
+        planning = Planning(requests, value, seconds, progress, tokens=tokens, deadline=deadline, comfort=limit)
         planning.run(workers=workers, dask=dask, store=store)
         planning.fall_back()
         if planning.best is not None or planning.stopped:
