@@ -20,6 +20,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.stages import format_peak
 from pipeplan.planner.selection.bounds import Bounds, Pricing
 from pipeplan.planner.selection.candidates import (
+    FRAME_FIELDS,
     SAVING_FIELDS,
     VARIANT_FIELDS,
     as_configuration,
@@ -65,6 +66,19 @@ class Space:
     def of(cls, request: PlanRequest) -> Space:
         """Return the space of a request, with nothing priced yet."""
         return cls(request, Pricing(request.model, request.cluster, request.calibration))
+
+    @classmethod
+    def by_software(cls, request: PlanRequest) -> list[Space]:
+        """Return the spaces of a request with each software, which together are its space."""
+        names = request.fixed.get("software") or FRAME_FIELDS["software"](request, {})
+        pricing = Pricing(request.model, request.cluster, request.calibration)
+        return [cls(replace(request, fixed={**request.fixed, "software": (name,)}), pricing) for name in names]
+
+    @property
+    def software(self) -> str:
+        """Software of all its configurations; the first one if there are several."""
+        name: str = self.request.fixed["software"][0]
+        return name
 
     def sensible_part(self) -> Space:
         """Return the starting part, which shares prices and bounds with this space."""

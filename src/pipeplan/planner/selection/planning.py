@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -125,8 +125,8 @@ class Planning:
         self._deadline = deadline
         self._comfort = self._whole.memory_limit if comfort is None else comfort
         self._phase = "choosing"
-        self._spaces = [Space.of(request) for request in requests]
-        self._branching = Branching(self._spaces, value, self.limit)
+        self._spaces = [space for request in requests for space in Space.by_software(request)]
+        self._branchings = [Branching(spaces, value, self.limit) for spaces in self._by_software(self._spaces)]
         self._known: dict[str, Estimate | None] = {}
         self._plain: dict[Configuration, Estimate] = {}
         self._laid: list[Estimate] = []
@@ -154,6 +154,11 @@ class Planning:
         """Estimates that fit, the best first; ties in the order of their settings."""
         fitting = [estimate for estimate in (*self._plain.values(), *self._laid) if estimate.peak_bytes <= self.limit]
         return sorted(fitting, key=lambda estimate: (self.value(estimate), str(estimate.configuration)))
+
+    @property
+    def _exhausted(self) -> bool:
+        """True if every valid configuration was estimated or ruled out."""
+        return all(branching.exhausted for branching in self._branchings)
 
     @property
     def estimated(self) -> bool:
@@ -205,17 +210,23 @@ class Planning:
         This takes the same work regardless of the budget and runs in this process, so the load of the machine does not
         change it.
         """
-        starting = Branching([space.sensible_part() for space in self._spaces], self._value, self.limit, slack=1.0)
-        starting.price(10**9)
         for configuration in of_practice(self._whole):
             self._estimate_here(self._whole, configuration)
-        for _ in range(START_ROUNDS):
-            for group in starting.round(START_ROUND):
-                self._estimate_here(group.space.request, group.configuration)
-                starting.learn(group, self._plain.get(group.configuration))
-            if starting.exhausted:
-                break
-        self._branching.best = min(map(self.value, self.fitting), default=inf)
+        for spaces in self._by_software([space.sensible_part() for space in self._spaces]):
+            starting = Branching(spaces, self._value, self.limit, slack=1.0)
+            starting.price(10**9)
+            for _ in range(START_ROUNDS):
+                for group in starting.round(START_ROUND):
+                    self._estimate_here(group.space.request, group.configuration)
+                    starting.learn(group, self._plain.get(group.configuration))
+                if starting.exhausted:
+                    break
+
+    @staticmethod
+    def _by_software(spaces: Sequence[Space]) -> list[list[Space]]:
+        """Return the spaces by software; each is searched by itself, so that the answer is as good as in any of them."""
+        names = dict.fromkeys(space.software for space in spaces)
+        return [[space for space in spaces if space.software == name] for name in names]
 
     def _estimate_here(self, request: PlanRequest, configuration: Configuration) -> None:
         if configuration not in self._plain:
@@ -227,7 +238,7 @@ class Planning:
 
     def fall_back(self) -> None:
         """Estimate the configuration with the least memory if the budget ended before anything was found that fits."""
-        if self.best is not None or self._branching.exhausted:
+        if self.best is not None or self._exhausted:
             return
         estimate = thriftiest(self._whole)
         if estimate is not None:
@@ -252,19 +263,25 @@ class Planning:
 
     def _rounds(self) -> Iterator[list[Trial]]:
         """Yield the trials round by round; the answers of a round are known when the next is drawn."""
-        yield from self._choose(self._branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
+        for branching in self._branchings:
+            branching.best = min(map(self.value, self.fitting), default=inf)
+            yield from self._choose(branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
+        for branching in self._branchings:
+            while self.best is None and not branching.exhausted:
+                yield from self._choose(branching, 1, overtime=True)
         best = self.best
         if best is None or self.spent > self._seconds:
             return
         self._phase = "comparing"
-        space = next(space for space in self._spaces if space.request.gpus == best.configuration.gpus)
-        yield from self._estimates(list(neighbours(space, best.configuration, self.limit)))
-        yield from self._with_pipeline(space)
+        spaces = [space for space in self._spaces if space.request.gpus == best.configuration.gpus]
+        own = next(space for space in spaces if space.software == best.configuration.software)
+        yield from self._estimates(list(neighbours(own, best.configuration, self.limit)))
+        yield from self._with_pipeline(own)
         self._phase = "front"
         for level in (LIMITS[1], *LEVELS):
             limit = level * self.limit
             values = [self.value(estimate) for estimate in self._plain.values() if estimate.peak_bytes <= limit]
-            branching = Branching([space], self._value, limit, slack=1.0, best=min(values, default=inf))
+            branching = Branching(spaces, self._value, limit, slack=1.0, best=min(values, default=inf))
             yield from self._choose(branching, LEVEL_ROUNDS)
         self._phase = "layout"
         yield from self._lay_out()
@@ -283,15 +300,13 @@ class Planning:
             branching = Branching([pipelined], self._value, self.limit, slack=1.0)
             yield from self._choose(branching, PIPELINED_ROUNDS)
 
-    def _choose(self, branching: Branching, rounds: int) -> Iterator[list[Trial]]:
+    def _choose(self, branching: Branching, rounds: int, *, overtime: bool = False) -> Iterator[list[Trial]]:
         """Yield rounds of branch and bound until it is exhausted, their number is reached, or the time is up."""
-        whole = branching is self._branching
-        more = True
-        for number in count():
-            searching = whole and self.best is None
-            if (number >= rounds or self.spent > self._seconds) and not searching:
+        priced = PRICED if branching in self._branchings else 10**9
+        for _ in range(rounds):
+            if self.spent > self._seconds and not overtime:
                 return
-            more = more and branching.price(PRICED if whole else 10**9)
+            branching.price(priced)
             groups = branching.round(ROUND)
             if branching.exhausted:
                 return
@@ -359,7 +374,7 @@ class Planning:
             memory_limit=self.limit,
             counts=self._counts(),
             seconds=self.spent,
-            complete=self._branching.exhausted,
+            complete=self._exhausted,
             left_out=left_out(self._whole),
             interrupted=self.stopped,
             **answer,
@@ -399,17 +414,19 @@ class Planning:
 
     def _gap(self, best: Estimate) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
-        if not self._branching.exhausted:
-            self._branching.price(PRICED_LATE)
-        return max(0.0, self.value(best) / self._branching.least - 1)
+        for branching in self._branchings:
+            if not branching.exhausted:
+                branching.price(PRICED_LATE)
+        return max(0.0, self.value(best) / min(branching.least for branching in self._branchings) - 1)
 
     def _counts(self) -> Counts:
-        branching = self._branching
-        over = branching.over_memory
+        legal = sum(branching.legal for branching in self._branchings)
+        over = sum(branching.over_memory for branching in self._branchings)
+        estimated = sum(branching.estimated for branching in self._branchings)
         return Counts(
-            legal=branching.legal,
+            legal=legal,
             over_memory=over,
-            too_slow=max(0, branching.legal - over - branching.estimated),
+            too_slow=max(0, legal - over - estimated),
             estimated=len(self._known)
             + sum(self._trial(configuration).key not in self._known for configuration in self._plain),
         )
