@@ -26,5 +26,6 @@ def as_draft(configuration: Configuration) -> Draft:
 
 
 def broken_rule(asked: PlanRequest, draft: Draft) -> Rule | None:
-    """The first rule that a draft breaks, of those whose fields are all chosen."""
-    return next((rule for rule in RULES if rule.needs <= draft.keys() and not rule.holds(asked, draft)), None)
+    """The first rule other than those of practice that a draft breaks, of those whose fields are all chosen."""
+    rules = (rule for rule in RULES if not rule.choice and rule.needs <= draft.keys())
+    return next((rule for rule in rules if not rule.holds(asked, draft)), None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeplan.errors import PipeplanError
 from pipeplan.planner import Configuration
-from pipeplan.planner.selection.legality import RULES, takes_shape
+from pipeplan.planner.selection.legality import RULES, UNUSUAL, takes_shape
 from pipeplan.planner.selection.nothing_fits import refusal
 from pipeplan.strategies import STRATEGIES, strategy
 from tests.planner.requests import as_draft, broken_rule, request
@@ -118,7 +118,8 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
     ],
 )
 def test_what_stands_in_the_way_is_named(fix, words):
-    error = refusal(request("llama3-70b", "h100-sxm:8x8", global_batch=128, sequence=8192, fix=fix))
+    asked = request("llama3-70b", "h100-sxm:8x8", global_batch=128, sequence=8192, fix=fix, allowed=frozenset(UNUSUAL))
+    error = refusal(asked)
     assert error is not None
     assert error.field == "fix"
     assert all(word in str(error) for word in words), str(error)

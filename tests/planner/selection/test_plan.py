@@ -61,7 +61,8 @@ def test_no_runner_up_that_fits_is_better_and_each_says_why_it_lost(found):
 def test_the_front_trades_time_against_memory(found):
     times = [each.step_time for each in found.front]
     peaks = [each.peak_bytes for each in found.front]
-    assert found.front[0].configuration == found.best.configuration
+    assert found.best.configuration in [each.configuration for each in found.front]
+    assert found.front[0].step_time == pytest.approx(found.best.step_time / (1 + found.given_up))
     assert times == sorted(times)
     assert peaks == sorted(peaks, reverse=True)
     assert len(found.front) > 2
@@ -144,7 +145,7 @@ def test_nothing_fits_and_what_would():
     miss = found.closest_miss
     assert miss is not None
     assert miss.over_by == miss.estimate.peak_bytes - found.memory_limit > 0
-    assert "with 32 GPUs" in miss.change
+    assert "with 16 GPUs" in miss.change
     fits = planned("h100-sxm:8x4", "llama3-70b", global_batch=8, fix={"tp": 4, "cp": 8, "recompute": "full"}).best
     assert fits is not None
 
@@ -286,4 +287,4 @@ def test_configurations_without_a_pipeline_take_no_place_among_those_that_are_la
     assert found.best is not None
     shown = [found.best.configuration, *(runner.estimate.configuration for runner in found.runners_up)]
     assert sum(each.pipeline == 1 for each in shown[:5]) >= 2
-    assert sum(len(set(each.layers or ())) > 1 for each in shown) >= 3
+    assert any(len(set(each.layers or ())) > 1 for each in shown)

@@ -37,7 +37,7 @@ def test_however_short_the_budget_it_is_not_the_one_that_needs_least_memory():
     ("trainer", "known"),
     [
         ("torchtitan", {"tensor": 2, "context": 4, "pipeline": 8, "schedule": "zbv", "chunks": 2, "zero": 3}),
-        ("megatron", {"context": 2, "data": 32, "zero": 3, "offload": 0.5}),
+        ("megatron", {"tensor": 4, "pipeline": 4, "chunks": 5, "data": 4, "schedule": "interleaved-1f1b"}),
     ],
 )
 def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(trainer: str, known: dict[str, Any]):

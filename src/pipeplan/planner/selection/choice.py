@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pipeplan.planner.answers import Estimate
 from pipeplan.planner.configuration import Configuration
 
-ALIKE = 0.02
+INDISTINGUISHABLE = 0.02
 """Relative difference of two predictions below which published runs do not confirm their order: the median difference of
 measured over predicted time between two runs of one source, model, GPU and software is 1.9 % (61 groups of
 ``published_runs.json``)."""
@@ -24,7 +24,7 @@ KINDS = ("tensor", "pipeline", "context", "expert", "expert_tensor")
 def simplest(
     fitting: Sequence[Estimate], value: Callable[[Estimate], float], is_tight: Callable[[Estimate], bool]
 ) -> Estimate | None:
-    """Return the simplest estimate within :data:`ALIKE` of the best value; None if there is none.
+    """Return the simplest estimate within :data:`INDISTINGUISHABLE` of the best value; None if there is none.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def simplest(
     """
     if not fitting:
         return None
-    most = (1 + ALIKE) * value(fitting[0])
+    most = (1 + INDISTINGUISHABLE) * value(fitting[0])
     fastest = fitting[0]
     # The number of GPUs is no prediction: with the same number, the step times themselves have to be alike.
     alike = [
@@ -46,7 +46,7 @@ def simplest(
         if value(estimate) <= most
         and (
             estimate.configuration.gpus != fastest.configuration.gpus
-            or estimate.step_time <= (1 + ALIKE) * fastest.step_time
+            or estimate.step_time <= (1 + INDISTINGUISHABLE) * fastest.step_time
         )
     ]
 

@@ -14,6 +14,7 @@ from pipeplan.planner.answers import Estimate, RunnerUp, Sensitivity, StepTime
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.selection.branching import Opened, Space, VariantGroup
 from pipeplan.planner.selection.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
+from pipeplan.planner.selection.choice import INDISTINGUISHABLE
 from pipeplan.planner.selection.request import short_name
 from pipeplan.planner.selection.trials import ChangedInput
 from pipeplan.records import titles_of
@@ -192,9 +193,6 @@ differ by a fifth between library versions. The overhead between ops is that fit
 LIMITS = (0.9, 1.1)
 """Factors on the memory limit."""
 
-LEAST_GAIN = 0.002
-"""Minimum fraction of a step by which another configuration must be faster to replace the best."""
-
 
 def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
     """Return the effect of a changed input on the plan.
@@ -206,7 +204,7 @@ def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]
     """
     # Configurations on different numbers of GPUs are compared in GPU seconds.
     best = min((chosen, *others), key=lambda estimate: estimate.step_time * estimate.configuration.gpus)
-    changes = best is not chosen and best.step_time < chosen.step_time * (1 - LEAST_GAIN)
+    changes = best is not chosen and best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE)
     return Sensitivity(
         input=change.input,
         factor=change.factor,
@@ -229,7 +227,7 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
     fitting = [estimate for estimate in others if estimate.peak_bytes <= limit]
     best = min(fitting, key=lambda estimate: estimate.step_time * estimate.configuration.gpus, default=None)
     fits = chosen.peak_bytes <= limit
-    changes = not fits or (best is not None and best.step_time < chosen.step_time * (1 - LEAST_GAIN))
+    changes = not fits or (best is not None and best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE))
     instead = "no evaluated configuration fits" if best is None else _instead(best, chosen)
     return Sensitivity(
         input="memory limit",

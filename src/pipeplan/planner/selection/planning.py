@@ -389,14 +389,20 @@ class Planning:
         estimates = [*self._plain.values(), *self._laid]
         limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
         fastest = self.fitting[0]
+        given_up = self.value(best) / self.value(fastest) - 1
+        reason = "" if fastest is best else simpler_because(best, fastest, self.is_tight)
+        faster = RunnerUp(estimate=fastest, lost_because=f"{given_up:.1%} faster, but {reason}")
         return {
             "best": best.replaced(error_bar=interval),
-            "given_up": self.value(best) / self.value(fastest) - 1,
-            "simpler_because": "" if fastest is best else simpler_because(best, fastest, self.is_tight),
+            "given_up": given_up,
+            "simpler_because": reason,
             "fit": fit_of(best.peak_bytes, self._comfort, self.limit),
             "unusual": unusual(self._requests[best.configuration.gpus], best.configuration),
             "pipelined": self._pipelined(best),
-            "runners_up": runners_up(estimates, best, self.value, self.limit, self._deadline),
+            "runners_up": (
+                *((faster,) if reason else ()),
+                *runners_up(estimates, best, self.value, self.limit, self._deadline),
+            ),
             "front": front(estimates, self.value, self.limit),
             "sensitivity": (*self._varied, *limits),
             "optimality_gap": self._gap(best),
