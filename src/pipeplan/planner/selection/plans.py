@@ -143,7 +143,7 @@ def plan(
         planning = Planning(requests, value, seconds, progress, tokens=tokens, deadline=deadline, comfort=limit)
         planning.run(workers=workers, dask=dask, store=store)
         planning.fall_back()
-        if planning.best is not None or planning.stopped:
+        if planning.best is not None or planning.stopped or not planning.estimated:
             break
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
     if planning.best is None and not planning.estimated and planning.refused:

@@ -1,0 +1,92 @@
+"""Attack plans: the free answer is as good as each trainer's own, and that as good as any recipe that fits."""
+
+from __future__ import annotations
+
+import random
+from math import inf
+from pathlib import Path
+
+from pipeplan.errors import PipeplanError
+from pipeplan.hardware import cluster
+from pipeplan.planner import PlanResult, plan
+from pipeplan.planner.fitting import default_limit
+from pipeplan.planner.selection.choice import INDISTINGUISHABLE
+from pipeplan.planner.selection.recipes import of_practice
+from pipeplan.planner.selection.request import PlanRequest, read_fixed
+from pipeplan.trainers import TRAINERS
+from pipeplan.workload import model
+from tests.torture.suite import Found, Suite
+
+MODELS = (
+    "llama3-8b",
+    "llama3-70b",
+    "llama2-7b",
+    "gpt3-175b",
+    "mixtral-8x7b",
+    "mixtral-8x22b",
+    "qwen3-30b-a3b",
+    "gpt-oss-120b",
+)
+CLUSTERS = ("h100-sxm:8x1", "h100-sxm:8x8", "a100-80gb:8x4", "a100-40gb:8x2", "h200:8x8", "b200:8x4", "h100-sxm:8x32")
+OWN = ("megatron", "torchtitan")
+"""Trainers whose subsets together are all usual configurations."""
+
+NO_TIME = 1e-6
+"""Seconds of a budget with which only the work that every plan does is done."""
+
+
+def attempt(seed: int, _folder: Path) -> str:
+    """Compare one question's free answer with its subsets, and these with the recipes."""
+    choose = random.Random(seed)
+    shape, machines = model(choose.choice(MODELS)), cluster(choose.choice(CLUSTERS))
+    asked = {
+        "global_batch": machines.gpus * choose.choice((1, 2, 4)),
+        "sequence": choose.choice((2048, 4096, 8192, 32768)),
+    }
+
+    def planned(**fix: str) -> PlanResult:
+        return plan(shape, machines, **asked, fix=fix, seconds=NO_TIME, order_seconds=0.0, trainers=TRAINERS)
+
+    found = {}
+    for trainer in OWN:
+        try:
+            found[trainer] = planned(trainer=trainer)
+        except PipeplanError:
+            continue
+    if not found:
+        return "refused"
+    free = planned()
+    for trainer, answer in found.items():
+        limit = default_limit(machines)
+        request = PlanRequest(
+            model=shape, cluster=machines, **asked, memory_limit=limit, fixed=read_fixed({"trainer": trainer}, TRAINERS),
+            trainers=TRAINERS,
+        )  # fmt: skip
+        recipe = min(
+            (
+                estimated.step_time
+                for each in of_practice(request)
+                if (estimated := request.estimate(each)).peak_bytes <= limit
+            ),
+            default=inf,
+        )
+        require(answer, recipe, f"{trainer}'s own is worse than a recipe")
+        if answer.best is not None and answer.best.peak_bytes <= free.memory_limit:
+            require(free, answer.best.step_time, f"the free answer is worse than {trainer}'s own")
+    return "nothing fits" if free.best is None else "fits"
+
+
+def require(answer: PlanResult, step_time: float, otherwise: str) -> None:
+    """Raise Found unless an answer is as good as a step time, within what simplicity may give up."""
+    own = inf if answer.best is None else answer.best.step_time
+    if own > step_time * (1 + INDISTINGUISHABLE):
+        raise Found(f"{otherwise}: {own:.4g} s instead of {step_time:.4g} s")
+
+
+PLANS = Suite(
+    name="plans",
+    about="random questions; the free plan against each trainer's own, and these against the recipes",
+    attempt=attempt,
+    limit=300.0,
+    sample=2,
+)
