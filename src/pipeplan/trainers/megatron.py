@@ -365,7 +365,7 @@ def shards_as_fsdp(configuration: Configuration) -> bool:
 TRAINER = Trainer(
     name="megatron",
     title="Megatron-LM",
-    software="megatron-core",
+    software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     plans="pipeplan.trainers.megatron_plan",
     formats=(

@@ -235,6 +235,15 @@ _TABLE = (
     _MEGATRON_CORE,
     replace(
         _MEGATRON_CORE,
+        name="megatron-core-overlapped",
+        title="Megatron Core with overlapped communication and DeepEP",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        dispatch="ranks",
+        source="the flags of NeMo's and Megatron Bridge's recipes that every plan can have: tp-comm-overlap, "
+        "overlap-grad-reduce, overlap-param-gather, moe-flex-dispatcher-backend; gradients are reduced in 32 bits",
+    ),
+    replace(
+        _MEGATRON_CORE,
         name="megatron-core-plain",
         title="Megatron Core without overlap flags",
         context_method="all_to_all",

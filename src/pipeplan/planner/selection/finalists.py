@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice, product
-from math import ceil, inf
+from math import ceil
 
 import numpy as np
 
@@ -282,6 +282,9 @@ OPS_A_SECOND = 4_000_000
 """Ops that the order search evaluates per nominal second: its budget is a number of evaluations of the whole step, so the
 machine's load does not change the result."""
 
+ENDED = 1e6
+"""Seconds of the order search's clock once the outermost limit is reached: after the end of any budget."""
+
 SEARCHED = 2
 """Number of finalists in the order search, each with another placement."""
 
@@ -337,7 +340,7 @@ def _searched(
             seconds=1.0,
             evaluations=ceil(seconds * OPS_A_SECOND / ops),
             workers=workers,
-            clock=lambda: 0.0 if time.monotonic() < end else inf,
+            clock=lambda: 0.0 if time.monotonic() < end else ENDED,
         )
         order = request.estimate(configuration, result.schedule)
     except PipeplanError:
