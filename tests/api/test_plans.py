@@ -86,7 +86,7 @@ def test_a_budget_that_ended_early_is_said(plan, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "note: the budget ended before" in said
     assert "the plan is within 12.5% of the best" in said
-    assert "tried only if fixed (--fix): ZeRO stage 0" in said
+    assert "tried only if fixed (--fix) or allowed (--allow): ZeRO stage 0" in said
     assert early.to_dict()["optimality_gap"] == 0.125
     assert "out by bounds or not reached" in said
     plan.print()
@@ -207,7 +207,7 @@ def test_a_real_one_is_as_good_as_it_says():
     assert best.configuration.gpus == 8
     assert best.peak_bytes <= found.planned.memory_limit
     for runner in found.planned.runners_up:
-        assert runner.estimate.step_time >= best.step_time
+        assert runner.estimate.step_time >= best.step_time / (1 + found.given_up) * (1 - 1e-9)
         assert runner.lost_because
 
 

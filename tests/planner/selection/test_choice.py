@@ -1,0 +1,146 @@
+"""Which of the configurations that fit is chosen: the simplest of those that predictions cannot tell apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.hardware import cluster
+from pipeplan.planner import Estimate, plan
+from pipeplan.planner.answers import Totals
+from pipeplan.planner.fitting import default_limit, fit_of, largest_limit, widest_limit
+from pipeplan.planner.selection.choice import INDISTINGUISHABLE, simpler_because, simplest
+from pipeplan.planner.selection.legality import UNUSUAL, usual_precision
+from pipeplan.planner.selection.plans import read_allowed, widened
+from pipeplan.planner.selection.recipes import of_practice, recipes
+from pipeplan.trainers import TRAINERS
+from pipeplan.workload import model
+from tests.planner.requests import as_draft, broken_rule, request
+
+ASKED = request("llama3-8b", "h100-sxm:8x1", global_batch=16, sequence=8192)
+PLAIN = ASKED.estimate(next(iter(of_practice(ASKED))))
+
+
+def estimated(step_time: float, **changes: object) -> Estimate:
+    """An estimate with this step time, of a changed configuration."""
+    return structs.replace(PLAIN, step_time=step_time, settings=replace(PLAIN.configuration, **changes).record)
+
+
+def seconds(estimate: Estimate) -> float:
+    return estimate.step_time
+
+
+def never(_estimate: Estimate) -> bool:
+    return False
+
+
+def test_the_fastest_is_chosen_where_nothing_is_alike():
+    fast, slow = estimated(1.0, tensor=2, data=2), estimated(1.0 + 2 * INDISTINGUISHABLE)
+    assert simplest([fast, slow], seconds, never) is fast
+    assert simplest([], seconds, never) is None
+
+
+def test_within_the_error_what_has_memory_to_spare_comes_first_then_fewer_kinds_then_equal_stages():
+    fast = estimated(1.0, tensor=2, pipeline=2, data=2, layers=(17, 15))
+    equal = estimated(1.005, tensor=2, pipeline=2, data=2, layers=(16, 16))
+    fewer = estimated(1.01, pipeline=2, data=4, layers=(17, 15))
+    roomy = estimated(1.015, tensor=2, pipeline=2, context=2, data=1, layers=(17, 15))
+    every = [fast, equal, fewer, roomy]
+    assert simplest([fast, equal], seconds, never) is equal
+    assert simplest([fast, equal, fewer], seconds, never) is fewer
+    assert simplest(every, seconds, lambda estimate: estimate is not roomy) is roomy
+    assert simpler_because(equal, fast, never) == "its stages are unequal"
+    assert simpler_because(fewer, fast, never) == "it has 2 kinds of parallelism instead of 1"
+    assert simpler_because(roomy, fast, lambda estimate: estimate is fast) == "its memory is tight"
+
+
+def test_on_the_same_number_of_gpus_the_steps_themselves_are_alike():
+    """The objective gpus counts GPUs: all configurations that meet the deadline have nearly the same value."""
+    fast, simple = estimated(1.0, tensor=2, pipeline=2, data=2), estimated(1.5)
+    assert simplest([fast, simple], lambda estimate: 8 + 1e-6 * estimate.step_time, never) is fast
+
+
+def test_a_peak_fits_is_tight_or_does_not_fit():
+    machines = cluster("h100-sxm:8x1")
+    limit, widest = default_limit(machines), widest_limit(machines)
+    assert limit < largest_limit(machines) < widest
+    assert [fit_of(share * limit, limit, widest) for share in (0.5, 0.99, 1.05, 1.3)] == [
+        "fits", "tight", "tight", "does not fit",
+    ]  # fmt: skip
+
+
+def test_unusual_choices_are_made_only_if_allowed():
+    assert read_allowed(["offload, schedules"]) == {"offload", "schedules"}
+    assert read_allowed(["all"]) == set(UNUSUAL)
+    with pytest.raises(UnknownNameError, match="did you mean 'offload'"):
+        read_allowed(["ofload"])
+    asked = {"global_batch": 16, "sequence": 8192, "seconds": 1e-6, "order_seconds": 0.0, "trainers": TRAINERS}
+    shape, machines = model("llama3-8b"), cluster("h100-sxm:8x1")
+    usual, wide = (plan(shape, machines, allow=allow, **asked) for allow in ((), ("all",)))
+    assert usual.best is not None
+    assert wide.best is not None
+    assert not usual.unusual
+    assert "offloaded activations (allow offload)" in usual.left_out
+    assert not any("(allow" in words for words in wide.left_out)
+    assert wide.counts.legal > usual.counts.legal
+
+
+def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
+    """A limit that only offloading meets: the rules of practice give way, and the answer says so."""
+    asked = {"global_batch": 8, "sequence": 8192, "seconds": 1e-6, "order_seconds": 0.0, "trainers": TRAINERS}
+    fixed = {"tp": 1, "pp": 1, "cp": 1, "zero": 3, "recompute": "none", "precision": "bf16"}
+    found = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), memory_limit=55 * 2**30, fix=fixed, **asked)
+    assert found.best is not None
+    assert found.best.configuration.offload == 0.5
+    assert found.unusual == ("offloaded activations",)
+
+
+def test_a_limit_of_the_user_is_not_widened():
+    strict, free = (list(widened(ASKED, strict=strict)) for strict in (True, False))
+    assert {each.memory_limit for each in strict} == {ASKED.memory_limit}
+    assert [each.allowed == set(UNUSUAL) for each in free] == [False, False, True, True]
+    assert free[1].memory_limit == widest_limit(ASKED.cluster)
+
+
+def test_the_usual_precision_is_the_model_s_own_where_the_gpu_has_it():
+    assert usual_precision(request("deepseek-v3", "h800:8x256", global_batch=15360)) == "fp8"
+    assert usual_precision(request("deepseek-v3", "a100-80gb:8x256", global_batch=15360)) == "bf16"
+    assert usual_precision(ASKED) == "bf16"
+
+
+def test_recipes_are_of_known_models_and_have_sources():
+    assert len(recipes()) > 100
+    for recipe in recipes():
+        assert recipe.source
+        assert model(recipe.model).layers >= recipe.pipeline
+
+
+@pytest.mark.parametrize("name", ["llama3-70b", "deepseek-v3", "mixtral-8x22b"])
+def test_recipes_that_apply_are_valid(name: str):
+    asked = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
+    applied = list(of_practice(asked))
+    assert applied
+    assert all(broken_rule(asked, as_draft(each)) is None for each in applied)
+    assert {each.gpus for each in applied} == {256}
+
+
+def test_totals_of_a_training():
+    estimate = estimated(2.0)
+    assert Totals.of(estimate, 16 * 8192 * 43_200, 2.5) == Totals(
+        tokens=16 * 8192 * 43_200, steps=43_200, days=1.0, gpu_hours=8 * 24, dollars=8 * 24 * 2.5
+    )
+    assert Totals.of(estimate, 1e12, None).dollars is None
+
+
+def test_a_deadline_is_met_by_the_fewest_gpus():
+    asked = {"global_batch": 64, "sequence": 4096, "seconds": 1e-6, "order_seconds": 0.0, "trainers": TRAINERS}
+    found = plan(model("llama3-8b"), cluster("h100-sxm:8x4"), objective="gpus", deadline=5.0, **asked)
+    assert found.best is not None
+    assert found.best.step_time <= 5.0
+    assert found.totals is not None
+    assert found.totals.gpu_hours == pytest.approx(found.totals.days * 24 * found.best.configuration.gpus)
+    with pytest.raises(InputError, match="needs a deadline"):
+        plan(model("llama3-8b"), cluster("h100-sxm:8x4"), objective="gpus", **asked)
