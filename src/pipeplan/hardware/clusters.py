@@ -40,7 +40,7 @@ def quantity(name: str, value: Any, unit: str) -> float:
         raise CostError(
             f"invalid {name} {value!r}: expected a number or a text such as {_EXAMPLES[unit]}", field="cluster"
         )
-    least = ">= 0" if unit in ("s", "") else "above 0"
+    least = ">= 0" if unit == "s" else "above 0"
     if not math.isfinite(number) or number < 0 or (number == 0 and least == "above 0"):
         raise CostError(f"invalid {name} {value!r}: expected a finite number {least}", field="cluster")
     return number
