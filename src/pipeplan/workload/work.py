@@ -326,12 +326,20 @@ class LayerWork:
         return sum((tensor.bytes if tensor.until == "W" else 0.0) + tensor.gradient_bytes for tensor in self.kept)
 
 
-Masters = Literal["beside", "only"]
-"""Where the optimizer's 32-bit parameters are kept: ``beside`` the 16-bit ones used in matrix products (Megatron), or
-``only`` in 32 bits, with temporary 16-bit copies (PyTorch's FSDP2 with mixed precision)."""
+Masters = Literal["beside", "only", "none"]
+"""Where the optimizer's 32-bit parameters are kept: ``beside`` the 16-bit ones used in matrix products (Megatron), ``only``
+in 32 bits, with temporary 16-bit copies (PyTorch's FSDP2 with mixed precision), or nowhere (``none``): parameters, their
+gradients and both moments have 16 bits."""
 
 MOMENTS = 8
 """Bytes per parameter of Adam's two 32-bit moments."""
+
+_STATE_BYTES: Mapping[Masters, tuple[float, float]] = {
+    "beside": (2.0, 4.0 + MOMENTS),
+    "only": (4.0, float(MOMENTS)),
+    "none": (2.0, MOMENTS / 2),
+}
+"""Bytes per parameter that products read or gather, and of the optimizer's state, by the place of 32-bit parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +370,6 @@ def state_bytes(
     shards: int,
     expert_shards: int,
     gradient_bytes: float = 4,
-    weight_bytes: float = 2,
     masters: Masters = "beside",
 ) -> State:
     """Return the bytes of a rank's parameters and their state under Adam.
@@ -375,12 +382,10 @@ def state_bytes(
         Number of ranks that share them: d c for dense parameters, the expert data degree for routed experts.
     gradient_bytes
         Bytes per accumulated gradient: 4, or 2 in 16 bits.
-    weight_bytes
-        Bytes per parameter that products read; more than 2 with additional 8-bit copies.
     masters
         Placement of the 32-bit parameters.
     """
-    weight, optimizer = (4.0, float(MOMENTS)) if masters == "only" else (weight_bytes, 4.0 + MOMENTS)
+    weight, optimizer = _STATE_BYTES[masters]
 
     def held(bytes_a_parameter: float, *, from_stage: int) -> float:
         over = (shards, expert_shards) if zero >= from_stage else (1, 1)

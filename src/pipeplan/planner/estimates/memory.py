@@ -39,7 +39,7 @@ class MemoryRules:
     gradient_bytes
         Bytes of one accumulated gradient.
     masters
-        32-bit parameters: ``beside`` the 16-bit ones, or ``only`` 32-bit ones.
+        32-bit parameters: ``beside`` the 16-bit ones, ``only`` 32-bit ones, or ``none``.
     loss_bytes
         Peak bytes per logit over all copies in the loss; None: as its kernels say (:class:`Execution`).
     placeholders
@@ -135,7 +135,11 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
             source="DeepSpeed ZeRO-3: parameters are gathered, and gradients reduced, module by module (arXiv 1910.02054)",
         ),
         "megascale": _MEGATRON_2021,
-        "megatron-bridge": _EIGHT_BIT_PARAMETERS,
+        "megatron-bridge": replace(
+            _EIGHT_BIT_PARAMETERS,
+            gradient_bytes=2,
+            source=f"{_EIGHT_BIT_PARAMETERS.source}; grad_reduce_in_fp32 is off in scripts/performance",
+        ),
         "nemo": _EIGHT_BIT_PARAMETERS,
         "torchtitan": _FSDP2,
         "torchtitan-eager": _EAGER_FSDP,
@@ -143,6 +147,13 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
         "llm-foundry": replace(
             _FSDP2,
             source="mosaicml/llm-foundry: PyTorch's FSDP; its loss is by default flash-attn's fused cross entropy",
+        ),
+        "automodel": replace(
+            _FSDP2,
+            masters="none",
+            loss_bytes=8,
+            source="NVIDIA-NeMo/Automodel examples/llm_benchmark: FSDP2 with models and Adam in 16 bits, gradients "
+            "accumulated in 32 bits; cross entropy without fp32_upcast: logits, log-probabilities and two gradients",
         ),
         "hai-llm": replace(
             _TRANSFORMER_ENGINE,
@@ -291,20 +302,21 @@ def full_state(parameters: RankParameters, configuration: Configuration) -> Stat
     pipeline.
     """
     rules = memory_rules(configuration.software)
+    shards, expert_shards = configuration.data * configuration.context, max(configuration.expert_data, 1)
     state = state_bytes(
         parameters,
         zero=configuration.zero,
-        shards=configuration.data * configuration.context,
-        expert_shards=max(configuration.expert_data, 1),
+        shards=shards,
+        expert_shards=expert_shards,
         gradient_bytes=rules.gradient_bytes,
         masters=rules.masters,
     )
-    if configuration.pipeline == 1:
+    if configuration.pipeline == 1 or configuration.zero < 2:
         return state
-    whole = parameters.dense + parameters.expert
+    gathered = (parameters.dense if shards > 1 else 0) + (parameters.expert if expert_shards > 1 else 0)
     return State(
-        weights=state.weights + (2.0 * whole if configuration.zero >= 3 else 0.0),  # gathered in 16 bits
-        gradients=rules.gradient_bytes * whole if configuration.zero >= 2 else state.gradients,
+        weights=state.weights + (2.0 * gathered if configuration.zero >= 3 else 0.0),  # gathered in 16 bits
+        gradients=rules.gradient_bytes * (parameters.dense + parameters.expert),
         optimizer=state.optimizer,
     )
 

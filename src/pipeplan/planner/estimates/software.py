@@ -337,6 +337,14 @@ _TABLE = (
         small_reach=ROW_WISE,
         source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
     ),
+    Software(
+        name="automodel",
+        title="NeMo AutoModel: PyTorch FSDP2 with Transformer Engine's kernels and DeepEP",
+        dispatch="ranks",
+        unpacks_bytes=_TORCHTITAN.unpacks_bytes,
+        fused_loss=False,
+        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, dispatcher deepep, MaskedCrossEntropy",
+    ),
     _LLM_FOUNDRY,
     replace(
         _LLM_FOUNDRY,

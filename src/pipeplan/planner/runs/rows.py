@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import Any
 
 from pipeplan.errors import InputError, PipeplanError
@@ -244,6 +245,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
     trainer, software_assumption = _trainer(document, schedule)
     precision, precision_assumption = precision_of(document.get("precision"))
     micro, whole, batch_assumptions = _batch(document.get("batch", {}), data, pipeline)
+    expert, expert_assumption = _expert(parallel, model, trainer, tensor * context * data)
     configuration = Configuration(
         sequence=document["model"]["seq"],
         global_batch=whole,
@@ -252,7 +254,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         pipeline=pipeline,
         context=context,
         data=data,
-        expert=parallel.get("ep") or 1,
+        expert=expert,
         expert_tensor=expert_tensor_of(document, model),
         chunks=chunks,
         schedule=schedule.strategy,
@@ -272,6 +274,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         software_assumption,
         precision_assumption,
         *batch_assumptions,
+        expert_assumption,
         *other_assumptions,
     )
     return replace(
@@ -304,11 +307,14 @@ def _with_assumptions(
         configuration = replace(configuration, layers=balanced_layout(model, cluster, configuration))
         assumptions.append("layout: balanced by layer times")
     if recompute_of(row.get("recompute")) is None:
+        printed = configuration.zero
         configuration = lightest(model, cluster, configuration)
         modules, moved = "+".join(configuration.recompute) or "none", configuration.offload
         assumptions.append(
             f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} offloaded" if moved else "")
         )
+        if configuration.zero != printed:
+            assumptions.append(f"parameters: fully sharded, because nothing fits with ZeRO-{printed}")
     return configuration, assumptions
 
 
@@ -329,6 +335,15 @@ def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, 
     inside = int(parallel["tp"]) * int(parallel.get("cp", 1))
     fewest = max(1, -(-experts // inside))
     return fewest, [f"replicas: {fewest}, the fewest that hold the experts"]
+
+
+def _expert(parallel: Mapping[str, Any], model: ModelShape, trainer: str, ranks: int) -> tuple[int, str]:
+    """Return the expert degree, and the assumption about it; NeMo AutoModel's recipes spread experts over all ranks."""
+    printed = parallel.get("ep")
+    if printed or model.experts is None or trainer != "automodel":
+        return printed or 1, ""
+    degree = gcd(model.experts.count, ranks)
+    return degree, f"expert parallelism: {degree}, as many ranks as share the experts evenly"
 
 
 def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int, list[str]]:

@@ -12,10 +12,11 @@ from pipeplan.errors import InputError, PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster, Preset, preset
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory import rank_memory
+from pipeplan.planner.estimates.memory import memory_rules, rank_memory
 from pipeplan.planner.estimates.running import schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import layer_costs, stage_costs
+from pipeplan.planner.fitting import default_limit
 from pipeplan.strategies import is_strategy, strategy
 from pipeplan.workload import Execution, ModelShape, Precision, RankParameters, layers_of, state_bytes
 
@@ -28,6 +29,7 @@ _BY_WORDS = (
     (r"torchtitan.*2024", "torchtitan-2024"),
     (r"torchtitan", "torchtitan"),
     (r"megatron[ -]bridge", "megatron-bridge"),
+    (r"automodel", "automodel"),
     (r"nemo|dgx cloud", "nemo"),
     (r"(?:llm-foundry|mosaicml|\bmpt\b).*\bpure\b", "llm-foundry-pure"),
     (r"llm-foundry|mosaicml|\bmpt\b", "llm-foundry"),
@@ -282,9 +284,6 @@ def _between(hardware: Mapping[str, Any], usual: Preset, per_node: int) -> tuple
     return (rate / per_node if "a node" in text else rate), ""
 
 
-_USABLE = 1.0
-"""Fraction of a GPU's memory that a prediction may fill; the CUDA context and fragmentation need more than the rest."""
-
 _FAST_HOST = 100e9
 """Bandwidth between GPU and host, bytes/s each way, from which activations are offloaded rather than recomputed."""
 
@@ -334,7 +333,7 @@ def _filled(body: list[float], before: float, behind: float, limit: float, stage
 
 
 def lightest(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Configuration:
-    """Return the configuration with the least recomputation and offload that fits; with the most if none fits."""
+    """Return the configuration with the least recomputation, offload and sharding that fits; with the most if none fits."""
     chosen = configuration
     for chosen in _heavier(model, cluster, configuration):
         if _fits(model, cluster, chosen):
@@ -345,15 +344,18 @@ def lightest(model: ModelShape, cluster: Cluster, configuration: Configuration) 
 def _heavier(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Iterator[Configuration]:
     """Yield configurations that save more and more memory, the cheapest savings first.
 
-    Whole layers are recomputed only with unfused attention: with a fused core, published recipes recompute selectively.
+    Recomputation of whole layers is the last, unless there is no pipeline: then parameters can be fully sharded.
     """
     yield configuration
-    for modules in _modules(model, configuration):
+    # PyTorch's FSDP comes with checkpoints of whole layers; modules are Megatron's.
+    has_modules = memory_rules(configuration.software).masters == "beside"
+    for modules in _modules(model, configuration) if has_modules else ():
         yield replace(configuration, recompute=modules)
     if cluster.gpu.host_bandwidth >= _FAST_HOST:
         yield from (replace(configuration, offload=share) for share in (0.25, 0.5))
-    if software(configuration.software).attention == "unfused":
-        yield replace(configuration, recompute=("full",))
+    yield replace(configuration, recompute=("full",))
+    if configuration.zero < 3 and configuration.pipeline == 1:
+        yield from _heavier(model, cluster, replace(configuration, zero=3))
 
 
 def _modules(model: ModelShape, configuration: Configuration) -> Iterator[tuple[str, ...]]:
@@ -382,7 +384,7 @@ def _fits(model: ModelShape, cluster: Cluster, configuration: Configuration) -> 
     except PipeplanError:
         schedule = schedule_of(configuration)
     peaks = rank_memory([[layer.layer for layer in stage] for stage in stages.layers], schedule, configuration)
-    return max(peak.total for peak in peaks) * GIBIBYTE <= _USABLE * cluster.gpu.memory_bytes
+    return max(peak.total for peak in peaks) * GIBIBYTE <= default_limit(cluster)
 
 
 def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: ModelShape, expert_tensor: int) -> int:
