@@ -343,7 +343,7 @@ _TABLE = (
         dispatch="ranks",
         unpacks_bytes=_TORCHTITAN.unpacks_bytes,
         fused_loss=False,
-        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, dispatcher deepep, MaskedCrossEntropy",
+        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy",
     ),
     _LLM_FOUNDRY,
     replace(
