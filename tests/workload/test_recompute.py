@@ -70,6 +70,13 @@ def test_the_work_comes_before_the_input_backward():
     assert after.kept_bytes == 2 * 4096 * S
 
 
+def test_pytorch_stops_before_the_last_product():
+    before = layer("llama3-8b", framework="pytorch")
+    again = recomputed(before, {"full"}).backward_input[: -len(before.backward_input)]
+    assert again == before.forward[: len(again)]
+    assert before.forward[len(again)].name == "down"
+
+
 def test_what_is_computed_again_is_there_at_once():
     before = layer("llama3-8b")
     after = recomputed(before, {"full"})
@@ -83,14 +90,19 @@ def test_a_split_backward_still_waits_for_its_inputs():
 
 
 def test_selective_checkpointing_per_op():
-    """torchtitan: of q, k, v, o, gate, up, down every second is computed again; q, v, gate, down and attention are kept."""
-    before = layer("llama3-8b")
+    """torchtitan: of q, k, v, o, gate, up, down every second is computed again; q, v, gate, down and attention are kept.
+
+    Compiled code does not keep the output of down, which only the next layer reads.
+    """
+    compiled = recomputed(layer("llama3-8b"), {"selective-op"})
+    before = layer("llama3-8b", fused_activation=False)
     after = recomputed(before, {"selective-op"})
     again = after.backward_input[: len(after.backward_input) - len(before.backward_input)]
     products = [(each.columns, each.inner) for each in again if isinstance(each, (Gemm, GroupedGemm))]
     assert products == [(1024, 4096), (4096, 4096), (14336, 4096)]
     kept = 2 * 4096 + 2 * (4096 + 1024 + 14336 + 4096) + 2 * 4096 + 4 * 32
     assert after.kept_bytes == kept * S
+    assert compiled.kept_bytes == (kept - 2 * 4096) * S
 
 
 def test_what_is_exchanged_is_kept_per_op():

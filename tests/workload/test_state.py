@@ -18,6 +18,7 @@ N = 1_000_000
         (2, 4, "beside", 8, 2 + 16 / 8),
         (3, 4, "beside", 8, 18 / 8),
         (3, 4, "only", 8, 16 / 8),
+        (3, 4, "none", 8, 10 / 8),
     ],
 )
 def test_bytes_a_parameter(zero: int, gradient_bytes: float, masters: str, shards: int, expected: float):

@@ -9,8 +9,10 @@ from pipeplan.errors import UnknownNameError
 from pipeplan.workload.work import (
     AttentionCore,
     Collective,
+    Framework,
     Gemm,
     Group,
+    GroupedGemm,
     Kept,
     LayerWork,
     Recompute,
@@ -93,9 +95,21 @@ def offloaded(layer: LayerWork, share: float) -> LayerWork:
     return replace(layer, kept=kept, transient_bytes=layer.transient_bytes + share * layer.kept_bytes)
 
 
-def full(forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: frozenset[str]) -> Recompute:
-    """Return the recomputation of the whole layer from its input, which is kept in any case."""
-    return Recompute(work=forward, drops=frozenset(tensor.name for tensor in kept) - entering)
+def full(
+    forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: frozenset[str], framework: Framework
+) -> Recompute:
+    """Return the recomputation of the whole layer from its input, which is kept in any case.
+
+    PyTorch's non-reentrant checkpoint stops once it has all kept tensors, before the last product (``early_stop`` of
+    ``torch.utils.checkpoint``); compiled code leaves out the same work.
+    """
+    stops = framework == "pytorch" and bool(_products(forward))
+    again = forward[: forward.index(_products(forward)[-1])] if stops else forward
+    return Recompute(work=again, drops=frozenset(tensor.name for tensor in kept) - entering)
+
+
+def _products(works: Iterable[Work]) -> list[Gemm | GroupedGemm]:
+    return [work for work in works if isinstance(work, Gemm | GroupedGemm)]
 
 
 def selective_op(
@@ -104,6 +118,8 @@ def selective_op(
     products: tuple[Gemm, ...],
     entering: frozenset[str],
     ranks: Mapping[Group, int],
+    *,
+    compiled: bool,
 ) -> Recompute:
     """Return torchtitan's selective checkpointing per op, which keeps every second matrix product and attention.
 
@@ -115,8 +131,11 @@ def selective_op(
     ----------
     ranks
         Sizes of the groups of reduce-scatters.
+    compiled
+        Whether compiled code drops the output of a product that ends the layer: nothing in the backward reads it.
     """
-    outputs = [2.0 * product.rows * product.columns for product in products[::2]]
+    ends = compiled and _products(forward)[-1:] == list(products[-1:])
+    outputs = [2.0 * product.rows * product.columns for product in (products[:-1:2] if ends else products[::2])]
     again: list[Work] = list(products[1::2])
     for work in forward:
         if isinstance(work, AttentionCore):

@@ -17,6 +17,9 @@ ContextMethod = Literal["ring", "all_to_all"]
 
 AttentionKernel = Literal["flash", "unfused"]
 
+Framework = Literal["megatron", "pytorch"]
+"""Library of tensor parallelism and of checkpoints: Megatron's, or PyTorch's (DTensor, non-reentrant checkpoints)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
@@ -56,6 +59,12 @@ class Execution:
     context_method
         ``ring``: keys and values circulate (arXiv 2310.01889); ``all_to_all``: heads are exchanged for sequence around the
         core (Ulysses, arXiv 2309.14509).
+    framework
+        ``megatron``: products keep the shard of a gathered input and W gathers it again; the recomputation of a layer runs
+        its whole forward. ``pytorch``: products keep the gathered input; recomputation stops before the last product, whose
+        output the backward does not need.
+    gather_bytes
+        Bytes per number of the inputs that a layer's tensor group gathers in F: 2, or 1 if it gathers 8-bit inputs.
     dispatch_bytes
         Bytes per number sent to experts: 2, or 1 for 8-bit dispatch.
     imbalance
@@ -81,6 +90,8 @@ class Execution:
     recompute: frozenset[str] = frozenset()
     offload: float = 0.0
     context_method: ContextMethod = "ring"
+    framework: Framework = "megatron"
+    gather_bytes: float = 2.0
     dispatch_bytes: float = 2.0
     imbalance: float = 1.0
 

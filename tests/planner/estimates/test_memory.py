@@ -15,12 +15,12 @@ from pipeplan.errors import UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import Kind, Schedule
 from pipeplan.planner import Configuration, GpuMemory
-from pipeplan.planner.estimates.memory import memory_rules
 from pipeplan.planner.estimates.memory import rank_memory as memory_of_ranks
+from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.estimates.running import run
 from pipeplan.planner.estimates.stages import stage_costs
+from pipeplan.planner.runs.assumptions import replicas_by_state
 from pipeplan.planner.runs.rows import RunRow, row_from
-from pipeplan.planner.runs.settings import replicas_by_state
 from pipeplan.strategies import strategy
 from pipeplan.workload import (
     Execution,
@@ -268,7 +268,10 @@ def test_the_embedding_is_held_again_where_it_is_needed_again():
 
 
 def test_sharding():
-    """Optimizer state over d c; with 32-bit parameters sharded, ends and two layers gathered; beside a pipeline, all."""
+    """Optimizer state over d c; with 32-bit parameters sharded, ends and two layers gathered; beside a pipeline, all.
+
+    The ends are gathered into a buffer of their size. torchtitan's peak is what is reserved, 5% more.
+    """
     shape = replace(model("llama3-8b"), layers=4)
     layers = layers_of(shape, Execution())
     count = sum(each.parameters.dense * each.count for each in layers)
@@ -283,12 +286,37 @@ def test_sharding():
     assert (one.weights, one.gradients, one.optimizer) == (2 * count, 4 * count, 3 * count)
     (sharded,) = found(data=4, zero=3, software="torchtitan")
     assert (sharded.weights, sharded.gradients, sharded.optimizer) == (count, count, 2 * count)
-    assert sharded.buffers == 2 * (ends + 2 * layer) + 32 * 2**20
+    buffers = 2 * (2 * ends + 2 * layer) + 32 * 2**20
+    others = sharded.total - sharded.buffers
+    assert sharded.buffers == pytest.approx(buffers + memory_rules("torchtitan").reserved * (others + buffers))
     beside = found(data=4, zero=3, pipeline=2, software="torchtitan")
-    assert sum(each.gradients for each in beside) == 4 * count
+    assert sum(each.gradients for each in beside) == 4 * count + count
     assert sum(each.weights for each in beside) == 2 * count + count
     gradients = found(data=4, zero=2, pipeline=2, software="torchtitan")
-    assert sum(each.gradients for each in gradients) == 4 * count
+    assert sum(each.gradients for each in gradients) == 4 * count + count
+
+
+def test_pytorch_keeps_messages_of_every_microbatch_and_of_2024_their_logits():
+    """Two ranks with 8 microbatches: each receives one message of each; the last one keeps 16-bit logits of each."""
+    shape, message = replace(model("llama3-8b"), layers=4), 2.0 * 4096 * 4096
+    layers = evenly(layers_of(shape, Execution()), 2)
+    now, before = (
+        [
+            [each.buffers for each in rank_memory(layers, scheduled("1f1b", 2, 8), configuration, size)]
+            for size in (0.0, message)
+        ]
+        for configuration in (
+            Configuration(sequence=4096, global_batch=8, pipeline=2, zero=3, software=name)
+            for name in ("torchtitan", "torchtitan-2024")
+        )
+    )
+    reserved = 1 + memory_rules("torchtitan").reserved
+    assert [with_messages - without for without, with_messages in zip(*now, strict=True)] == [
+        pytest.approx(reserved * 8 * message)
+    ] * 2
+    head, no_head = before[0][1] - now[0][1], before[0][0] - now[0][0]
+    assert no_head == 0
+    assert head == pytest.approx(reserved * 8 * 2 * 4096 * 128_256)
 
 
 def test_offload_and_recompute_lower_activations():

@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from pipeplan.planner.estimates.memory import RULES, MemoryRules
+from pipeplan.planner.estimates.memory_rules import RULES, MemoryRules
 from pipeplan.workload import RECOMPUTE, Execution, LayerWork, layers_of, model, recomputed
 from tests.generated_tables import with_tables, write_tables
 
@@ -55,6 +55,7 @@ def rules() -> str:
         families.setdefault(rule, []).append(f"`{name}`" if name else "all others: Megatron Core")
     for rule, names in families.items():
         logit = f"{rule.loss_bytes:g} B" if rule.loss_bytes else "2 B, unfused 6 B"
+        logit += f", split {rule.split_loss_bytes:g} B" if rule.split_loss_bytes else ""
         placeholders = "yes" if rule.placeholders else ""
         lines.append(
             f"| {', '.join(names)} | {rule.gradient_bytes:g} B | {logit} | {placeholders} | {rule.small_weights or ''} |"

@@ -3,12 +3,12 @@ from dataclasses import replace
 import pytest
 
 from pipeplan.errors import UnknownNameError
-from pipeplan.hardware import cluster
+from pipeplan.hardware import cluster, memory_time
 from pipeplan.planner import Configuration, estimate
 from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, exposed, work_seconds
-from pipeplan.planner.estimates.software import CORES, SOFTWARE, software
-from pipeplan.planner.estimates.stages import execution_of
-from pipeplan.workload import AttentionCore, Collective, Gemm, MemoryPass, model
+from pipeplan.planner.estimates.software import ASYNC_SHARE, CORES, ROW_WISE, SOFTWARE, software
+from pipeplan.planner.estimates.stages import execution_of, layer_costs
+from pipeplan.workload import AttentionCore, Collective, Gemm, MemoryPass, Precision, model
 from tests.planner.configurations import H100, LLAMA, configuration
 
 
@@ -81,11 +81,27 @@ def test_reserved_multiprocessors_slow_products_and_not_passes():
     assert reserved["memory"] == plain["memory"]
 
 
-def test_rows_scaled_apart_are_slow_in_eight_bits_only():
-    small = replace(PRODUCT, precision="fp8")
-    plain, slow = (seconds(name, (small,))["gemm"] for name in ("torchtitan", "torchtitan-row-wise"))
-    assert slow == pytest.approx(2 * plain)
-    assert seconds("torchtitan-row-wise", (PRODUCT,)) == seconds("torchtitan", (PRODUCT,))
+@pytest.mark.parametrize(("precision", "bytes_each"), [("fp8", ROW_WISE), ("bf16", 0.0)])
+def test_rows_are_scaled_in_further_passes_in_eight_bits_only(precision: Precision, bytes_each: float):
+    machine = cluster("h100-sxm:8")
+    plain, rows = (
+        layer_costs(
+            model("llama3-8b"),
+            machine,
+            Configuration(sequence=4096, global_batch=8, data=8, zero=3, precision=precision, software=name),
+        )[1]
+        for name in ("torchtitan", "torchtitan-row-wise")
+    )
+    passes = 4 * memory_time(machine.gpu, bytes_each * 4096 * 4096 / 4)
+    assert (rows.seconds - plain.seconds)[:, KINDS.index("memory")].sum() == pytest.approx(passes)
+
+
+def test_pytorch_copies_what_it_gathers_and_hides_a_part_of_it():
+    megatron, plain, beside = (
+        seconds(name, (PRODUCT, GATHER))["tensor"] for name in ("megatron-core", "torchtitan", "torchtitan-async-tp")
+    )
+    assert plain - megatron == pytest.approx(memory_time(H100.gpu, 2 * GATHER.bytes))
+    assert beside == pytest.approx(plain - (1 - SHARE) * ASYNC_SHARE * plain * 3 / 4)
 
 
 def test_a_token_goes_once_to_a_rank_of_several_of_its_experts():

@@ -187,7 +187,7 @@ def estimate(
     flops = token_flops(model, configuration.sequence).training * tokens
     filled = replace(configuration, layers=stages.layout)
     layers = [[layer_costs.layer for layer_costs in stage] for stage in stages.layers]
-    memory = rank_memory(layers, ran.schedule, filled)
+    memory = rank_memory(layers, ran.schedule, filled, stages.transfer_bytes)
     peaks = tuple(rank.total for rank in memory)
     return Estimate(
         step_time=time.total,

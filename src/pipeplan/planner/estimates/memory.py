@@ -2,184 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 
 from pipeplan.model import Floats, Kind, Schedule, memory_levels
 from pipeplan.planner.answers import GpuMemory
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.memory_rules import MemoryRules, Unit, memory_rules
 from pipeplan.planner.estimates.software import software
 from pipeplan.workload import (
     Gemm,
     GroupedGemm,
     LayerWork,
-    Masters,
-    Precision,
     RankParameters,
     State,
     offloaded,
     state_bytes,
 )
 
-Unit = Literal["layer", "module"]
-"""Unit in which sharded parameters are gathered."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRules:
-    """Memory behavior of a trainer's framework.
-
-    Attributes
-    ----------
-    gradient_bytes
-        Bytes of one accumulated gradient.
-    masters
-        32-bit parameters: ``beside`` the 16-bit ones, ``only`` 32-bit ones, or ``none``.
-    loss_bytes
-        Peak bytes per logit over all copies in the loss; None: as its kernels say (:class:`Execution`).
-    placeholders
-        Whether a 16-bit dummy tensor of each weight shape replaces gradients that were accumulated in place.
-    small_inputs
-        Whether 8- and 4-bit products keep their inputs in that format instead of in 16 bits.
-    small_weights
-        8-bit copies of the layers' weights, along rows and columns, that persist for a whole step: ``beside`` the 16-bit
-        ones or ``instead`` of them; 4-bit copies are always kept in addition to them. None: no copies.
-    gathers
-        Unit of gathering for sharded parameters: a ``layer`` and the next one, or a ``module`` (weights of one product) and
-        the next one.
-    small_activations
-        Whether the inputs of the FFN's activation function are kept in 8 bits if the products are.
-    score_buffer
-        Whether unfused attention keeps one 16-bit buffer of a layer's scores for its product.
-    workspace, grouped_workspace
-        Bytes of library workspaces for products, and additional ones for grouped products, which run on streams of their
-        own.
-    source
-        Source of these rules.
-    """
-
-    gradient_bytes: float = 4
-    masters: Masters = "beside"
-    loss_bytes: float | None = None
-    placeholders: bool = False
-    small_inputs: bool = True
-    small_weights: Literal["beside", "instead"] | None = None
-    gathers: Unit = "layer"
-    small_activations: bool = False
-    score_buffer: bool = False
-    workspace: float = 0.0
-    grouped_workspace: float = 0.0
-    source: str = ""
-
-    def copy_bytes(self, precision: Precision) -> float:
-        """Return the bytes per layer parameter of the low-precision copy that products read, beyond the 16-bit parameter."""
-        # Bytes per number of one copy; block formats add a scale per 32 (MXFP8) or 16 (NVFP4) numbers.
-        along = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
-        if self.small_weights is None or precision not in along:
-            return 0.0
-        # Two copies, along rows and along columns; ``instead`` saves the 16-bit parameter.
-        replaced = 2.0 if self.small_weights == "instead" and precision != "nvfp4" else 0.0
-        return 2 * along[precision] - replaced
-
-
-_WORKSPACE = 32 * 2**20
-"""Bytes of cuBLAS workspace that PyTorch allocates from Hopper on, and Transformer Engine again."""
-
-_TRANSFORMER_ENGINE = MemoryRules(
-    placeholders=True,
-    small_weights="beside",
-    workspace=2 * _WORKSPACE,
-    grouped_workspace=4 * _WORKSPACE,
-    source="Megatron-LM: 32-bit gradients in one buffer; Transformer Engine from 2.3 on (get_dummy_wgrad, get_workspace, "
-    "get_multi_stream_cublas_workspace)",
-)
-_EIGHT_BIT_PARAMETERS = replace(
-    _TRANSFORMER_ENGINE,
-    small_weights="instead",
-    source="NVIDIA-NeMo/Megatron-Bridge training/mixed_precision.py: fp8_param_gather in its 8-bit recipes",
-)
-_FSDP2 = MemoryRules(
-    masters="only",
-    loss_bytes=4,
-    small_inputs=False,
-    workspace=_WORKSPACE,
-    source="pytorch/torchtitan: parameters and state in 32 bits, sharded; the compiled loss reads 16-bit logits and writes "
-    "their gradient in 16 bits",
-)
-_EAGER_LOSS = 14
-"""Bytes per logit in PyTorch's cross entropy of ``logits.float()``: 12 for log-probabilities and two gradients, 2 for the
-16-bit logits, which are free by then but leave too small a block for a gradient."""
-
-_MEGATRON_2021 = MemoryRules(
-    loss_bytes=10,
-    score_buffer=True,
-    source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32; the global memory buffer that "
-    "CoreAttention's first product takes",
-)
-_EAGER_FSDP = replace(_FSDP2, loss_bytes=_EAGER_LOSS)
-
-RULES: Mapping[str, MemoryRules] = MappingProxyType(
-    {
-        "": _TRANSFORMER_ENGINE,
-        "megatron-lm-2021": _MEGATRON_2021,
-        "zero-bubble": _MEGATRON_2021,
-        "megatron-deepspeed": _MEGATRON_2021,
-        "deepspeed": replace(
-            _MEGATRON_2021,
-            gathers="module",
-            source="DeepSpeed ZeRO-3: parameters are gathered, and gradients reduced, module by module (arXiv 1910.02054)",
-        ),
-        "megascale": _MEGATRON_2021,
-        "megatron-bridge": replace(
-            _EIGHT_BIT_PARAMETERS,
-            gradient_bytes=2,
-            source=f"{_EIGHT_BIT_PARAMETERS.source}; grad_reduce_in_fp32 is off in scripts/performance",
-        ),
-        "nemo": _EIGHT_BIT_PARAMETERS,
-        "torchtitan": _FSDP2,
-        "torchtitan-eager": _EAGER_FSDP,
-        "torchtitan-2024": _EAGER_FSDP,
-        "llm-foundry": replace(
-            _FSDP2,
-            source="mosaicml/llm-foundry: PyTorch's FSDP; its loss is by default flash-attn's fused cross entropy",
-        ),
-        "automodel": replace(
-            _FSDP2,
-            masters="none",
-            loss_bytes=8,
-            source="NVIDIA-NeMo/Automodel examples/llm_benchmark: FSDP2 with models and Adam in 16 bits, gradients "
-            "accumulated in 32 bits; cross entropy without fp32_upcast: logits, log-probabilities and two gradients",
-        ),
-        "hai-llm": replace(
-            _TRANSFORMER_ENGINE,
-            small_weights="instead",
-            small_activations=True,
-            source="arXiv 2412.19437 section 3.3: inputs of SwiGLU are cached in FP8, its output is computed again",
-        ),
-        "primus": replace(_TRANSFORMER_ENGINE, gradient_bytes=2, source="AMD-AGI/Primus: 16-bit gradients by default"),
-    }
-)
-"""Memory rules by the prefix of a trainer's name; the longest matching prefix applies, so variants share their trainer's
-rules."""
-
-
-def memory_rules(name: str) -> MemoryRules:
-    """Return the memory rules of a trainer by its name."""
-    trainer = software(name).name
-    return RULES[max((begin for begin in RULES if trainer.startswith(begin)), key=len)]
-
-
 _LAYERS = frozenset({"dense", "moe", "mtp"})
 """Kinds of layers whose products use the layers' format and whose sharded parameters are gathered layer by layer."""
 
 
 def rank_memory(
-    stages: Sequence[Sequence[LayerWork]], schedule: Schedule, configuration: Configuration
+    stages: Sequence[Sequence[LayerWork]], schedule: Schedule, configuration: Configuration, message: float = 0.0
 ) -> tuple[GpuMemory, ...]:
     """Return the peak memory that the framework of every rank has allocated.
 
@@ -192,6 +41,8 @@ def rank_memory(
         Layers of each stage in order, with recomputation applied; ``configuration.offload`` is applied here.
     schedule
         Schedule with the same stages; fewer microbatches than the step's suffice if they fill the pipeline.
+    message
+        Bytes of one rank's message between stages.
     """
     rules = memory_rules(configuration.software)
     shares = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(stages),))
@@ -205,21 +56,38 @@ def rank_memory(
         places = [int(stage) for copy in schedule.placement.table for stage in np.flatnonzero(copy == rank)]
         layers = [layer for stage in places for layer in stages[stage]]
         state = _state(layers, configuration, rules)
+        kept, transient = float(peaks.kept[rank]), float(peaks.transient[rank])
+        transient += _placeholders(layers) if rules.placeholders else 0.0
+        buffers = _buffers(layers, configuration, rules)
+        if rules.keeps_messages:
+            # Every stage but the first receives activations, every stage but the last gradients.
+            received = sum((stage > 0) + (stage < len(stages) - 1) for stage in places)
+            buffers += received * configuration.microbatches * message
+        reserved = rules.reserved * (state.total + kept + transient + buffers)
         memory.append(
             GpuMemory.from_bytes(
                 weights=state.weights,
                 gradients=state.gradients,
                 optimizer=state.optimizer,
-                activations=float(peaks.kept[rank]),
-                transient=float(peaks.transient[rank]) + (_placeholders(layers) if rules.placeholders else 0.0),
-                # Workspaces, gathered weights and score buffers exist for the whole step.
-                buffers=rules.workspace
-                + (rules.grouped_workspace if any(layer.parameters.expert for layer in layers) else 0.0)
-                + _gathered(layers, configuration, rules.gathers)
-                + (_score_buffer(layers) if rules.score_buffer else 0.0),
+                activations=kept,
+                transient=transient,
+                buffers=buffers + reserved,
             )
         )
     return tuple(memory)
+
+
+def _buffers(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> float:
+    """Return the bytes of what exists for the whole step: workspaces, gathered weights, scores, and a pipeline's outputs."""
+    size = rules.workspace + _gathered(layers, configuration, rules.gathers)
+    if any(layer.parameters.expert for layer in layers):
+        size += rules.grouped_workspace
+    if rules.score_buffer:
+        size += _score_buffer(layers)
+    if rules.keeps_outputs and configuration.pipeline > 1:
+        heads = (work for layer in layers for work in layer.forward if isinstance(work, Gemm) and work.name == "head")
+        size += configuration.microbatches * sum(2.0 * work.rows * work.columns for work in heads)
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +182,11 @@ def full_state(parameters: RankParameters, configuration: Configuration) -> Stat
     if configuration.pipeline == 1 or configuration.zero < 2:
         return state
     gathered = (parameters.dense if shards > 1 else 0) + (parameters.expert if expert_shards > 1 else 0)
+    # The reduced gradients are in the memory of another stream, which the allocator does not share.
+    reduced = state.gradients if rules.reserved else 0.0
     return State(
         weights=state.weights + (2.0 * gathered if configuration.zero >= 3 else 0.0),  # gathered in 16 bits
-        gradients=rules.gradient_bytes * (parameters.dense + parameters.expert),
+        gradients=rules.gradient_bytes * (parameters.dense + parameters.expert) + reduced,
         optimizer=state.optimizer,
     )
 
@@ -344,14 +214,16 @@ def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
 def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: Unit) -> float:
     """Return the bytes of parameters gathered in 16 bits for products: both ends of the model, a layer, and the next one.
 
-    FSDP2 gathers the ends for the whole microbatch, and each layer while the one before it runs.
+    FSDP2 gathers the ends for the whole microbatch, and each layer while the one before it runs. It gathers into a buffer
+    of another stream, whose memory nothing else uses, and copies from there. With a pipeline, gathered weights are state.
     """
-    if not configuration.gathers_weights:
+    if configuration.zero < 3:
         return 0.0
     # 16-bit copies: both ends for the whole microbatch, and two of the largest layers (the current and the next one).
     ends = sum(layer.parameters.dense for layer in layers if layer.kind not in _LAYERS)
     largest = max((_at_once(layer, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
-    return 2.0 * (ends + 2 * largest)
+    buffer = max(ends, largest) if software(configuration.software).unpacks_bytes else 0.0
+    return 2.0 * (buffer + (ends + 2 * largest if configuration.gathers_weights else 0.0))
 
 
 def _at_once(layer: LayerWork, unit: Unit) -> float:

@@ -103,7 +103,9 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
                 first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
                 seconds[column] += first
                 time -= first
-                hidden[f"{work.beside}:{column}"] = hidden.get(f"{work.beside}:{column}", 0.0) + time
+                overlapped = time * (machine.software.tensor_share if _GROUP_KIND[work.group] == "tensor" else 1.0)
+                seconds[column] += time - overlapped
+                hidden[f"{work.beside}:{column}"] = hidden.get(f"{work.beside}:{column}", 0.0) + overlapped
             else:
                 seconds[column] += time
             kernels += 1
@@ -167,7 +169,7 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 copies=work.copies,
                 accumulates=work.accumulates,
             )
-            return "gemm", time * (end if end != 1.0 else factor("gemm")) / _small_reach(machine, work), 1
+            return "gemm", time * (end if end != 1.0 else factor("gemm")), 1
         case GroupedGemm():
             time = grouped_gemm_time(
                 gpu,
@@ -179,7 +181,7 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 accumulates=work.accumulates,
                 weight_gradient=work.weight_gradient,
             )
-            return "grouped_gemm", time * factor("grouped_gemm") / _small_reach(machine, work), 1
+            return "grouped_gemm", time * factor("grouped_gemm"), 1
         case AttentionCore():
             time = attention_time(
                 gpu,
@@ -207,10 +209,6 @@ def _ranks_reached(ranks: int, copies: int) -> float:
     copies.
     """
     return ranks * (1.0 - (1.0 - 1.0 / ranks) ** copies)
-
-
-def _small_reach(machine: WorkMachine, work: Gemm | GroupedGemm) -> float:
-    return 1.0 if work.precision in ("bf16", "fp16") else machine.software.small_reach
 
 
 def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
@@ -243,4 +241,7 @@ def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
         nodes_a_token=nodes,
         copies=copies,
     )
+    # DTensor shards the second dimension; its collectives gather and scatter the first one, with a copy in between.
+    if machine.software.framework == "pytorch" and work.operation in ("all_gather", "reduce_scatter"):
+        time += memory_time(machine.cluster.gpu, 2 * work.bytes)
     return time * machine.factors.factor("collective")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pipeplan.errors import UnknownNameError
 from pipeplan.planner.configuration import Configuration
-from pipeplan.workload import AttentionKernel, ContextMethod
+from pipeplan.workload import AttentionKernel, ContextMethod, Framework
 
 Hidden = Literal["tensor", "context", "expert", "data", "parameters"]
 """Communication that a trainer overlaps with computation: ``data`` is the reduction of gradients, ``parameters`` the
@@ -63,9 +63,15 @@ EAGER_NORMS = 84.0
 """Bytes per number of eager norms and rotary positions. Two norms convert to 32 bits, square, average, scale, convert back
 and weight: 36 each instead of 4. Rotary positions in 32 bits on queries and keys of 1.25 h: 20 instead of 4."""
 
-ROW_WISE = 0.5
-"""Relative rate of row-wise scaled 8-bit products: in torchtitan's runs with asynchronous tensor parallelism (June 2025)
-they are slower than 16-bit products."""
+ROW_WISE = 150.0
+"""Bytes per number of the gathered residual stream that row-wise scaling adds to a layer's F, I and W together: operands are
+scaled and transposed after they are gathered, on every rank. In torchtitan's runs with tensor parallelism (June 2025), steps
+take 150 (8B) and 170 (70B) bytes at the memory's rate longer than with one scale per tensor."""
+
+ASYNC_SHARE = 0.3
+"""Fraction of the tensor group's communication that PyTorch's asynchronous tensor parallelism hides: 0.18 to 0.26 in
+torchtitan's three pairs of runs of 8B, 0.16 to 0.5 in four of 70B. Sums of gradients before a reduce-scatter and gathers
+for weight gradients are not fused with products."""
 
 EAGER_UPDATE = 100.0
 """Bytes per parameter of an eager optimizer step: 12 for norm and scaling; for Adam with one kernel per operation, 8 for
@@ -115,8 +121,14 @@ class Software:
     apart_bytes
         Additional bytes per number of the residual stream in a layer's F, if every operation of norms and rotary positions
         is its own kernel; I takes twice as much, recomputation once more.
-    small_reach
-        Factor on the rate of products in 8 bits.
+    framework
+        Library of tensor parallelism and checkpoints (:class:`~pipeplan.workload.Execution`).
+    gathers_small
+        Whether the tensor group gathers the inputs of 8-bit products in 8 bits.
+    scaling_bytes
+        Additional bytes per number of the gathered residual stream and layer to scale the operands of 8-bit products.
+    tensor_share
+        Fraction of the tensor group's communication that is hidden, if ``hides`` has it.
     adds_bytes
         Bytes read and written per parameter to accumulate a microbatch's gradient, if the product does not accumulate it.
     update_bytes
@@ -147,7 +159,10 @@ class Software:
     launch: float = EAGER_LAUNCH
     op_gap: float = 0.0
     apart_bytes: float = 0.0
-    small_reach: float = 1.0
+    framework: Framework = "megatron"
+    gathers_small: bool = False
+    scaling_bytes: float = 0.0
+    tensor_share: float = 1.0
     adds_bytes: float = 0.0
     update_bytes: float = FUSED_UPDATE
     barrier: bool = True
@@ -173,6 +188,9 @@ _TORCHTITAN = Software(
     core="flash-2",
     unpacks_bytes=4.0,
     fused_loss=False,
+    framework="pytorch",
+    gathers_small=True,
+    tensor_share=ASYNC_SHARE,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
 )
 _MEGATRON_CORE = Software(
@@ -231,6 +249,12 @@ _TABLE = (
         _TORCHTITAN,
         name="torchtitan-2024",
         title="torchtitan before its loss was compiled (2024)",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-2024-async-tp",
+        title="torchtitan of 2024 with asynchronous tensor parallelism",
+        hides=_TORCHTITAN.hides | {"tensor"},
     ),
     _MEGATRON_CORE,
     replace(
@@ -326,7 +350,8 @@ _TABLE = (
         _TORCHTITAN,
         name="torchtitan-row-wise",
         title="torchtitan with row-wise scaled 8-bit products",
-        small_reach=ROW_WISE,
+        gathers_small=False,
+        scaling_bytes=ROW_WISE,
         source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
     ),
     replace(
@@ -334,7 +359,8 @@ _TABLE = (
         name="torchtitan-row-wise-async-tp",
         title="torchtitan with row-wise scaling and asynchronous tensor parallelism",
         hides=_TORCHTITAN.hides | {"tensor"},
-        small_reach=ROW_WISE,
+        gathers_small=False,
+        scaling_bytes=ROW_WISE,
         source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
     ),
     Software(
@@ -343,6 +369,7 @@ _TABLE = (
         dispatch="ranks",
         unpacks_bytes=_TORCHTITAN.unpacks_bytes,
         fused_loss=False,
+        framework="pytorch",
         source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy",
     ),
     _LLM_FOUNDRY,

@@ -12,7 +12,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.hardware import FORMATS, Cluster, Gpu, collective_time, host_time, memory_time, p2p_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory import memory_rules
+from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, WorkMachine, exposed, work_seconds
 from pipeplan.planner.estimates.software import software
 from pipeplan.workload import Execution, LayerWork, ModelShape, Precision, layers_of, recomputed
@@ -41,16 +41,15 @@ def execution_of(configuration: Configuration) -> Execution:
         attention=trainer.attention,
         dropout=trainer.dropout,
         fused_loss=trainer.fused_loss,
-        loss_bytes=memory_rules(configuration.software).loss_bytes,
+        loss_bytes=memory_rules(configuration.software).logit_bytes(configuration.tensor),
         small_inputs=memory_rules(configuration.software).small_inputs,
         small_activations=memory_rules(configuration.software).small_activations,
         fused_activation=trainer.fused_activation,
         fp32_gradients=trainer.fp32_gradients,
         context_method=trainer.context_method,
+        framework=trainer.framework,
+        gather_bytes=1.0 if trainer.gathers_small and configuration.precision == "fp8" else 2.0,
     )
-
-
-_BEFORE_LAYERS = ("embedding",)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,10 +178,8 @@ def _costs_of(
     # Recomputation is the additional kernel time of I.
     before = work_seconds(machine, single.backward_input, layer.kind)
     again = max(0.0, float((seconds[1] - before)[:_KERNELS].sum()))
-    # Eager norms and rotary positions: once in F, twice in I, and a third time in I if they are recomputed.
-    if machine.software.apart_bytes and layer.kind in _DECODER:
-        apart = _apart(machine, hidden)
-        seconds[:2, _MEMORY] += apart, (3 if again else 2) * apart
+    if layer.kind in _DECODER:
+        seconds[:, _MEMORY] += _further_passes(machine, hidden, again=bool(again))
     # Separate kernels that accumulate the weight gradients.
     added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
     seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
@@ -198,11 +195,17 @@ _DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
 _DECODER = ("dense", "moe", "mtp")
 
 
-def _apart(machine: WorkMachine, hidden: int) -> float:
-    """Return the seconds of a layer's norms and rotary positions if each operation is its own kernel."""
-    run = machine.execution
-    numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
-    return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
+def _further_passes(machine: WorkMachine, hidden: int, *, again: bool) -> Floats:
+    """Return the seconds in F, I and W of a layer's passes that fused kernels would not need.
+
+    Eager norms and rotary positions run once in F, twice in I, and a third time if they are recomputed (``again``). Of the
+    scaling of operands, a quarter each belongs to F, recomputation, I and W.
+    """
+    run, gpu = machine.execution, machine.cluster.gpu
+    numbers = run.tokens * hidden
+    apart = memory_time(gpu, machine.software.apart_bytes * numbers / (run.tensor if run.sequence_parallel else 1))
+    scaled = memory_time(gpu, machine.software.scaling_bytes * numbers / 4) if run.precision == "fp8" else 0.0
+    return np.array([apart + scaled, (3 if again else 2) * apart + 2 * scaled, scaled])
 
 
 def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
@@ -218,9 +221,8 @@ def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds
     for row, size in ((0, machine.software.unpacks_bytes), (1, machine.software.unpacks_bytes), (2, widened)):
         seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size * held)
     # Rows are F, I and W: weights are gathered for F and for I, gradients are scattered after W.
-    hidden = "data" in machine.software.hides
     for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
-        cover = float(seconds[row].sum()) if hidden else 0.0
+        cover = float(seconds[row].sum()) if "data" in machine.software.hides else 0.0
         seconds[row, _DATA] += exposed(communication, cover)
 
 
@@ -248,7 +250,7 @@ class LayerSums:
         }
         scalars = np.array([of_one[id(costs)] for costs in layers])
         zero = np.zeros((1, 3, len(KINDS)))
-        before = sum(costs.layer.kind in _BEFORE_LAYERS for costs in layers)
+        before = sum(costs.layer.kind == "embedding" for costs in layers)
         return cls(
             layers,
             np.concatenate((zero, seconds.cumsum(axis=0))),
@@ -413,6 +415,5 @@ def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration
     return replace(
         costs,
         activation_bytes=costs.activation_bytes * (1 - share),
-        weight_activation_bytes=costs.weight_activation_bytes,
         offload=np.maximum(copying[:, None] - busy, 0.0),
     )

@@ -17,16 +17,14 @@ from pipeplan.errors import InputError, PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state
 from pipeplan.planner.runs.settings import (
     NamedSchedule,
-    balanced_layout,
     chunks_of,
     cluster_of,
     layout_from,
-    lightest,
     precision_of,
     recompute_of,
-    replicas_by_state,
     scheduled,
     software_of,
 )

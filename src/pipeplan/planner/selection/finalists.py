@@ -17,7 +17,7 @@ from pipeplan.hardware import Cluster, host_time
 from pipeplan.model import Schedule
 from pipeplan.planner.answers import Estimate, SearchedOrder
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory import memory_rules
+from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.estimates.running import costs_of, placed, shape_of
 from pipeplan.planner.estimates.seconds import TimeFactors
 from pipeplan.planner.estimates.software import op_gap_of, software

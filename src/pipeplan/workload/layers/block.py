@@ -16,6 +16,7 @@ from pipeplan.workload.layers.part import (
     elementwise,
     into_tensor,
     joined,
+    kept_tokens,
     linear,
     norm,
     residual,
@@ -120,9 +121,10 @@ def head(model: ModelShape, execution: Execution) -> LayerWork:
 def head_product(model: ModelShape, execution: Execution) -> Part:
     """Return the product of hidden states with a rank's share of the vocabulary.
 
-    Its backward holds the gathered input again, and the weight gradient before accumulation.
+    Its backward holds the gathered input, and the weight gradient before accumulation.
     """
-    gathered = HALF * execution.tokens * model.hidden if execution.sequence_parallel else 0.0
+    again = execution.sequence_parallel and execution.framework == "megatron"
+    gathered = HALF * execution.tokens * model.hidden if again else 0.0
     gradient = HALF * rank_vocabulary(model, execution) * model.hidden
     product = linear(
         "head",
@@ -131,7 +133,7 @@ def head_product(model: ModelShape, execution: Execution) -> Part:
         inner=model.hidden,
         columns=rank_vocabulary(model, execution),
         keeps="head input",
-        kept_rows=shard_tokens(execution),
+        kept_rows=kept_tokens(execution),
         precision="bf16",
     )
     return joined(
@@ -421,7 +423,9 @@ def _layer(
         parameters=part.parameters,
         recomputable={
             **part.modules,
-            "full": full(part.forward, part.kept, entering),
-            "selective-op": selective_op(part.forward, part.kept, part.products, entering, scattered),
+            "full": full(part.forward, part.kept, entering, execution.framework),
+            "selective-op": selective_op(
+                part.forward, part.kept, part.products, entering, scattered, compiled=execution.fused_activation
+            ),
         },
     )

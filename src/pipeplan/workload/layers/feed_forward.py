@@ -17,9 +17,9 @@ from pipeplan.workload.layers.part import (
     joined,
     keeps_copies,
     kept_number,
+    kept_tokens,
     linear,
     out_of_tensor,
-    shard_tokens,
 )
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import (
@@ -70,7 +70,7 @@ def mlp(model: ModelShape, execution: Execution, *, width: float, prefix: str = 
                 inner=model.hidden,
                 columns=columns,
                 keeps=f"{prefix}ffn input" if keeps_input else "",
-                kept_rows=shard_tokens(execution),
+                kept_rows=kept_tokens(execution),
                 fused_cast=True,
                 bias=model.bias_all,
                 modules=(own, own) if model.gated else (own,),

@@ -94,6 +94,11 @@ def shard_tokens(execution: Execution) -> float:
     return execution.tokens / (execution.tensor if execution.sequence_parallel else 1)
 
 
+def kept_tokens(execution: Execution) -> float:
+    """Return the tokens of a gathered input that are kept for W: the rank's shard if W gathers the others again."""
+    return execution.tokens if execution.framework == "pytorch" else shard_tokens(execution)
+
+
 def linear(
     name: str,
     execution: Execution,
@@ -192,22 +197,23 @@ def elementwise(
 def into_tensor(name: str, execution: Execution, width: float) -> Part:
     """Return the collectives before a product whose columns are split over t (arXiv 2205.05198 section 4.2.2).
 
-    With sequence parallelism, F gathers the input, I scatters its gradient, and W gathers the input again, of which only the
-    shard was kept. Otherwise I reduces the gradient.
+    With sequence parallelism, F gathers the input and I scatters its gradient; W gathers the input again if only the shard
+    was kept. Otherwise I reduces the gradient.
     """
     if execution.tensor == 1:
         return Part()
-    whole = HALF * execution.tokens * width
+    numbers = execution.tokens * width
 
-    def collective(operation: Operation) -> tuple[Collective, ...]:
-        return (_of_tensor(name, operation, whole),)
+    def collective(operation: Operation, number: float = HALF) -> tuple[Collective, ...]:
+        return (_of_tensor(name, operation, number * numbers),)
 
     if not execution.sequence_parallel:
         return Part(backward_input=collective("all_reduce"))
+    gathered = collective("all_gather", HALF if name == "head" else execution.gather_bytes)
     return Part(
-        forward=collective("all_gather"),
+        forward=gathered,
         backward_input=collective("reduce_scatter"),
-        backward_weight=collective("all_gather"),
+        backward_weight=gathered if execution.framework == "megatron" else (),
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate, stage_costs
-from pipeplan.planner.runs.settings import balanced_layout, lightest
+from pipeplan.planner.runs.assumptions import balanced_layout, lightest
 from tests.planner.configurations import DEEPSEEK, H100, LLAMA, configuration
 
 
@@ -62,7 +62,18 @@ def test_what_does_not_fit_is_made_lighter_step_by_step():
     assert found.recompute == ("mla_up_proj",)
     assert estimate(DEEPSEEK, tight, found).peak_bytes <= tight.gpu.memory_bytes
     none = replace(large, gpu=replace(large.gpu, memory_bytes=1e9))
-    assert lightest(DEEPSEEK, none, asked).recompute[:2] == ("mla_up_proj", "moe_act")
+    assert lightest(DEEPSEEK, none, asked).recompute == ("full",)
+
+
+def test_what_does_not_fit_without_a_pipeline_is_fully_sharded():
+    asked = configuration(tensor=1, pipeline=1, context=1, data=64, chunks=1, schedule="1f1b")
+    found = lightest(LLAMA, cluster("h100-sxm:8x8"), asked)
+    assert (found.zero, found.recompute) == (3, ("full",))
+
+
+def test_fsdp_recomputes_whole_layers():
+    asked = configuration(tensor=1, pipeline=1, context=1, data=64, chunks=1, schedule="1f1b", zero=3)
+    assert lightest(LLAMA, cluster("h100-sxm:8x8"), replace(asked, software="automodel")).recompute == ("full",)
 
 
 def test_fast_links_to_the_host_take_what_is_left():
