@@ -130,9 +130,43 @@ def test_schedules_by_the_names_of_papers(name, pipeline, chunks, strategy, in_f
     assert (found.strategy, found.in_flight) == (strategy, in_flight)
 
 
+@pytest.mark.parametrize(
+    ("framework", "batch", "expected"),
+    [
+        ("torchtitan 2024-12", {"micro": 32, "global": 64}, (4, 8)),
+        ("torchtitan 2024-12", {"micro": 32}, (4, 8)),
+        ("torchtitan", {"global": 64}, (1, 32)),
+        ("torchtitan", {"micro": 2, "global": 64}, (2, 16)),
+        ("Megatron Core", {"micro": 32, "global": 64}, (32, 1)),
+    ],
+)
+def test_torchtitan_splits_the_batch_of_a_replica(framework, batch, expected):
+    document = changed(framework=framework, schedule="1F1B", layout=None, hardware={"count": 16}, parallel={"dp": 2})
+    document["batch"] = batch
+    found = row_from(document).configuration
+    assert (found.microbatch_size, found.microbatches) == expected
+
+
+def test_nemo_automodel_spreads_experts_over_all_ranks():
+    document = changed(
+        framework="PyTorch FSDP2 (AutoModel)",
+        hardware={"gpu": "H100-SXM-80GB"},
+        schedule=None,
+        layout=None,
+        recompute=None,
+    )
+    document["model"] = {"name": "qwen3-30b-a3b", "seq": 4096}
+    document["parallel"] = {"tp": 1, "pp": 1, "dp": 8, "fsdp": "FSDP2"}
+    document["batch"] = {"micro": 1, "global": 64}
+    row = row_from(document)
+    assert (row.configuration.expert, row.configuration.zero, row.configuration.software) == (8, 3, "automodel")
+    assert any("share the experts evenly" in each for each in row.assumed)
+
+
 def test_chunks_that_are_not_said():
     assert chunks_of("interleaved-1f1b", 8, 24, 6, unsaid=False) == (6, "")
     assert chunks_of("interleaved-1f1b", 8, 24, None, unsaid=False)[0] == 3
+    assert chunks_of("interleaved-1f1b", 8, 126, None, unsaid=False)[0] == 2, "one layer less at both ends"
     assert chunks_of(None, 8, 56, None, unsaid=True)[0] == 7
     assert chunks_of(None, 8, 56, None, unsaid=False) == (1, "")
     assert chunks_of("zbv", 8, 56, None, unsaid=False) == (2, "")

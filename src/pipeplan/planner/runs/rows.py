@@ -17,6 +17,7 @@ from pipeplan.errors import InputError, PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state
 from pipeplan.planner.runs.settings import (
     NamedSchedule,
@@ -242,7 +243,8 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
     schedule = scheduled(document.get("schedule"), pipeline, chunks)
     trainer, software_assumption = _trainer(document, schedule)
     precision, precision_assumption = precision_of(document.get("precision"))
-    micro, whole, batch_assumptions = _batch(document.get("batch", {}), data, pipeline)
+    split, split_assumption = _split(document.get("batch", {}), data, pipeline, trainer)
+    micro, whole, batch_assumptions = _batch(split, data, pipeline)
     expert, expert_assumption = _expert(parallel, model, trainer, tensor * context * data)
     configuration = Configuration(
         sequence=document["model"]["seq"],
@@ -271,6 +273,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         chunks_assumption,
         software_assumption,
         precision_assumption,
+        split_assumption,
         *batch_assumptions,
         expert_assumption,
         *other_assumptions,
@@ -342,6 +345,21 @@ def _expert(parallel: Mapping[str, Any], model: ModelShape, trainer: str, ranks:
         return printed or 1, ""
     degree = gcd(model.experts.count, ranks)
     return degree, f"expert parallelism: {degree}, as many ranks as share the experts evenly"
+
+
+def _split(batch: Mapping[str, Any], data: int, pipeline: int, trainer: str) -> tuple[Mapping[str, Any], str]:
+    """Return a row's batch with torchtitan's split of a replica's batch into microbatches, and the assumption about it.
+
+    Its tables print the batch of a replica. By default, torchtitan made one microbatch per pipeline rank; since April 2025
+    the size of a microbatch is 1.
+    """
+    local = batch["global"] // data if "global" in batch else batch.get("micro")
+    if not trainer.startswith("torchtitan") or pipeline == 1 or not local or batch.get("microbatches"):
+        return batch, ""
+    if batch.get("micro", local) != local:
+        return batch, ""
+    micro = max(1, local // pipeline) if memory_rules(trainer).keeps_outputs else 1
+    return {"global": local * data, "micro": micro}, f"microbatch size: {micro}, torchtitan's default"
 
 
 def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int, list[str]]:

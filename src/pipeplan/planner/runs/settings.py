@@ -17,9 +17,9 @@ _BY_WORDS = (
     (r"torchtitan.*\beager\b", "torchtitan-eager"),
     (r"torchtitan.*row-?wise.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-row-wise-async-tp"),
     (r"torchtitan.*row-?wise", "torchtitan-row-wise"),
-    (r"torchtitan.*2024.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-2024-async-tp"),
+    (r"torchtitan.*(?:2024|one-stop).*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-2024-async-tp"),
     (r"torchtitan.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-async-tp"),
-    (r"torchtitan.*2024", "torchtitan-2024"),
+    (r"torchtitan.*(?:2024|one-stop)", "torchtitan-2024"),
     (r"torchtitan", "torchtitan"),
     (r"megatron[ -]bridge", "megatron-bridge"),
     (r"automodel", "automodel"),
@@ -156,7 +156,8 @@ def scheduled(name: str | None, pipeline: int, chunks: int) -> NamedSchedule:
 def chunks_of(schedule: str | None, pipeline: int, layers: int, printed: int | None, unsaid: bool) -> tuple[int, str]:
     """Return the chunks per rank, and the assumption about it.
 
-    An interleaved schedule without a number gets the fewest chunks that divide a rank's layers. A row without a schedule
+    An interleaved schedule without a number gets the fewest chunks that divide a rank's layers, or all layers and the two
+    ends of the model. A row without a schedule
     whose chunks are marked as unknown (``unsaid``) gets one layer per chunk, with which interleaved trainers run best.
     """
     if printed is not None:
@@ -170,7 +171,9 @@ def chunks_of(schedule: str | None, pipeline: int, layers: int, printed: int | N
     rule = strategy(scheduled(schedule, pipeline, 2).strategy)
     if rule.fixed_chunks:
         return rule.chunks, ""
-    least = next((count for count in range(2, layers_per_rank + 1) if layers_per_rank % count == 0), 1)
+    counts = range(2, layers_per_rank + 1)
+    divides = (count for count in counts if layers_per_rank % count == 0 or (layers + 2) % (pipeline * count) == 0)
+    least = next(divides, 1)
     return least, f"chunks per rank: {least}, the fewest that divide its {layers_per_rank} layers"
 
 
