@@ -22,7 +22,7 @@ def test_one_configuration_from_python():
     (row,) = pipeplan.estimate(ONE)
     found = row.estimate
     assert row.refused is None
-    assert found == estimated(tensor=2, pipeline=4, data=2)
+    assert found == estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True)
     record = row.to_dict()
     assert record["step_time_s"] == pytest.approx(sum(record["breakdown"].values())) == found.step_time
     assert record["peak_memory_gib"] == max(record["peak_memory_by_rank_gib"])
@@ -41,7 +41,39 @@ def test_one_configuration_from_a_file(tmp_path, ending):
     path.write_text(texts[ending])
     (row,) = pipeplan.estimate(path)
     assert row.id == path.name
+    assert row.estimate == estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True)
+
+
+def test_what_is_not_set_is_assumed_and_said():
+    (row,) = pipeplan.estimate(ONE)
+    assert "sequence parallelism: on" in row.assumed
+    (row,) = pipeplan.estimate(ONE | {"sp": "off"})
     assert row.estimate == estimated(tensor=2, pipeline=4, data=2)
+    assert not any("sequence parallelism" in each for each in row.assumed)
+    (row,) = pipeplan.estimate(ONE | {"software": "zero-bubble"})
+    assert "sequence parallelism: off" in row.assumed
+
+
+@pytest.mark.parametrize("layout", ["Et*3|(tt|)*14,tL", "Ettt|" + "tt|" * 14 + "tL", "3+" + "2+" * 14 + "1"])
+def test_layouts_of_megatron_imply_the_chunks(layout):
+    (row,) = pipeplan.estimate(ONE | {"pp": 8, "layout": layout})
+    settings = row.estimate.settings
+    assert (settings.chunks, settings.schedule) == (2, "interleaved-1f1b")
+    assert settings.layers == (3, *[2] * 14, 1)
+    assert any(each.startswith("chunks per rank: 2") for each in row.assumed)
+
+
+def test_a_published_run_may_have_megatrons_layout():
+    run = {
+        "model": {"name": "llama3-8b", "seq": 8192},
+        "hardware": {"gpu": "H100-SXM-80GB", "count": 8},
+        "parallel": {"tp": 1, "pp": 4, "dp": 2},
+        "batch": {"micro": 1, "global": 32},
+        "layout": "Et*7|t*9|t*9|t*7L",
+        "recompute": "none",
+    }
+    (row,) = pipeplan.estimate({"rows": [run]})
+    assert (row.refused, row.estimate.settings.layers) == (None, (7, 9, 9, 7))
 
 
 def test_rows_that_cannot_be_say_why_beside_those_that_can():

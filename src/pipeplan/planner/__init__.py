@@ -33,7 +33,7 @@ from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
 from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
-from pipeplan.planner.runs.rows import RunRow, row_from
+from pipeplan.planner.runs.rows import EARLY, RunRow, row_from
 from pipeplan.planner.selection.legality import UNUSUAL
 from pipeplan.planner.selection.plans import DEFAULT_TOKENS, plan
 from pipeplan.planner.selection.request import (
@@ -49,6 +49,7 @@ from pipeplan.planner.selection.request import (
 __all__ = [
     "CHOICES",
     "DEFAULT_TOKENS",
+    "EARLY",
     "UNUSUAL",
     "BestLayout",
     "Calibration",

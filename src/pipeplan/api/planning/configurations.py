@@ -23,7 +23,7 @@ from typing import Any
 
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.hardware import Cluster, cluster, cluster_from
-from pipeplan.planner import CHOICES, Configuration, read_fixed, short_name, written
+from pipeplan.planner import CHOICES, EARLY, Configuration, read_fixed, short_name, written
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import ModelShape, from_dict, known_model, model, read_config, short_form
 
@@ -31,6 +31,8 @@ MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
 
 _QUESTION = ("model", "cluster", "global_batch", "sequence")
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
+_FIELDS = {name: choice.field for choice in _CHOSEN for name in (choice.field, *choice.names)}
+"""Field of the configuration by each name of it."""
 
 
 def model_of(source: Any, folder: Path | None = Path(), *, approximate: bool = False) -> ModelShape:
@@ -97,7 +99,9 @@ def read_configuration(
     ----------
     document
         ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
-        ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too.
+        ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too. With
+        tensor ranks, sequence parallelism is on unless it is set; a layout implies the chunks per rank. See
+        :func:`assumptions_of`.
     folder
         Folder of relative file names; None: names of files are refused.
     approximate
@@ -129,7 +133,7 @@ def read_configuration(
         if isinstance(offload, list)
         else _one("offload", offload)
     )
-    configuration = Configuration(**counts, **chosen)
+    configuration = Configuration(**(counts | _implied(chosen) | chosen))
     return (
         shape,
         machines,
@@ -137,13 +141,35 @@ def read_configuration(
     )
 
 
+def _implied(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that others imply: sequence parallelism by tensor ranks, chunks and their order by a layout."""
+    implied: dict[str, Any] = {}
+    if chosen.get("tensor", 1) > 1:
+        implied["sequence_parallel"] = chosen.get("software") not in EARLY
+    stages, ranks = len(chosen.get("layers") or ()), chosen.get("pipeline", 1)
+    if stages > ranks and stages % ranks == 0 and "chunks" not in chosen:
+        implied |= {"chunks": stages // ranks, "schedule": "interleaved-1f1b"}
+    return implied
+
+
+def assumptions_of(document: Mapping[str, Any], configuration: Configuration) -> tuple[str, ...]:
+    """Return what :func:`read_configuration` assumes for settings that a document leaves out, one sentence each."""
+    present = {_FIELDS[name] for name in document if name in _FIELDS}
+    sentences = {
+        "sequence_parallel": "sequence parallelism: " + ("on" if configuration.sequence_parallel else "off"),
+        "chunks": f"chunks per rank: {configuration.chunks}, as many as the layout has stages for each rank",
+        "schedule": f"schedule: {configuration.schedule}, because ranks have several chunks",
+    }
+    implied = _implied({field: getattr(configuration, field) for field in present})
+    return tuple(sentences[field] for field in implied if field not in present)
+
+
 def _chosen(values: Mapping[str, Any]) -> dict[str, Any]:
-    names = {name for choice in _CHOSEN for name in (choice.field, *choice.names)}
     chosen: dict[str, Any] = {}
     for name, value in values.items():
-        if name not in names:
-            raise UnknownNameError("configuration key", str(name), [*_QUESTION, *names], field=str(name))
-        field = next(choice.field for choice in _CHOSEN if name in (choice.field, *choice.names))
+        field = _FIELDS.get(name)
+        if field is None:
+            raise UnknownNameError("configuration key", str(name), [*_QUESTION, *_FIELDS], field=str(name))
         if field in chosen:
             raise InputError(f"{short_name(field)} is given twice", field=str(name))
         chosen[field] = _one(name, value)
@@ -196,7 +222,9 @@ def configuration_document(shape: ModelShape, machines: Cluster, configuration: 
     }
     for choice in _CHOSEN:
         value = getattr(configuration, choice.field)
-        if value != usual[choice.field] or choice.field == "data":
+        # What depends on another setting is always written.
+        implied = choice.field == "data" or (choice.field == "sequence_parallel" and configuration.tensor > 1)
+        if value != usual[choice.field] or implied:
             document[short_name(choice.field)] = _plain(choice.field, value)
     if configuration.recompute_by_stage is not None:
         document["recompute_by_stage"] = [written("recompute", modules) for modules in configuration.recompute_by_stage]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Unpack
 
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import EstimateOptionsKeywords
-from pipeplan.api.planning.configurations import read_configuration
+from pipeplan.api.planning.configurations import assumptions_of, read_configuration
 from pipeplan.api.planning.estimates import EstimatedRow, Estimates, estimated_row
 from pipeplan.api.planning.options import EstimateOptions, FilePath
 from pipeplan.api.searching.searches import usable_cores
@@ -22,6 +23,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner import Calibration, Configuration, Estimate, RunRow, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import Finished, SweepTask, sweep
+from pipeplan.trainers import TRAINERS
 from pipeplan.workload import ModelShape
 
 LARGEST = 64 * MEBIBYTE
@@ -147,7 +149,7 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
 def _read(document: Any, place: int, read: _Reader) -> RunRow:
     """Return a row of a file: a configuration, or a published run; ``refused`` is what is wrong with it."""
     if not isinstance(document, dict) or "parallel" in document or "cluster" not in document:
-        return row_from(document, place)
+        return row_from(_with_layout(document), place)
     name = str(document.get("id", f"row {place}"))
     try:
         return _configured({key: value for key, value in document.items() if key != "id"}, name, read)
@@ -155,9 +157,25 @@ def _read(document: Any, place: int, read: _Reader) -> RunRow:
         return RunRow(id=name, source="", refused=str(error))
 
 
+def _with_layout(document: Any) -> Any:
+    """Return a run's row with its trainer's layout text as layers of stages, and the chunks per rank that it implies."""
+    if not isinstance(document, dict) or not isinstance(parallel := document.get("parallel"), dict):
+        return document
+    ranks = parallel.get("pp")
+    if not isinstance(ranks, int) or ranks < 1 or not isinstance(document.get("layout"), str):
+        return document
+    for read_layout in filter(None, (trainer.read_layout for trainer in TRAINERS.values())):
+        with suppress(InputError):
+            layers = read_layout(document["layout"])
+            chunks = {"vp": max(1, len(layers) // ranks)}
+            return document | {"layout": "+".join(map(str, layers)), "parallel": chunks | parallel}
+    return document
+
+
 def _configured(document: Mapping[str, Any], name: str, read: _Reader) -> RunRow:
     model, cluster, configuration = read(document)
-    return RunRow(id=name, source="", model=model, cluster=cluster, configuration=configuration)
+    assumed = assumptions_of(document, configuration)
+    return RunRow(id=name, source="", model=model, cluster=cluster, configuration=configuration, assumed=assumed)
 
 
 def _estimated(row: RunRow, *, calibration: Calibration | None) -> Estimate:

@@ -31,7 +31,7 @@ from pipeplan.planner.runs.settings import (
 )
 from pipeplan.workload import ModelShape, from_dict, token_flops
 
-_EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
+EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
 """Trainers without sequence parallelism and sharded optimizers by default."""
 
 
@@ -260,7 +260,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         schedule=schedule.strategy,
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
         layers=layout_from(document.get("layout"), pipeline, chunks, model.layers),
-        sequence_parallel=bool(parallel.get("sp", trainer not in _EARLY)) and tensor > 1,
+        sequence_parallel=bool(parallel.get("sp", trainer not in EARLY)) and tensor > 1,
         zero=_zero(document, trainer),
         precision=precision,
         recompute=recompute_of(document.get("recompute")) or (),
@@ -391,4 +391,4 @@ def _zero(row: Mapping[str, Any], trainer: str) -> Any:
         return 2 if "GRAD" in str(sharded).upper() else 3
     if parallel.get("zero") is not None:
         return int(parallel["zero"])
-    return 0 if trainer in _EARLY else 1
+    return 0 if trainer in EARLY else 1

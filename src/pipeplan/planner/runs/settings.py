@@ -182,12 +182,14 @@ _ONE_LESS = re.compile(r"(\d+) layers a stage, one less on first and last")
 
 
 def layout_from(text: str | None, pipeline: int, chunks: int, layers: int) -> tuple[int, ...] | None:
-    """Return the layers of each stage from a row's text about its ranks; None: an even split.
+    """Return the layers of each stage from a row's text about its ranks or its stages (``9+10+10+9``); None: an even split.
 
     If the layers plus two are divisible by the stages, the first and the last stage have one layer less: with several chunks
     because the text describes ranks, without a text because trainers do so for the embedding and the head.
     """
     stages = pipeline * chunks
+    if text and re.fullmatch(r"\d+(\+\d+)*", text):
+        return tuple(map(int, text.split("+")))
     if text:
         match = _ENDS.fullmatch(text) or _ONE_LESS.fullmatch(text)
         if match is None:
