@@ -206,7 +206,7 @@ def layout_from(text: str | None, pipeline: int, chunks: int, layers: int) -> tu
 
 _RECOMPUTE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^none", ()),
-    (r"recomputes RMSNorm and MLA up-projection", ("layernorm", "mla_up_proj")),
+    (r"recomputes RMSNorm and MLA up-projection", ("layernorm", "moe_act", "mla_up_proj")),
     (r"^full", ("full",)),
     (r"per[ -]op|recipe default", ("selective-op",)),
     (r"^selective", ("core_attn",)),
