@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeplan.planner import Configuration
     from pipeplan.workload import ModelShape
 
-_FIRST = ("megatron", "torchtitan")
+_FIRST = ("megatron", "bridge", "torchtitan")
 _LAST = "own"
 
 _OF_PLANS = "_plan"

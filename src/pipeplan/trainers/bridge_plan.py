@@ -1,0 +1,220 @@
+"""Megatron-Bridge's configuration for a plan: a launch script with Python code that changes a recipe.
+
+A recipe is a function without arguments that returns a ``ConfigContainer``: model, data, optimizer and scheduler. The code
+sets every field that a plan decides, also where its value is the default, because a recipe may have another one. Fields are
+those of ``ConfigContainer`` and its parts in releases 0.3 to 0.6 and in the main branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipeplan.errors import ShapeError
+from pipeplan.formats import TrainerSettings
+from pipeplan.hardware import Cluster
+from pipeplan.model import Schedule, counted
+from pipeplan.planner import Configuration, software
+from pipeplan.trainers.bridge import TRAINER
+from pipeplan.trainers.megatron import FSDP, environment, pipeline_flags, shards_as_fsdp, write_layout
+from pipeplan.trainers.megatron_plan import MegatronPipeline, offload_modules, plan_warnings, planned_pipeline
+from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recomputed_anywhere
+from pipeplan.workload import ModelShape
+
+PRECISIONS = {
+    "bf16": "bf16_mixed",
+    "fp16": "fp16_mixed",
+    "fp8": "bf16_with_fp8_current_scaling_mixed",
+    "mxfp8": "bf16_with_mxfp8_mixed",
+    "nvfp4": "bf16_with_nvfp4_mixed",
+}
+"""Bridge's recipes of mixed precision."""
+
+TO_SET = {
+    "RECIPE": "function of megatron.bridge.recipes with this model, such as llama3_70b_pretrain_config",
+    "DATA": "prefix of the tokenized data",
+    "TOKENIZER": "name or folder of the tokenizer",
+    "CHECKPOINTS": "folder to save checkpoints in",
+    "STEPS": "number of steps",
+    "LEARNING_RATE": "learning rate",
+}
+"""Variables that the user has to set, with their meanings."""
+
+IMPORTS = """import os
+
+from megatron.bridge import recipes
+from megatron.bridge.training.comm_overlap import CommOverlapConfig
+from megatron.bridge.training.gpt_step import forward_step
+from megatron.bridge.training.mixed_precision import get_mixed_precision_config
+from megatron.bridge.training.pretrain import pretrain
+
+cfg = getattr(recipes, os.environ["RECIPE"])()
+"""
+
+OF_THE_USER = """cfg.dataset.blend = ([os.environ["DATA"]], None)
+cfg.tokenizer.tokenizer_type = "HuggingFaceTokenizer"
+cfg.tokenizer.tokenizer_model = os.environ["TOKENIZER"]
+cfg.checkpoint.save = cfg.checkpoint.load = os.environ["CHECKPOINTS"]
+cfg.train.train_iters = int(os.environ["STEPS"])
+cfg.optimizer.lr = float(os.environ["LEARNING_RATE"])
+
+if __name__ == "__main__":
+    pretrain(cfg, forward_step)
+"""
+
+Values = dict[str, Any]
+"""Values of the fields of one part of a configuration."""
+
+
+def plan_flags(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
+) -> TrainerSettings:
+    """Return a launch script that trains with one of Megatron-Bridge's recipes, changed to the plan.
+
+    An order of ops that Megatron-core cannot run is replaced by the nearest one that it can, with a warning. Where it refuses
+    the shape, the text is only the reason.
+    """
+    release = TRAINER.release(version)
+    pipeline = planned_pipeline(model, configuration, schedule, TRAINER.title)
+    warnings = (*pipeline.warnings, *plan_warnings(configuration, TRAINER.title))
+    try:
+        pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
+    except ShapeError as error:
+        return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
+    heading = [
+        f"# Megatron-Bridge {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
+        *(f"# Warning: {sentence}." for sentence in warnings),
+    ]
+    code = [*_code(model, configuration, pipeline)]
+    text = bash_script(
+        '"$TRAINING"',
+        {},
+        cluster,
+        heading=heading,
+        to_set=TO_SET,
+        environment=[
+            *environment(cluster, configuration),
+            "TRAINING=$(mktemp --suffix .py)",
+            "cat > \"$TRAINING\" <<'PYTHON'",
+            *code,
+            "PYTHON",
+        ],
+    )
+    return TrainerSettings(text=text, warnings=warnings)
+
+
+def _code(model: ModelShape, configuration: Configuration, pipeline: MegatronPipeline) -> Iterator[str]:
+    """Yield the lines of the Python program."""
+    yield from IMPORTS.splitlines()
+    yield f'assert cfg.model.num_layers == {model.layers}, "the recipe has another model than the plan"'
+    parts = {
+        "model": {
+            **_degrees(model, configuration),
+            **_pipeline(model, configuration, pipeline),
+            **_memory(model, configuration, pipeline),
+        },
+        "train": {"micro_batch_size": configuration.microbatch_size, "global_batch_size": configuration.global_batch},
+        "dataset": {"seq_length": configuration.sequence},
+        **_sharding(configuration),
+    }
+    for part, values in parts.items():
+        yield from (f"cfg.{part}.{name} = {_written(value)}" for name, value in values.items())
+    yield from _overlap(configuration, pipeline)
+    yield f'cfg.mixed_precision = get_mixed_precision_config("{PRECISIONS[configuration.precision]}")'
+    yield f"cfg.mixed_precision.grad_reduce_in_fp32 = {software(configuration.software).fp32_gradients}"
+    yield ""
+    yield from OF_THE_USER.splitlines()
+
+
+def _degrees(model: ModelShape, configuration: Configuration) -> Values:
+    trainer = software(configuration.software)
+    degrees: Values = {
+        "seq_length": configuration.sequence,
+        "tensor_model_parallel_size": configuration.tensor,
+        "sequence_parallel": configuration.sequence_parallel and configuration.tensor > 1,
+        "context_parallel_size": configuration.context,
+        "cp_comm_type": "p2p" if configuration.context > 1 else None,
+        "cross_entropy_loss_fusion": trainer.fused_loss,
+    }
+    if model.experts is None:
+        return degrees
+    by_rank = trainer.dispatch == "ranks" and configuration.expert * configuration.tensor > 1
+    degrees |= {
+        "expert_model_parallel_size": configuration.expert,
+        "expert_tensor_parallel_size": configuration.expert_tensor,
+        "moe_token_dispatcher_type": "flex" if by_rank else "alltoall",
+        "moe_grouped_gemm": True,
+    }
+    if by_rank:
+        degrees |= {"moe_flex_dispatcher_backend": "deepep", "moe_router_dtype": "fp32"}
+    return degrees
+
+
+def _pipeline(model: ModelShape, configuration: Configuration, pipeline: MegatronPipeline) -> Values:
+    """Return the layout and the order; the other ways to divide layers are reset."""
+    chunks = pipeline.schedule.placement.chunks
+    values: Values = {
+        "pipeline_model_parallel_size": configuration.pipeline,
+        "virtual_pipeline_model_parallel_size": chunks if chunks > 1 else None,
+        "pipeline_model_parallel_layout": (
+            write_layout(pipeline.layers, model.mtp_layers) if configuration.pipeline > 1 else None
+        ),
+        "num_layers_in_first_pipeline_stage": None,
+        "num_layers_in_last_pipeline_stage": None,
+        "account_for_embedding_in_pipeline_split": False,
+        "account_for_loss_in_pipeline_split": False,
+        "microbatch_group_size_per_vp_stage": pipeline.order.group_size,
+    }
+    return values | ({"mtp_num_layers": model.mtp_layers} if model.mtp_layers else {})
+
+
+def _memory(model: ModelShape, configuration: Configuration, pipeline: MegatronPipeline) -> Values:
+    """Return recomputation and offload."""
+    full = pipeline.order.recompute
+    modules = [name for name in recomputed_anywhere(configuration) if name not in ("full", "selective-op")]
+    share = offloaded_anywhere(configuration)
+    values: Values = {
+        "recompute_granularity": "full" if full else "selective" if modules else None,
+        "recompute_method": "uniform" if full else None,
+        "recompute_num_layers": 1 if full else None,
+        "recompute_modules": modules or None,
+        "fine_grained_activation_offloading": share > 0,
+        "offload_modules": [*offload_modules(model, share, tuple(modules))] if share > 0 else None,
+    }
+    return values | ({"gradient_accumulation_fusion": False} if shards_as_fsdp(configuration) else {})
+
+
+def _sharding(configuration: Configuration) -> dict[str, Values]:
+    """Return what the data-parallel group shards, in the parts of the configuration that know of it."""
+    fsdp = shards_as_fsdp(configuration)
+    ddp: Values = {"use_distributed_optimizer": configuration.zero > 0, "use_megatron_fsdp": fsdp}
+    if fsdp:
+        ddp["data_parallel_sharding_strategy"] = FSDP[configuration.zero]
+    return {
+        "ddp": ddp,
+        "optimizer": {"use_distributed_optimizer": configuration.zero > 0},
+        "checkpoint": {"ckpt_format": "fsdp_dtensor" if fsdp else "torch_dist"},
+    }
+
+
+def _overlap(configuration: Configuration, pipeline: MegatronPipeline) -> Iterator[str]:
+    """Yield the overlap of communication; batched messages of two interleaved ranks would give wrong gradients."""
+    hides = software(configuration.software).hides
+    interleaved = pipeline.schedule.placement.chunks > 1
+    values = {
+        "tp_comm_overlap": "tensor" in hides and configuration.sequence_parallel and configuration.tensor > 1,
+        "overlap_p2p_comm": interleaved,
+        "batch_p2p_comm": configuration.pipeline > 1 and not interleaved,
+        "overlap_grad_reduce": "data" in hides,
+        "overlap_param_gather": bool(configuration.zero) and {"data", "parameters"} <= hides,
+    }
+    yield "cfg.comm_overlap = CommOverlapConfig("
+    yield from (f"    {name}={value}," for name, value in values.items())
+    yield ")"
+
+
+def _written(value: Any) -> str:
+    """Return a value as Python code with double quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    return f'"{value}"' if isinstance(value, str) else repr(value)

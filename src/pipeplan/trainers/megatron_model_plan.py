@@ -1,0 +1,149 @@
+"""Megatron-LM's flags for the shape of a model.
+
+Names and rules are those of Megatron-LM's ``arguments.py`` and Megatron-core's ``TransformerConfig`` of 0.14 to 0.19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeplan.trainers.megatron_hybrid import is_hybrid, missing_symbols
+from pipeplan.workload import Experts, LatentAttention, ModelShape
+
+
+def model_flags(model: ModelShape) -> Iterator[str]:
+    """Yield the flags of a model except its number of layers, which the layout implies.
+
+    The user adds what a shape does not contain: the scaling of rotary positions, the tokenizer.
+    """
+    yield f"--hidden-size {model.hidden}"
+    yield f"--num-attention-heads {model.heads}"
+    if model.ffn is not None:
+        yield f"--ffn-hidden-size {model.ffn}"
+    yield f"--vocab-size {model.vocabulary}"
+    yield from _embedding_flags(model)
+    yield from _kernel_flags(model)
+    yield from _attention_flags(model)
+    if model.experts is not None:
+        yield from _expert_flags(model, model.experts)
+
+
+def to_add(model: ModelShape) -> Iterator[str]:
+    """Yield a comment with the flags of the model that its shape does not contain, if there are any."""
+    of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
+    if model.learned_positions is None:
+        of_config += [*([] if _has_whole_base(model) else ["--rotary-base"]), "the scaling of rotary positions"]
+    if of_config:
+        yield f"# Add to MODEL_ARGS, as in the model's config.json: {', '.join(of_config)}."
+
+
+def model_warnings(model: ModelShape) -> Iterator[str]:
+    if is_hybrid(model):
+        yield "--hybrid-layer-pattern with stages (|) needs a Megatron-core that has pretrain_hybrid.py, such as 0.20"
+        yield from missing_symbols(model)
+    if model.norms_a_layer > 2:
+        yield (
+            f"{model.name} has {model.norms_a_layer} norms per layer and Megatron-LM's layers have 2: the others need a "
+            "custom layer specification (--spec)"
+        )
+    if model.experts is not None and model.experts.expert_bias:
+        yield "biases of experts need a custom layer specification: only --add-qkv-bias and --disable-bias-linear exist"
+
+
+def _has_whole_base(model: ModelShape) -> bool:
+    """Return True if the base of rotary positions is a known integer, the only value that Megatron-LM's flag accepts."""
+    return model.rope_theta is not None and float(model.rope_theta).is_integer()
+
+
+def _embedding_flags(model: ModelShape) -> Iterator[str]:
+    if not model.tied_embeddings:
+        yield "--untie-embeddings-and-output-weights"
+    if model.learned_positions is None:
+        yield "--position-embedding-type rope"
+        if _has_whole_base(model):
+            yield f"--rotary-base {model.rope_theta:.0f}"
+    else:
+        yield "--position-embedding-type learned_absolute"
+
+
+def _kernel_flags(model: ModelShape) -> Iterator[str]:
+    yield f"--normalization {'RMSNorm' if model.norm == 'rms' else 'LayerNorm'}"
+    if model.norm_epsilon is not None:
+        yield f"--norm-epsilon {model.norm_epsilon:g}"
+    if model.gated:
+        yield "--swiglu"
+    if not model.bias_all:
+        yield "--disable-bias-linear"
+    if model.bias_qkv and not model.bias_all:
+        yield "--add-qkv-bias"
+    if model.qk_norm:
+        yield "--qk-layernorm"
+
+
+def _attention_flags(model: ModelShape) -> Iterator[str]:
+    if model.latent is not None:
+        yield from _latent_flags(model.latent)
+        return
+    if model.kv_heads is not None and model.kv_heads < model.heads:
+        yield "--group-query-attention"
+        yield f"--num-query-groups {model.kv_heads}"
+    if model.head_dim is not None and model.head_dim * model.heads != model.hidden:
+        yield f"--kv-channels {model.head_dim}"
+    if model.sliding_window is not None:
+        # Number of keys before the query and after it.
+        yield f"--window-size '({model.sliding_window - 1},0)'"
+        if model.sliding_every > 1:
+            yield f"--window-attn-skip-freq {model.sliding_every}"
+    if model.attention_sinks:
+        yield "--softmax-type learnable"
+
+
+def _latent_flags(latent: LatentAttention) -> Iterator[str]:
+    yield "--multi-latent-attention"
+    if latent.query_rank is not None:
+        yield f"--q-lora-rank {latent.query_rank}"
+    yield f"--kv-lora-rank {latent.key_value_rank}"
+    yield f"--qk-head-dim {latent.nope_dim}"
+    yield f"--qk-pos-emb-head-dim {latent.rope_dim}"
+    yield f"--v-head-dim {latent.value_dim}"
+
+
+def _expert_flags(model: ModelShape, experts: Experts) -> Iterator[str]:
+    yield f"--num-experts {experts.count}"
+    yield f"--moe-router-topk {experts.top_k}"
+    yield f"--moe-ffn-hidden-size {experts.width}"
+    if experts.shared_width:
+        yield f"--moe-shared-expert-intermediate-size {experts.shared_width}"
+    layers = [int(model.has_experts(layer)) for layer in range(model.layers)]
+    if not all(layers):
+        yield f"--moe-layer-freq '{_pattern(layers)}'"
+    if experts.shared_gate:
+        yield "--moe-shared-expert-gate"
+    yield from _router_flags(experts)
+    yield "--moe-grouped-gemm"
+
+
+def _router_flags(experts: Experts) -> Iterator[str]:
+    """Yield the flags that choose and weight a token's experts; weights sum to 1 unless softmax precedes the choice."""
+    if experts.router_score == "sigmoid":
+        yield "--moe-router-score-function sigmoid"
+        if experts.router_bias:
+            yield "--moe-router-enable-expert-bias"
+    elif not experts.normalized_weights or experts.top_k == 1:
+        yield "--moe-router-pre-softmax"
+    if experts.groups is not None and experts.nodes_a_token is not None:
+        yield f"--moe-router-num-groups {experts.groups}"
+        yield f"--moe-router-group-topk {experts.nodes_a_token}"
+    if experts.weight_scale != 1:
+        yield f"--moe-router-topk-scaling-factor {experts.weight_scale:g}"
+
+
+def _pattern(layers: list[int]) -> str:
+    """Return a list as the sum of its runs, ``([0]*3+[1]*58)``."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and runs[-1][0] == layer:
+            runs[-1][1] += 1
+        else:
+            runs.append([layer, 1])
+    return f"({'+'.join(f'[{value}]*{count}' for value, count in runs)})"
