@@ -71,8 +71,8 @@ def plan_flags(
 ) -> TrainerSettings:
     """Return a launch script that trains with one of Megatron-Bridge's recipes, changed to the plan.
 
-    An order of ops that Megatron-core cannot run is replaced by the nearest one that it can, with a warning. Where it refuses
-    the shape, the text is only the reason.
+    An order of ops that Megatron-core cannot run is replaced by the nearest one that it can, with a warning. Where it
+    refuses the shape, the text is only the reason.
     """
     release = TRAINER.release(version)
     pipeline = planned_pipeline(model, configuration, schedule, TRAINER.title)
@@ -94,7 +94,9 @@ def plan_flags(
         to_set=TO_SET,
         environment=[
             *environment(cluster, configuration),
+            f"export {' '.join(TO_SET)}",
             "TRAINING=$(mktemp --suffix .py)",
+            "trap 'rm -f \"$TRAINING\"' EXIT",
             "cat > \"$TRAINING\" <<'PYTHON'",
             *code,
             "PYTHON",

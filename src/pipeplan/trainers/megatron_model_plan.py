@@ -38,6 +38,7 @@ def to_add(model: ModelShape) -> Iterator[str]:
 
 
 def model_warnings(model: ModelShape) -> Iterator[str]:
+    """Yield warnings on parts of a model that no flag expresses."""
     if is_hybrid(model):
         yield "--hybrid-layer-pattern with stages (|) needs a Megatron-core that has pretrain_hybrid.py, such as 0.20"
         yield from missing_symbols(model)

@@ -43,6 +43,6 @@ def test_its_trainer_reads_every_plan_as_planned(source: str, ran: Callable[[str
     assert (Path(source) / "megatron" / "training" / "arguments.py").is_file()
     plans = {name: plan(name) for name in PLANS} | DRAWN
     job = Job(source, {name: case(planned) for name, planned in plans.items()})
-    [faults] = run_ranks("tests.peers.megatron.trainer", 1, job)
+    [faults] = run_ranks("tests.peers.megatron.trainer", 1, job, timeout=1800)
     assert {name: wrong for name, wrong in faults.items() if wrong} == {}
     ran(f"its validate_args of {Path(source).name} on the flags of {len(plans)} plans")

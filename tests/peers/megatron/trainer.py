@@ -9,6 +9,7 @@ import sys
 import typing
 from argparse import SUPPRESS, ArgumentParser
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -133,7 +134,13 @@ def judged(arguments: Any, case: Case) -> dict[str, str]:
 
 def explicit(arguments: Any, words: tuple[str, ...]) -> set[str]:
     """The names of the arguments that flags set."""
+    return set(vars(parser_without_defaults(arguments).parse_args(words)))
+
+
+@cache
+def parser_without_defaults(arguments: Any) -> ArgumentParser:
+    """Megatron-LM's parser, which sets only what flags set; it takes a second to make."""
     parser: ArgumentParser = arguments.add_megatron_arguments(ArgumentParser(allow_abbrev=False))
     for action in parser._actions:
         action.default = SUPPRESS
-    return set(vars(parser.parse_args(words)))
+    return parser

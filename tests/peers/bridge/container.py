@@ -1,0 +1,203 @@
+"""Megatron-Bridge's own ``ConfigContainer`` and its ``validate``, in a process of their own, without a GPU.
+
+Its packages are imported without their ``__init__``, which import every model. Stand-ins replace what is missing here (data
+sets, tokenizers, Triton): none of it reads a setting. The recipe is a container of its own classes with the planned model;
+``pretrain`` is replaced by finalizing and validating, which are its first steps.
+"""
+
+import os
+import re
+import sys
+from dataclasses import dataclass, fields
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.utils.flop_counter  # Asks for Triton when it is imported: before there is a stand-in.
+from packaging.version import Version
+
+OTHERS = ("datasets", "omegaconf", "regex", "six", "transformers", "triton", "hydra", "megatron.energon", "webdataset")
+"""Packages that stand-ins replace where they are not installed."""
+
+CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
+"""Major number of the compute capability by the generation of a GPU."""
+
+PACKAGES = (
+    *("bridge", "bridge.models", "bridge.models.gpt", "bridge.models.hybrid", "bridge.models.mamba"),
+    *("bridge.models.megatron_mimo", "bridge.data", "bridge.data.builders", "bridge.peft", "bridge.training"),
+    *("bridge.utils", "training"),
+)
+"""Packages below ``megatron`` that are imported without their ``__init__``."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A script's Python code, the recipe's model, the values that it must set, and the machines."""
+
+    code: str
+    variables: dict[str, str]
+    model: dict[str, Any]
+    wanted: dict[str, Any]
+    gpus: int
+    generation: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cases by name, for the installed Megatron-Bridge or the one in these folders, with their Megatron-core."""
+
+    sources: tuple[str, ...]
+    cases: dict[str, Case]
+
+
+class StandIn(ModuleType):
+    """A module that has any name: a class, a decorator or a function."""
+
+    __version__ = "99.0"
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {}) if name[0].isupper() and self.__name__ != "triton" else mock.MagicMock(name=name)
+
+
+class StandIns(MetaPathFinder, Loader):
+    """Finds stand-ins for what is missing, and for the modules below it."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if any(name == missing or name.startswith(f"{missing}.") for missing in self.names):
+            return ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def main(job: Job) -> dict[str, dict[str, str]]:
+    """What of each case is not as planned, by field; a refusal stands under the name of its error."""
+    sys.path[:0] = job.sources
+    with mock.patch.object(torch, "compile", lambda function, **_: function):
+        config = imported()
+    return {name: judged(config, case) for name, case in job.cases.items()}
+
+
+def imported() -> ModuleType:
+    """``megatron.bridge.training.config``."""
+    sys.meta_path.insert(0, StandIns(tuple(name for name in OTHERS if "." in name or find_spec(name) is None)))
+    for package in PACKAGES:
+        name = f"megatron.{package}"
+        module = ModuleType(name)
+        paths = [Path(folder, *name.split(".")) for folder in sys.path]
+        module.__path__ = [str(path) for path in paths if path.is_dir()][:1]
+        sys.modules[name] = module
+    models: Any = sys.modules["megatron.bridge.models"]
+    models.T5ModelProvider = type("T5ModelProvider", (), {})
+    models.GPTModelProvider = import_module("megatron.bridge.models.gpt_provider").GPTModelProvider
+    utils: Any = import_module("megatron.core.utils")
+    utils._te_version = Version("2.10.0")
+    return import_module("megatron.bridge.training.config")
+
+
+def judged(config: Any, case: Case) -> dict[str, str]:
+    """What is not as planned once the script has called ``pretrain``."""
+    containers: list[Any] = []
+    get_precision = config.get_mixed_precision_config
+    stand_ins = {
+        "recipes": {"recipe": lambda: recipe(config, case)},
+        "training.gpt_step": {"forward_step": None},
+        "training.pretrain": {"pretrain": lambda container, _: containers.append(container)},
+    }
+    for name, members in stand_ins.items():
+        module = ModuleType(f"megatron.bridge.{name}")
+        vars(module).update(members)
+        sys.modules[module.__name__] = module
+    sys.modules["megatron.bridge"].recipes = sys.modules["megatron.bridge.recipes"]  # type: ignore[attr-defined]
+    major = CAPABILITIES[case.generation]
+    gpu = SimpleNamespace(major=major, minor=0, name=case.generation, total_memory=80 << 30)
+    users = {"WORLD_SIZE": str(case.gpus), "RANK": "0", "LOCAL_RANK": "0"}
+    with (
+        mock.patch.dict(os.environ, case.variables | users),
+        mock.patch.object(torch.cuda, "get_device_properties", return_value=gpu),
+        mock.patch.object(torch.cuda, "get_device_capability", return_value=(major, 0)),
+    ):
+        try:
+            exec(case.code, {"__name__": "__main__"})
+            [container] = containers
+            unknown = without_field(container, case.code)
+            # The first steps of its ``pretrain``.
+            precision = get_precision(container.mixed_precision)
+            precision.finalize()
+            precision.setup(container.model, container.optimizer, container.ddp)
+            container.set_data_parallel_size()
+            container.comm_overlap.finalize()
+            container.comm_overlap.setup(container.model, container.optimizer, container.ddp)
+            container.validate()
+        except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError) as error:
+            return {type(error).__name__: str(error)}
+    return unknown | differing(container, case.wanted)
+
+
+def without_field(container: Any, code: str) -> dict[str, str]:
+    """The assignments to names that no field has."""
+    faults = {}
+    for part, name in re.findall(r"^cfg\.(\w+)\.(\w+) = ", code, re.MULTILINE):
+        kind = type(getattr(container, part))
+        if name not in names_of(kind) and not hasattr(kind, name):
+            faults[f"{part}.{name}"] = "not a field"
+    return faults
+
+
+def differing(container: Any, wanted: dict[str, Any]) -> dict[str, str]:
+    faults = {}
+    for path, value in wanted.items():
+        part, _, name = path.partition(".")
+        have = getattr(getattr(container, part), name)
+        if have != value:
+            faults[path] = f"{have!r}, planned: {value!r}"
+    return faults
+
+
+def recipe(config: Any, case: Case) -> Any:
+    """A container of the classes of this release, with the planned model and other settings that a recipe may have."""
+    optimizer = getattr(config, "OptimizerConfig", None) or config.MCoreOptimizerConfig
+    ddp = getattr(config, "DistributedDataParallelConfig", None) or config.MCoreDistributedDataParallelConfig
+    checks = {"create_attention_mask": False} if "create_attention_mask" in names_of(config.GPTDatasetConfig) else {}
+    return config.ConfigContainer(
+        model=sys.modules["megatron.bridge.models"].GPTModelProvider(  # type: ignore[attr-defined]
+            **case.model, num_layers_in_first_pipeline_stage=1, recompute_granularity="selective"
+        ),
+        train=config.TrainingConfig(micro_batch_size=1, global_batch_size=8, train_iters=1),
+        optimizer=optimizer(lr=1.0, use_distributed_optimizer=True, bf16=True),
+        ddp=ddp(use_distributed_optimizer=True, overlap_grad_reduce=True, overlap_param_gather=True),
+        scheduler=config.SchedulerConfig(),
+        dataset=config.GPTDatasetConfig(
+            random_seed=1,
+            reset_attention_mask=False,
+            reset_position_ids=False,
+            eod_mask_loss=False,
+            seq_length=64,
+            split="9999,8,2",
+            dataloader_type="single",
+            **checks,
+        ),
+        logger=config.LoggerConfig(),
+        tokenizer=config.TokenizerConfig(),
+        checkpoint=config.CheckpointConfig(),
+        mixed_precision="bf16_mixed",
+    )
+
+
+def names_of(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind)}
