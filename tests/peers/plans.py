@@ -111,7 +111,6 @@ def _valid(count: int, software: tuple[str, ...], random: Random, names: list[st
                 sequence=draft["sequence"],
                 memory_limit=default_limit(machines),
             )
-            blocks = draft["precision"] == "mxfp8" and machines.gpu.generation != "blackwell"
-            if not blocks and all(rule.holds(request, draft) for rule in RULES):
+            if all(rule.holds(request, draft) for rule in RULES):
                 yield shape, machines, Configuration(**draft)
                 break

@@ -8,14 +8,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from pipeplan.planner import software
 from pipeplan.trainers import flags_of
 from pipeplan.workload import ModelShape
 from tests.peers.bridge.container import Case, Job
 from tests.peers.plans import PLANS, Planned, drawn, plan
-from tests.peers.processes import run_ranks
+from tests.processes import run_ranks
 from tests.peers.shell import NUMBERS, launched
 
 VARIABLE = "PIPEPLAN_BRIDGE_SOURCE"

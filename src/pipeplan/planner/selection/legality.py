@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from pipeplan.errors import ShapeError
-from pipeplan.hardware import FORMATS
+from pipeplan.hardware import FORMATS, Gpu
 from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.strategies import strategy
 from pipeplan.workload import RECOMPUTE, Precision, mixer_splits
@@ -71,10 +71,17 @@ def is_torchtitan(draft: Draft) -> bool:
     return bool(draft["software"].startswith("torchtitan"))
 
 
+def precisions_of(gpu: Gpu) -> tuple[Precision, ...]:
+    """Return the precisions that a GPU supports; scales of blocks, as in mxfp8, came with 4-bit products (Blackwell, CDNA 4)."""
+    blocks = "fp4" in gpu.peak
+    supported = (name for name in get_args(Precision) if FORMATS[name] in gpu.peak)
+    return tuple(name for name in supported if blocks or name != "mxfp8")
+
+
 def usual_precision(request: PlanRequest) -> Precision:
     """Return the number format that the model was trained in, or bf16 if the GPU does not support it."""
     precision = request.model.precision
-    return precision if FORMATS[precision] in request.cluster.gpu.peak else "bf16"
+    return precision if precision in precisions_of(request.cluster.gpu) else "bf16"
 
 
 def most_stages(request: PlanRequest) -> int:
@@ -264,8 +271,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "format",
         "precision",
-        lambda q: f"{q.cluster.gpu.name} supports only {' and '.join(q.cluster.gpu.peak)} products",
-        lambda q, d: FORMATS[d["precision"]] in q.cluster.gpu.peak,
+        lambda q: f"{q.cluster.gpu.name} supports only {', '.join(precisions_of(q.cluster.gpu))}",
+        lambda q, d: d["precision"] in precisions_of(q.cluster.gpu),
     ),
     _rule(
         "experts' sequence",
