@@ -98,7 +98,7 @@ def test_the_record_is_plain_json_and_adds_up(plan):
     assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss", "counts", "complete"}
     best = record["best"]
     assert sum(best["breakdown"].values()) == pytest.approx(best["step_time_s"])
-    assert set(best["flags"]) == {"megatron", "torchtitan", "pipeplan"}
+    assert set(best["flags"]) == {"megatron", "bridge", "torchtitan", "pipeplan"}
     assert all(each["lost_because"] for each in record["runners_up"])
     assert [each["step_time_s"] for each in record["front"]] == sorted(each["step_time_s"] for each in record["front"])
     assert record["closest_miss"] is None
@@ -136,7 +136,7 @@ def test_a_searched_order_is_written_for_pytorch(plan, tmp_path):
         missing_plan().save(tmp_path / "none.searched.csv")
 
 
-@pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "pipeplan"])
+@pytest.mark.parametrize("trainer", ["megatron", "bridge", "torchtitan", "pipeplan"])
 def test_flags_are_written_with_the_files_that_they_name_beside_them(plan, tmp_path, trainer):
     plan.save(tmp_path / f"train.{trainer}.sh")
     flags = plan.flags_for(trainer)

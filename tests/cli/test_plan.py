@@ -44,11 +44,11 @@ def test_json_and_nothing_else(run):
     code, out, err = run(f"{QUICK} --json")
     record = json.loads(out)
     assert (code, err) == (0, "")
-    assert set(record["best"]["flags"]) == {"megatron", "torchtitan", "pipeplan"}
+    assert set(record["best"]["flags"]) == {"megatron", "bridge", "torchtitan", "pipeplan"}
     assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss"}
 
 
-@pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "pipeplan"])
+@pytest.mark.parametrize("trainer", ["megatron", "bridge", "torchtitan", "pipeplan"])
 def test_the_flags_of_one_trainer_with_figures_and_notes_on_stderr(run, trainer):
     code, out, err = run(f"{QUICK} --flags {trainer} -o train.sh -o plan.json")
     assert code == 0

@@ -35,6 +35,7 @@ PEERS = (
     Peer("torchtitan", "torchtitan", "torchtitan.models.llama3", TITAN),
     Peer("torchtitan_trainer", "torchtitan", "torchtitan.trainer", (*TITAN, *TITAN_DATA), torch=(2, 14)),
     Peer("megatron", "megatron-core", "megatron.core.pipeline_parallel.schedules", ("einops",)),
+    Peer("bridge", "megatron-bridge", "megatron.bridge.package_info"),
     Peer(
         "deepspeed",
         "deepspeed",

@@ -84,11 +84,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
 }
 """Values of each field that configurations are drawn from; a repeated one is drawn more often."""
 
-CLUSTERS = ("a100-80gb:8x8", "h100-sxm:8x8", "b200:8x8")
+CLUSTERS = ("a100-80gb:8x8", "h100-sxm:8x8", "b200:8x8", "gb200:4x16")
 
 
 def drawn(count: int, software: tuple[str, ...], seed: int = 0) -> dict[str, Planned]:
-    """Valid configurations of every model and of three clusters, by a name that says what they are."""
+    """Valid configurations of every model and of four clusters, by a name that says what they are."""
     names = list(model_names())
     plans: dict[str, Planned] = {}
     for number, configuration in enumerate(_valid(count, software, Random(seed), names)):

@@ -1,11 +1,15 @@
 """Megatron-LM's pattern of layers for hybrid models."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import pipeplan
+from pipeplan.hardware import cluster
+from pipeplan.planner import Configuration
+from pipeplan.trainers import flags_of
 from pipeplan.trainers.megatron_hybrid import hybrid_pattern, is_hybrid, missing_symbols, size_flags
 from pipeplan.workload import ModelShape, model, read_config
 from tests.workload.test_config_json import CONFIGS
@@ -41,8 +45,32 @@ def test_models_without_a_pattern():
     assert not any(
         is_hybrid(shape) for shape in (model("deepseek-v3"), model("gpt-oss-120b"), shape_of("DeepSeek-V3.2"))
     )
-    (sentence,) = missing_symbols(shape_of("Kimi-Linear-48B-A3B-Base"))
-    assert sentence.startswith("Megatron-LM has no symbol for Kimi Delta Attention")
+
+
+EIGHT = Configuration(sequence=4096, global_batch=32, pipeline=2, data=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "words"),
+    [
+        ("Kimi-Linear-48B-A3B-Base", None, "has no symbol for Kimi Delta Attention"),
+        ("NVIDIA-Nemotron-Nano-9B-v2", "0.16", "Megatron-core 0.16 cannot divide the different layers"),
+    ],
+)
+def test_what_no_release_or_not_this_one_can_build_is_refused(name: str, release: str | None, words: str):
+    versions = {} if release is None else {"megatron": release}
+    found = flags_of(shape_of(name), cluster("h100-sxm:8x1"), EIGHT, versions=versions)["megatron"]
+    assert words in found.text
+    assert len(found.text.splitlines()) == 1
+
+
+def test_a_replaced_schedule_has_its_own_stages():
+    shape = shape_of("NVIDIA-Nemotron-Nano-9B-v2")
+    other = replace(EIGHT, schedule="zbv", chunks=2)
+    found = flags_of(shape, cluster("h100-sxm:8x1"), other)["megatron"]
+    (pattern,) = re.findall(r"--hybrid-layer-pattern '([^']*)'", found.text)
+    assert pattern.count("|") == 1
+    assert "these flags run 1f1b instead" in found.warnings[0]
 
 
 def test_sizes():

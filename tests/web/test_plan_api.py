@@ -61,7 +61,7 @@ def test_every_configuration_can_be_looked_at(client, planned):
     for each in [plan["best"], *plan["runners_up"][:1]]:
         answer = client.post("/api/plan/chosen", json={"document": each["document"]}).json()
         assert answer["estimate"]["step_time_s"] == pytest.approx(each["step_time_s"])
-        assert set(answer["estimate"]["flags"]) == {"megatron", "torchtitan", "pipeplan"}
+        assert set(answer["estimate"]["flags"]) == {"megatron", "bridge", "torchtitan", "pipeplan"}
         assert answer["timeline"]["views"][0]["lanes"]["label"] == ["rank 0", "rank 1"]
         (row,) = pipeplan.estimate(each["document"])
         assert row.estimate is not None

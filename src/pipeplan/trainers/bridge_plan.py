@@ -16,7 +16,8 @@ from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
 from pipeplan.planner import Configuration, software
 from pipeplan.trainers.bridge import TRAINER
-from pipeplan.trainers.megatron import FSDP, environment, pipeline_flags, shards_as_fsdp, write_layout
+from pipeplan.trainers.megatron import FSDP, dispatcher, environment, pipeline_flags, shards_as_fsdp, write_layout
+from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.trainers.megatron_plan import MegatronPipeline, offload_modules, plan_warnings, planned_pipeline
 from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recomputed_anywhere
 from pipeplan.workload import ModelShape
@@ -78,6 +79,10 @@ def plan_flags(
     pipeline = planned_pipeline(model, configuration, schedule, TRAINER.title)
     warnings = (*pipeline.warnings, *plan_warnings(configuration, TRAINER.title))
     try:
+        if is_hybrid(model):
+            raise ShapeError(
+                f"{TRAINER.title}'s layout has one kind of layer, and those of {model.name} differ: use Megatron-LM's flags"
+            )
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
@@ -85,7 +90,7 @@ def plan_flags(
         f"# Megatron-Bridge {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
         *(f"# Warning: {sentence}." for sentence in warnings),
     ]
-    code = [*_code(model, configuration, pipeline)]
+    code = [*_code(model, cluster, configuration, pipeline)]
     text = bash_script(
         '"$TRAINING"',
         {},
@@ -105,13 +110,15 @@ def plan_flags(
     return TrainerSettings(text=text, warnings=warnings)
 
 
-def _code(model: ModelShape, configuration: Configuration, pipeline: MegatronPipeline) -> Iterator[str]:
+def _code(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, pipeline: MegatronPipeline
+) -> Iterator[str]:
     """Yield the lines of the Python program."""
     yield from IMPORTS.splitlines()
     yield f'assert cfg.model.num_layers == {model.layers}, "the recipe has another model than the plan"'
     parts = {
         "model": {
-            **_degrees(model, configuration),
+            **_degrees(model, cluster, configuration),
             **_pipeline(model, configuration, pipeline),
             **_memory(model, configuration, pipeline),
         },
@@ -128,27 +135,26 @@ def _code(model: ModelShape, configuration: Configuration, pipeline: MegatronPip
     yield from OF_THE_USER.splitlines()
 
 
-def _degrees(model: ModelShape, configuration: Configuration) -> Values:
-    trainer = software(configuration.software)
+def _degrees(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Values:
     degrees: Values = {
         "seq_length": configuration.sequence,
         "tensor_model_parallel_size": configuration.tensor,
         "sequence_parallel": configuration.sequence_parallel and configuration.tensor > 1,
         "context_parallel_size": configuration.context,
         "cp_comm_type": "p2p" if configuration.context > 1 else None,
-        "cross_entropy_loss_fusion": trainer.fused_loss,
+        "cross_entropy_loss_fusion": software(configuration.software).fused_loss,
     }
     if model.experts is None:
         return degrees
-    by_rank = trainer.dispatch == "ranks" and configuration.expert * configuration.tensor > 1
+    backend = dispatcher(cluster, configuration)
     degrees |= {
         "expert_model_parallel_size": configuration.expert,
         "expert_tensor_parallel_size": configuration.expert_tensor,
-        "moe_token_dispatcher_type": "flex" if by_rank else "alltoall",
+        "moe_token_dispatcher_type": "alltoall" if backend is None else "flex",
         "moe_grouped_gemm": True,
     }
-    if by_rank:
-        degrees |= {"moe_flex_dispatcher_backend": "deepep", "moe_router_dtype": "fp32"}
+    if backend is not None:
+        degrees |= {"moe_flex_dispatcher_backend": backend, "moe_router_dtype": "fp32"}
     return degrees
 
 

@@ -355,6 +355,22 @@ def environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]
         yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # required for tensor and context parallelism before Blackwell"
     if offloaded_anywhere(configuration) > 0:
         yield "export NVTE_CPU_OFFLOAD_V1=1  # otherwise Transformer Engine >= 2.10 also offloads weights"
+    ranks = min(configuration.expert * configuration.expert_tensor, cluster.joined)
+    if ranks > 1 and dispatcher(cluster, configuration) == "hybridep":
+        yield f"export USE_MNNVL=1 NVLINK_DOMAIN_SIZE={cluster.joined} NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={ranks}"
+
+
+def dispatcher(cluster: Cluster, configuration: Configuration) -> str | None:
+    """Return the library that sends a token to the experts of a rank once; None if tokens are sent once per expert.
+
+    DeepEP's training kernels do not reach the GPUs of other nodes of an NVLink domain, and Megatron-Bridge refuses them on
+    every Grace Blackwell GPU.
+    """
+    from pipeplan.planner import software
+
+    if software(configuration.software).dispatch == "experts" or configuration.expert * configuration.tensor == 1:
+        return None
+    return "hybridep" if cluster.gpu.name.startswith("gb") else "deepep"
 
 
 def shards_as_fsdp(configuration: Configuration) -> bool:

@@ -1,6 +1,6 @@
 """Megatron-LM's flags for models whose layers differ: ``--hybrid-layer-pattern`` and the sizes of its mixers.
 
-Symbols are those of Megatron-core 0.20 (``hybrid_layer_allocation.py``): a symbol is a mixer or an FFN with its own norm and
+Symbols are those of Megatron-core 0.19 (``hybrid_layer_allocation.py``): a symbol is a mixer or an FFN with its own norm and
 residual, ``|`` ends a pipeline stage, and ``/`` begins the layers of multi-token prediction.
 """
 
@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pipeplan.errors import ShapeError
 from pipeplan.workload import LayerForm, ModelShape
 
 SCRIPT = '"$MEGATRON/pretrain_hybrid.py"'
+RELEASES = ("0.19",)
+"""Releases of Megatron-core with every symbol below; the pattern is older, but had no stages or no latent attention."""
+
 SPEC = "--spec megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec"
 
 _MIXERS = {"mamba-2": "M", "gated-delta": "G"}
@@ -45,12 +49,21 @@ def is_hybrid(model: ModelShape) -> bool:
     return bool(model.mixers) or any(form.blocks < 2 for form in model.forms)
 
 
-def missing_symbols(model: ModelShape) -> Iterator[str]:
-    """Yield a sentence for each kind of layer that has no symbol."""
-    stray = [mixer for mixer in model.mixers if mixer.kind not in _MIXERS]
-    for description in stray:
+def require_buildable(model: ModelShape, release: str) -> None:
+    """Raise ShapeError if a release cannot build a hybrid, or if one of its mixers has no symbol."""
+    if release not in RELEASES:
+        raise ShapeError(
+            f"Megatron-core {release} cannot divide the different layers of {model.name} into stages: use "
+            f"{RELEASES[0]} (--trainer-version {RELEASES[0]})"
+        )
+    for description in model.mixers:
         mixer = model.mixer(description.letter)
-        yield f"Megatron-LM has no symbol for {'' if mixer is None else mixer.title}: these flags cannot start {model.name}"
+        if mixer is not None and description.kind not in _MIXERS:
+            raise ShapeError(f"Megatron-LM cannot build {model.name}: it has no symbol for {mixer.title}")
+
+
+def missing_symbols(model: ModelShape) -> Iterator[str]:
+    """Yield a sentence if the pattern omits a property of layers."""
     written = {"A", *(mixer.letter for mixer in model.mixers)}
     if any((form.mixer and form.mixer not in written) or form.ffn not in _FFNS for form in model.forms):
         yield f"Megatron-LM's pattern has no windows and no hashed experts: layers of {model.name} are written without"
@@ -66,7 +79,7 @@ def hybrid_pattern(model: ModelShape, stages: Sequence[int]) -> str:
 
 def _symbols(model: ModelShape, form: LayerForm) -> str:
     attention = "*" if model.latent is None else "D" if model.sparse is not None else "+"
-    kinds = {mixer.letter: _MIXERS.get(mixer.kind, "?") for mixer in model.mixers}
+    kinds = {mixer.letter: _MIXERS[mixer.kind] for mixer in model.mixers}
     mixer = kinds.get(form.mixer, attention) if form.mixer else ""
     return mixer + _FFNS.get(form.ffn, "E")
 

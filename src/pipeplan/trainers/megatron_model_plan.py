@@ -40,7 +40,7 @@ def to_add(model: ModelShape) -> Iterator[str]:
 def model_warnings(model: ModelShape) -> Iterator[str]:
     """Yield warnings on parts of a model that no flag expresses."""
     if is_hybrid(model):
-        yield "--hybrid-layer-pattern with stages (|) needs a Megatron-core that has pretrain_hybrid.py, such as 0.20"
+        yield "layers that differ need a Megatron-core newer than PyPI's: check out Megatron-LM's tag core_v0.19.0"
         yield from missing_symbols(model)
     if model.norms_a_layer > 2:
         yield (

@@ -18,12 +18,15 @@ from pipeplan.trainers.megatron import (
     FSDP,
     TRAINER,
     MegatronOrder,
+    dispatcher,
     environment,
     order_of,
     pipeline_flags,
     shards_as_fsdp,
 )
-from pipeplan.trainers.megatron_hybrid import SCRIPT, hybrid_pattern, is_hybrid, kept_flags, size_flags
+from pipeplan.trainers.megatron_hybrid import RELEASES as HYBRID_RELEASES
+from pipeplan.trainers.megatron_hybrid import SCRIPT as HYBRID_SCRIPT
+from pipeplan.trainers.megatron_hybrid import hybrid_pattern, is_hybrid, kept_flags, require_buildable, size_flags
 from pipeplan.trainers.megatron_model_plan import model_flags, model_warnings, to_add
 from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
 from pipeplan.workload import ModelShape
@@ -72,7 +75,8 @@ def plan_flags(
     An order of ops that it cannot run is replaced by the nearest one that it can, with a warning. Where it refuses the
     shape, the text is only the reason.
     """
-    release = TRAINER.release(version)
+    hybrid = is_hybrid(model)
+    release = TRAINER.release(HYBRID_RELEASES[-1] if hybrid and version is None else version)
     warnings = [*plan_warnings(configuration), *model_warnings(model)]
     if offloaded_anywhere(configuration) > 0 and release in _WITHOUT_OFFLOAD:
         warnings.append(f"Megatron-core {release} has no flag for the plan's offload: activations may not fit")
@@ -80,11 +84,16 @@ def plan_flags(
     warnings = [*pipeline.warnings, *warnings]
     try:
         of_pipeline = pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
+        if hybrid:
+            require_buildable(model, release)
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
     arrays: dict[str, Sequence[str]] = {
         "MODEL_ARGS": [*model_flags(model), *_sequence_flags(model, configuration)],
-        "PARALLEL_ARGS": [*_degree_flags(model, configuration), *_routing_flags(model, configuration, release)],
+        "PARALLEL_ARGS": [
+            *_degree_flags(model, configuration),
+            *_routing_flags(model, cluster, configuration, release),
+        ],
         "RUN_ARGS": [*PRECISIONS[configuration.precision], *_run_flags(model, configuration, release)],
         "PIPELINE_ARGS": of_pipeline,
         "USER_ARGS": USER_FLAGS,
@@ -94,14 +103,12 @@ def plan_flags(
         *(f"# Warning: {sentence}." for sentence in warnings),
         *to_add(model),
     ]
-    script = '"$MEGATRON/pretrain_gpt.py"'
-    if is_hybrid(model):
-        script = SCRIPT
-        pattern = hybrid_pattern(model, layout_of(model, configuration))
+    if hybrid:
+        pattern = hybrid_pattern(model, pipeline.layers)
         arrays = {name: kept_flags(model, flags) for name, flags in arrays.items()}
         arrays["MODEL_ARGS"] = [*arrays["MODEL_ARGS"], *size_flags(model), f"--hybrid-layer-pattern '{pattern}'"]
     text = bash_script(
-        script,
+        HYBRID_SCRIPT if hybrid else '"$MEGATRON/pretrain_gpt.py"',
         arrays,
         cluster,
         heading=heading,
@@ -257,15 +264,16 @@ def plan_warnings(configuration: Configuration, title: str = TRAINER.title) -> I
         )
 
 
-def _routing_flags(model: ModelShape, configuration: Configuration, release: str) -> Iterator[str]:
-    """Yield the flags that send tokens to experts: once per expert, or once per rank with DeepEP."""
+def _routing_flags(model: ModelShape, cluster: Cluster, configuration: Configuration, release: str) -> Iterator[str]:
+    """Yield the flags that send tokens to experts: once per expert, or once per rank."""
     if model.experts is None:
         return
-    if software(configuration.software).dispatch == "experts" or configuration.expert * configuration.tensor == 1:
+    backend = dispatcher(cluster, configuration)
+    if backend is None:
         yield "--moe-token-dispatcher-type alltoall"
         return
     yield "--moe-token-dispatcher-type flex"
-    yield "--moe-enable-deepep" if release in ("0.14", "0.15") else "--moe-flex-dispatcher-backend deepep"
+    yield "--moe-enable-deepep" if release in ("0.14", "0.15") else f"--moe-flex-dispatcher-backend {backend}"
     yield "--moe-router-dtype fp32"
 
 

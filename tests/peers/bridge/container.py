@@ -8,21 +8,35 @@ sets, tokenizers, Triton): none of it reads a setting. The recipe is a container
 import os
 import re
 import sys
+import typing
 from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import torch
 import torch.utils.flop_counter  # Asks for Triton when it is imported: before there is a stand-in.
+import typing_extensions
 from packaging.version import Version
 
-OTHERS = ("datasets", "omegaconf", "regex", "six", "transformers", "triton", "hydra", "megatron.energon", "webdataset")
+from tests.peers.bridge import import_bare
+
+OTHERS = (
+    "datasets",
+    "omegaconf",
+    "regex",
+    "safetensors",
+    "six",
+    "transformers",
+    "triton",
+    "hydra",
+    "megatron.energon",
+    "webdataset",
+)
 """Packages that stand-ins replace where they are not installed."""
 
 CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
@@ -30,21 +44,26 @@ CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
 
 PACKAGES = (
     *("bridge", "bridge.models", "bridge.models.gpt", "bridge.models.hybrid", "bridge.models.mamba"),
+    *("bridge.models.conversion", "bridge.models.hf_pretrained"),
     *("bridge.models.megatron_mimo", "bridge.data", "bridge.data.builders", "bridge.peft", "bridge.training"),
     *("bridge.utils", "training"),
 )
 """Packages below ``megatron`` that are imported without their ``__init__``."""
 
+GLOBALS = ("get_args", "get_timers", "get_adlr_autoresume")
+"""Functions that the ``__init__`` of ``megatron.training`` would import, where a Megatron-LM with it is at hand."""
+
 
 @dataclass(frozen=True)
 class Case:
-    """A script's Python code, the recipe's model, the values that it must set, and the machines."""
+    """A script's Python code, the recipe's model, the values that it must set, and the GPUs."""
 
     code: str
     variables: dict[str, str]
     model: dict[str, Any]
     wanted: dict[str, Any]
     gpus: int
+    gpu: str
     generation: str
 
 
@@ -95,13 +114,16 @@ def main(job: Job) -> dict[str, dict[str, str]]:
 
 def imported() -> ModuleType:
     """``megatron.bridge.training.config``."""
+    if not hasattr(typing, "override"):
+        typing.override = typing_extensions.override  # type: ignore[attr-defined]
     sys.meta_path.insert(0, StandIns(tuple(name for name in OTHERS if "." in name or find_spec(name) is None)))
     for package in PACKAGES:
-        name = f"megatron.{package}"
-        module = ModuleType(name)
-        paths = [Path(folder, *name.split(".")) for folder in sys.path]
-        module.__path__ = [str(path) for path in paths if path.is_dir()][:1]
-        sys.modules[name] = module
+        import_bare(f"megatron.{package}")
+    training: Any = sys.modules["megatron.training"]
+    if training.__path__:
+        variables = import_module("megatron.training.global_vars")
+        vars(training).update({name: getattr(variables, name) for name in GLOBALS})
+        import_module("megatron.training.config")
     models: Any = sys.modules["megatron.bridge.models"]
     models.T5ModelProvider = type("T5ModelProvider", (), {})
     models.GPTModelProvider = import_module("megatron.bridge.models.gpt_provider").GPTModelProvider
@@ -125,7 +147,7 @@ def judged(config: Any, case: Case) -> dict[str, str]:
         sys.modules[module.__name__] = module
     sys.modules["megatron.bridge"].recipes = sys.modules["megatron.bridge.recipes"]  # type: ignore[attr-defined]
     major = CAPABILITIES[case.generation]
-    gpu = SimpleNamespace(major=major, minor=0, name=case.generation, total_memory=80 << 30)
+    gpu = SimpleNamespace(major=major, minor=0, name=case.gpu, total_memory=80 << 30)
     users = {"WORLD_SIZE": str(case.gpus), "RANK": "0", "LOCAL_RANK": "0"}
     with (
         mock.patch.dict(os.environ, case.variables | users),

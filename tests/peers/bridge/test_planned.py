@@ -13,8 +13,8 @@ from pipeplan.trainers import flags_of
 from pipeplan.workload import ModelShape
 from tests.peers.bridge.container import Case, Job
 from tests.peers.plans import PLANS, Planned, drawn, plan
-from tests.processes import run_ranks
 from tests.peers.shell import NUMBERS, launched
+from tests.processes import run_ranks
 
 VARIABLE = "PIPEPLAN_BRIDGE_SOURCE"
 SOURCES = tuple(filter(None, os.environ.get(VARIABLE, "").split(":")))
@@ -76,7 +76,13 @@ def case(planned: Planned) -> Case:
     if configuration.data * configuration.context > 1 and configuration.zero:
         wanted["ddp.overlap_grad_reduce"] = "data" in hides
     return Case(
-        code, launched(text).variables | USERS, model_of(shape), wanted, configuration.gpus, machines.gpu.generation
+        code,
+        launched(text).variables | USERS,
+        model_of(shape),
+        wanted,
+        configuration.gpus,
+        f"NVIDIA {machines.gpu.name.upper()}",
+        machines.gpu.generation,
     )
 
 

@@ -41,7 +41,7 @@ def expected(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict[s
     return (
         of_network(model)
         | of_attention(model)
-        | of_experts(model, plan)
+        | of_experts(model, cluster, plan)
         | of_batch(model, plan)
         | of_degrees(model, plan)
         | of_memory(model, plan)
@@ -93,12 +93,13 @@ def of_attention(model: ModelShape) -> dict[str, Any]:
     }
 
 
-def of_experts(model: ModelShape, plan: Configuration) -> dict[str, Any]:
+def of_experts(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict[str, Any]:
     experts = model.experts
     if experts is None:
         return {"num_experts": None, "expert_model_parallel_size": 1}
     limited = experts.groups is not None and experts.nodes_a_token is not None
     sigmoid = experts.router_score == "sigmoid"
+    library = "hybridep" if cluster.gpu.name == "gb200" else "deepep"
     by_rank = software(plan.software).dispatch == "ranks" and plan.expert * plan.tensor > 1
     return {
         "num_experts": experts.count,
@@ -114,7 +115,7 @@ def of_experts(model: ModelShape, plan: Configuration) -> dict[str, Any]:
         "moe_router_dtype": "fp32" if by_rank else None,
         "moe_grouped_gemm": True,
         "moe_token_dispatcher_type": "flex" if by_rank else "alltoall",
-        "moe_flex_dispatcher_backend": "deepep" if by_rank else None,
+        "moe_flex_dispatcher_backend": library if by_rank else None,
         "moe_router_num_groups": experts.groups if limited else None,
         "moe_router_group_topk": experts.nodes_a_token if limited else None,
         "expert_model_parallel_size": plan.expert,

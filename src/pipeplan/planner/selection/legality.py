@@ -72,7 +72,10 @@ def is_torchtitan(draft: Draft) -> bool:
 
 
 def precisions_of(gpu: Gpu) -> tuple[Precision, ...]:
-    """Return the precisions that a GPU supports; scales of blocks, as in mxfp8, came with 4-bit products (Blackwell, CDNA 4)."""
+    """Return the precisions that a GPU supports.
+
+    Block scales, as in mxfp8, came together with 4-bit products (Blackwell, CDNA 4).
+    """
     blocks = "fp4" in gpu.peak
     supported = (name for name in get_args(Precision) if FORMATS[name] in gpu.peak)
     return tuple(name for name in supported if blocks or name != "mxfp8")

@@ -1,0 +1,71 @@
+"""Megatron-Bridge's launch script: the fields that its Python code sets, and what it refuses."""
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeplan.hardware import Cluster, cluster
+from pipeplan.planner import Configuration
+from pipeplan.trainers import flags_of
+from pipeplan.workload import ModelShape, model, read_config
+from tests.trainers.test_flags import DENSE, H100S, MOE, launch
+from tests.workload.test_config_json import CONFIGS
+
+
+def fields_of(shape: ModelShape, configuration: Configuration, machines: Cluster = H100S) -> dict[str, Any]:
+    """Constants that the code assigns by their target, and those of the call to ``CommOverlapConfig``."""
+    text = flags_of(shape, machines, configuration)["bridge"].text
+    launch(text)
+    tree = ast.parse(text.partition("<<'PYTHON'\n")[2].partition("\nPYTHON\n")[0])
+    fields: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List):
+            fields[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
+        if isinstance(node, ast.Call):
+            fields |= {word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)}
+    return fields
+
+
+def test_a_plan_sets_degrees_batch_and_layout() -> None:
+    fields = fields_of(model("llama-3-70b"), DENSE)
+    assert fields["cfg.model.pipeline_model_parallel_layout"] == "Et*21|t*20|t*20|t*19L"
+    assert fields["cfg.model.virtual_pipeline_model_parallel_size"] is None
+    assert fields["cfg.model.tensor_model_parallel_size"] == 4
+    assert (fields["cfg.train.micro_batch_size"], fields["cfg.train.global_batch_size"]) == (1, 64)
+    assert fields["cfg.model.seq_length"] == fields["cfg.dataset.seq_length"] == 4096
+
+
+def test_interleaved_messages_are_overlapped_and_not_batched() -> None:
+    """Batched messages of two interleaved ranks give wrong gradients."""
+    two = replace(DENSE, pipeline=2, data=8, layers=None, schedule="interleaved-1f1b", chunks=2)
+    fields = fields_of(model("llama-3-70b"), two)
+    assert (fields["overlap_p2p_comm"], fields["batch_p2p_comm"]) == (True, False)
+    assert fields["cfg.model.virtual_pipeline_model_parallel_size"] == 2
+
+
+def test_sharded_parameters_need_their_checkpoint_format() -> None:
+    alone = replace(DENSE, pipeline=1, data=16, zero=3, layers=None)
+    fields = fields_of(model("llama-3-70b"), alone)
+    assert fields["cfg.ddp.data_parallel_sharding_strategy"] == "optim_grads_params"
+    assert fields["cfg.checkpoint.ckpt_format"] == "fsdp_dtensor"
+    assert "unset CUDA_DEVICE_MAX_CONNECTIONS" in flags_of(model("llama-3-70b"), H100S, alone)["bridge"].text
+
+
+@pytest.mark.parametrize(("machines", "library"), [("h100-sxm:8x8", "deepep"), ("gb200:4x16", "hybridep")])
+def test_grace_blackwell_sends_tokens_with_hybrid_ep(machines: str, library: str) -> None:
+    configuration = replace(MOE, software="megatron-bridge-26.02", sequence_parallel=False)
+    fields = fields_of(model("qwen3-235b-a22b"), configuration, cluster(machines))
+    assert fields["cfg.model.moe_flex_dispatcher_backend"] == library
+    written = flags_of(model("qwen3-235b-a22b"), cluster(machines), configuration)["megatron"].text
+    assert f"--moe-flex-dispatcher-backend {library}" in written
+    ranks = launch(written)[1].get("NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN")
+    assert ranks == ("8" if library == "hybridep" else None)
+
+
+def test_layers_that_differ_are_refused() -> None:
+    hybrid = read_config(CONFIGS / "NVIDIA-Nemotron-Nano-9B-v2.json")
+    found = flags_of(hybrid, H100S, replace(DENSE, layers=None))["bridge"]
+    assert found.warnings[-1].startswith("Megatron-Bridge's layout has one kind of layer")
+    assert found.text == f"# {found.warnings[-1]}.\n"
