@@ -24,7 +24,8 @@ def fields_of(shape: ModelShape, configuration: Configuration, machines: Cluster
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List):
             fields[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
         if isinstance(node, ast.Call):
-            fields |= {word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)}
+            words = [word for word in node.keywords if isinstance(word.value, ast.Constant)]
+            fields |= {str(word.arg): ast.literal_eval(word.value) for word in words}
     return fields
 
 

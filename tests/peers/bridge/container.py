@@ -136,7 +136,7 @@ def judged(config: Any, case: Case) -> dict[str, str]:
     """What is not as planned once the script has called ``pretrain``."""
     containers: list[Any] = []
     get_precision = config.get_mixed_precision_config
-    stand_ins = {
+    stand_ins: dict[str, dict[str, Any]] = {
         "recipes": {"recipe": lambda: recipe(config, case)},
         "training.gpt_step": {"forward_step": None},
         "training.pretrain": {"pretrain": lambda container, _: containers.append(container)},
@@ -197,7 +197,7 @@ def recipe(config: Any, case: Case) -> Any:
     ddp = getattr(config, "DistributedDataParallelConfig", None) or config.MCoreDistributedDataParallelConfig
     checks = {"create_attention_mask": False} if "create_attention_mask" in names_of(config.GPTDatasetConfig) else {}
     return config.ConfigContainer(
-        model=sys.modules["megatron.bridge.models"].GPTModelProvider(  # type: ignore[attr-defined]
+        model=sys.modules["megatron.bridge.models"].GPTModelProvider(
             **case.model, num_layers_in_first_pipeline_stage=1, recompute_granularity="selective"
         ),
         train=config.TrainingConfig(micro_batch_size=1, global_batch_size=8, train_iters=1),

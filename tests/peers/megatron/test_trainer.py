@@ -5,17 +5,22 @@ or several with ``:`` between them; each is read with the Megatron-core in it.
 """
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pipeplan.planner import Configuration
 from pipeplan.trainers import flags_of
+from pipeplan.trainers.megatron_hybrid import is_hybrid
+from pipeplan.workload import read_config
 from tests.peers.megatron.expected import expected
 from tests.peers.megatron.trainer import Case, Job
-from tests.peers.plans import PLANS, Planned, drawn, plan
+from tests.peers.plans import H100S, PLANS, Planned, drawn, plan
 from tests.peers.shell import launched
 from tests.processes import run_ranks
+from tests.workload.test_config_json import CONFIGS
 
 VARIABLE = "PIPEPLAN_MEGATRON_SOURCE"
 SOURCES = [source for source in os.environ.get(VARIABLE, "").split(":") if source]
@@ -36,6 +41,32 @@ def case(planned: Planned) -> Case:
     text = flags_of(shape, machines, configuration)["megatron"].text
     wanted = expected(shape, machines, configuration)
     return Case(launched(text), wanted, configuration.gpus, machines.gpu.generation, configuration.data)
+
+
+HYBRIDS = {path.stem: shape for path in sorted(CONFIGS.glob("*.json")) if is_hybrid(shape := read_config(path))}
+SHAPES = (
+    Configuration(sequence=4096, global_batch=128, data=64),
+    Configuration(sequence=4096, global_batch=128, pipeline=4, data=16),
+    Configuration(sequence=4096, global_batch=128, pipeline=2, data=32, chunks=2, schedule="interleaved-1f1b"),
+)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_its_trainer_takes_the_pattern_of_every_hybrid(source: str, ran: Callable[[str], None]):
+    """Those that have one; a refusal stands under the name of its error."""
+    if not (Path(source) / "megatron" / "training" / "models" / "hybrid.py").is_file():
+        pytest.skip(f"{Path(source).name} does not divide hybrids into stages")
+    cases = {}
+    for name, shape in HYBRIDS.items():
+        for configuration in SHAPES:
+            text = flags_of(shape, H100S, configuration)["megatron"].text
+            if "torchrun" in text:
+                where = f"{name}, {configuration.pipeline} x {configuration.chunks}"
+                cases[where] = Case(launched(text), {}, 64, "hopper", configuration.data)
+    [faults] = run_ranks("tests.peers.megatron.trainer", 1, Job(source, cases), timeout=1800)
+    refusals = {name: wrong for name, wrong in faults.items() if re.search("Error|SystemExit", " ".join(wrong))}
+    assert refusals == {}
+    ran(f"its validate_args of {Path(source).name} on the patterns of {len(cases)} hybrids")
 
 
 @pytest.mark.parametrize("source", SOURCES)

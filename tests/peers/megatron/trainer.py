@@ -29,6 +29,7 @@ from tests.peers.shell import Launch
 BESIDE = ("--no-rope-fusion",)
 """The fusion needs Transformer Engine."""
 
+PROGRAMS = ("pretrain_gpt.py", "pretrain_hybrid.py")
 MISSING = ("six", "triton", "megatron.training.tokenizer")
 CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
 """Major number of the compute capability by the generation of a GPU."""
@@ -108,9 +109,10 @@ def imported(source: Path) -> ModuleType:
 
 
 def judged(arguments: Any, case: Case) -> dict[str, str]:
-    words = case.launch.after("pretrain_gpt.py")
+    program = next(program for program in PROGRAMS if any(word.endswith(program) for word in case.launch.words))
+    words = case.launch.after(program)
     variables = case.launch.variables | {"WORLD_SIZE": str(case.gpus), "RANK": "0"}
-    command = ["pretrain_gpt.py", *words, *BESIDE]
+    command = [program, *words, *BESIDE]
     major = CAPABILITIES[case.generation]
     gpu = SimpleNamespace(major=major, minor=0, name=case.generation, total_memory=80 << 30)
     with (
