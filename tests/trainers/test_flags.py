@@ -278,7 +278,7 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
 
 def test_norms_that_no_flag_says():
     found = flags_of(model("gemma-2-27b"), H100S, replace(DENSE, layers=None))["megatron"]
-    assert "4 norms per layer" in " ".join(found.warnings)
+    assert "parts of gemma2-27b (4 norms per layer)" in " ".join(found.warnings)
 
 
 def test_torchtitan_has_the_degrees_and_the_csv():

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeplan.model import counted
 from pipeplan.trainers.megatron_hybrid import is_hybrid, missing_symbols
-from pipeplan.workload import Experts, LatentAttention, ModelShape
+from pipeplan.workload import SHARED, WINDOWED, Experts, LatentAttention, ModelShape, SparseAttention
 
 
 def model_flags(model: ModelShape) -> Iterator[str]:
@@ -42,13 +43,26 @@ def model_warnings(model: ModelShape) -> Iterator[str]:
     if is_hybrid(model):
         yield "layers that differ need a Megatron-core newer than PyPI's: check out Megatron-LM's tag core_v0.19.0"
         yield from missing_symbols(model)
-    if model.norms_a_layer > 2:
-        yield (
-            f"{model.name} has {model.norms_a_layer} norms per layer and Megatron-LM's layers have 2: the others need a "
-            "custom layer specification (--spec)"
-        )
-    if model.experts is not None and model.experts.expert_bias:
-        yield "biases of experts need a custom layer specification: only --add-qkv-bias and --disable-bias-linear exist"
+    if parts := ", ".join(_without_flag(model)):
+        yield f"Megatron-LM has no flags for parts of {model.name} ({parts}): they need a layer specification (--spec)"
+
+
+def _without_flag(model: ModelShape) -> Iterator[str]:
+    """Return the parts of a model's layers that no flag expresses."""
+    experts = model.experts
+    parts = {
+        f"{counted(model.norms_a_layer, 'norm')} per layer": model.norms_a_layer != 2,
+        "LayerNorm without bias": model.norm == "layer-no-bias",
+        "norms over all heads of queries and keys": model.qk_norm_whole,
+        "windows in chunks": model.chunked_windows,
+        "other heads in windowed layers": model.windowed_heads is not None,
+        "values of another width": model.latent is None and model.value_head_dim not in (None, model.head_dim),
+        "gates of the attention's output": model.output_gate in ("element", "head"),
+        "indices of another layer's indexer": any(form.mixer == SHARED for form in model.forms),
+        "several residual streams": model.residual_streams > 1,
+        "biases of experts": experts is not None and experts.expert_bias,
+    }
+    return (part for part, present in parts.items() if present)
 
 
 def _has_whole_base(model: ModelShape) -> bool:
@@ -84,6 +98,11 @@ def _kernel_flags(model: ModelShape) -> Iterator[str]:
 def _attention_flags(model: ModelShape) -> Iterator[str]:
     if model.latent is not None:
         yield from _latent_flags(model.latent)
+        if model.hidden % model.heads:
+            # Unused with latent attention, but its default must be an integer.
+            yield f"--kv-channels {model.latent.value_dim}"
+        if model.sparse is not None:
+            yield from _sparse_flags(model.sparse)
         return
     if model.kv_heads is not None and model.kv_heads < model.heads:
         yield "--group-query-attention"
@@ -95,6 +114,8 @@ def _attention_flags(model: ModelShape) -> Iterator[str]:
         yield f"--window-size '({model.sliding_window - 1},0)'"
         if model.sliding_every > 1:
             yield f"--window-attn-skip-freq {model.sliding_every}"
+        elif model.pattern is not None:
+            yield f"--window-attn-skip-freq '{_pattern([int(form.mixer == WINDOWED) for form in model.forms])}'"
     if model.attention_sinks:
         yield "--softmax-type learnable"
 
@@ -107,6 +128,13 @@ def _latent_flags(latent: LatentAttention) -> Iterator[str]:
     yield f"--qk-head-dim {latent.nope_dim}"
     yield f"--qk-pos-emb-head-dim {latent.rope_dim}"
     yield f"--v-head-dim {latent.value_dim}"
+
+
+def _sparse_flags(sparse: SparseAttention) -> Iterator[str]:
+    yield "--experimental-attention-variant dsa"
+    yield f"--dsa-indexer-n-heads {sparse.index_heads}"
+    yield f"--dsa-indexer-head-dim {sparse.index_dim}"
+    yield f"--dsa-indexer-topk {sparse.keys}"
 
 
 def _expert_flags(model: ModelShape, experts: Experts) -> Iterator[str]:

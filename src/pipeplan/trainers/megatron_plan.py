@@ -63,8 +63,8 @@ USER_FLAGS = (
 """Flags that the plan does not decide."""
 
 
-_WITHOUT_OFFLOAD = ("0.14", "0.15")
-"""Releases without fine-grained offload of activations."""
+_FIRST_RELEASES = ("0.14", "0.15")
+"""Releases without fine-grained offload of activations, sparse attention and HybridEP."""
 
 
 def plan_flags(
@@ -78,7 +78,7 @@ def plan_flags(
     hybrid = is_hybrid(model)
     release = TRAINER.release(HYBRID_RELEASES[-1] if hybrid and version is None else version)
     warnings = [*plan_warnings(configuration), *model_warnings(model)]
-    if offloaded_anywhere(configuration) > 0 and release in _WITHOUT_OFFLOAD:
+    if offloaded_anywhere(configuration) > 0 and release in _FIRST_RELEASES:
         warnings.append(f"Megatron-core {release} has no flag for the plan's offload: activations may not fit")
     pipeline = planned_pipeline(model, configuration, schedule)
     warnings = [*pipeline.warnings, *warnings]
@@ -86,6 +86,8 @@ def plan_flags(
         of_pipeline = pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
         if hybrid:
             require_buildable(model, release)
+        if model.sparse is not None and release in _FIRST_RELEASES:
+            raise ShapeError(f"Megatron-core {release} cannot build {model.name}: sparse attention needs 0.16 or later")
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
     arrays: dict[str, Sequence[str]] = {
@@ -237,7 +239,7 @@ def _run_flags(model: ModelShape, configuration: Configuration, release: str) ->
         yield "--recompute-granularity selective"
         yield f"--recompute-modules {' '.join(named)}"
     share = offloaded_anywhere(configuration)
-    if share > 0 and release not in _WITHOUT_OFFLOAD:
+    if share > 0 and release not in _FIRST_RELEASES:
         yield "--fine-grained-activation-offloading"
         yield f"--offload-modules {' '.join(offload_modules(model, share, modules))}"
 
@@ -269,11 +271,11 @@ def _routing_flags(model: ModelShape, cluster: Cluster, configuration: Configura
     if model.experts is None:
         return
     backend = dispatcher(cluster, configuration)
-    if backend is None:
+    if backend is None or (backend == "hybridep" and release in _FIRST_RELEASES):
         yield "--moe-token-dispatcher-type alltoall"
         return
     yield "--moe-token-dispatcher-type flex"
-    yield "--moe-enable-deepep" if release in ("0.14", "0.15") else f"--moe-flex-dispatcher-backend {backend}"
+    yield "--moe-enable-deepep" if release in _FIRST_RELEASES else f"--moe-flex-dispatcher-backend {backend}"
     yield "--moe-router-dtype fp32"
 
 

@@ -1,6 +1,6 @@
 """Workload of training a model on a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no durations."""
 
-from pipeplan.workload.components import Experts, LatentAttention
+from pipeplan.workload.components import Experts, LatentAttention, SparseAttention
 from pipeplan.workload.config_json import architecture_names, read_config, read_model
 from pipeplan.workload.layers import layers_of, mixer_splits, rank_vocabulary
 from pipeplan.workload.parameters import (
@@ -15,7 +15,7 @@ from pipeplan.workload.parameters import (
     parameter_counts,
     token_flops,
 )
-from pipeplan.workload.pattern import LayerForm
+from pipeplan.workload.pattern import SHARED, WINDOWED, LayerForm
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import ModelShape, Precision
 from pipeplan.workload.short_forms import from_dict, known_model, model, model_names, shape_from, short_form
@@ -44,6 +44,8 @@ from pipeplan.workload.work import (
 
 __all__ = [
     "RECOMPUTE",
+    "SHARED",
+    "WINDOWED",
     "AttentionCore",
     "AttentionKernel",
     "Collective",
@@ -68,6 +70,7 @@ __all__ = [
     "Precision",
     "RankParameters",
     "Recompute",
+    "SparseAttention",
     "State",
     "TokenFlops",
     "Work",
