@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -51,7 +52,7 @@ PACKAGES = (
 """Packages below ``megatron`` that are imported without their ``__init__``."""
 
 GLOBALS = ("get_args", "get_timers", "get_adlr_autoresume")
-"""Functions that the ``__init__`` of ``megatron.training`` would import, where a Megatron-LM with it is at hand."""
+"""Functions of the ``__init__`` of ``megatron.training``, whose models newer releases use, where a Megatron-LM is at hand."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def imported() -> ModuleType:
     for package in PACKAGES:
         import_bare(f"megatron.{package}")
     training: Any = sys.modules["megatron.training"]
-    if training.__path__:
+    if any(Path(folder, "config").is_dir() for folder in training.__path__):
         variables = import_module("megatron.training.global_vars")
         vars(training).update({name: getattr(variables, name) for name in GLOBALS})
         import_module("megatron.training.config")
