@@ -52,7 +52,7 @@ PACKAGES = (
 """Packages below ``megatron`` that are imported without their ``__init__``."""
 
 GLOBALS = ("get_args", "get_timers", "get_adlr_autoresume")
-"""Functions of the ``__init__`` of ``megatron.training``, whose models newer releases use, where a Megatron-LM is at hand."""
+"""Functions of the ``__init__`` of ``megatron.training``, whose models newer releases use."""
 
 
 @dataclass(frozen=True)

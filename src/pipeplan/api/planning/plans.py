@@ -24,7 +24,7 @@ from pipeplan.hardware import Cluster, Link
 from pipeplan.planner import Calibration, Counts, Estimate, Fit, PlanResult, RunnerUp, Sensitivity, Totals, part_of
 from pipeplan.readable import percent
 from pipeplan.records import Evidence, Record
-from pipeplan.trainers import flags_of
+from pipeplan.trainers import TRAINERS, flags_of
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ OWN_ENDINGS = (
     ".yaml",
     ".yml",
     ".megatron.txt",
-    ".megatron.sh",
-    ".torchtitan.sh",
-    ".pipeplan.sh",
+    *(f".{trainer}.sh" for trainer in TRAINERS),
     ".sh",
 )
 """Suffixes of files that hold the searched order, the best configuration, or the flags of one trainer (``.sh`` alone: of the
@@ -119,7 +117,8 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     ``to_frame()`` has a row per configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),
     ``.png .svg .pdf`` (front, time, memory), ``.yaml`` (the best configuration, for ``pipeplan estimate``), ``.html .csv
     .trace.json`` and the like (its schedule), ``.searched.csv`` (a better order, where one was found), ``.megatron.sh
-    .torchtitan.sh .pipeplan.sh`` (flags). In JSON ``best`` is null, and ``closest_miss`` is not, where nothing fits.
+    .bridge.sh .torchtitan.sh .pipeplan.sh`` (flags). In JSON ``best`` is null, and ``closest_miss`` is not, where nothing
+    fits.
     """
 
     schema_name = "answer-plan"
