@@ -226,9 +226,6 @@ def _run_flags(model: ModelShape, configuration: Configuration, release: str) ->
     if not trainer.dropout:
         yield "--attention-dropout 0"
         yield "--hidden-dropout 0"
-    if trainer.attention == "flash" and not model.attention_sinks:
-        # Attention sinks need cuDNN's kernel, which Megatron selects itself.
-        yield "--attention-backend flash"
     if trainer.fused_loss:
         yield "--cross-entropy-loss-fusion"
     if "tensor" in trainer.hides and configuration.sequence_parallel and configuration.tensor > 1:

@@ -45,7 +45,7 @@ def expected(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict[s
         | of_batch(model, plan)
         | of_degrees(model, plan)
         | of_memory(model, plan)
-        | of_kernels(model, plan)
+        | of_kernels(plan)
         | OF_THE_USER
     )
 
@@ -183,7 +183,7 @@ def of_memory(model: ModelShape, plan: Configuration) -> dict[str, Any]:
     }
 
 
-def of_kernels(model: ModelShape, plan: Configuration) -> dict[str, Any]:
+def of_kernels(plan: Configuration) -> dict[str, Any]:
     trainer = software(plan.software)
     low: dict[str, Any] = {"fp8": None, "fp8_recipe": None, "fp4": None, "fp4_recipe": None} | PRECISIONS[
         plan.precision
@@ -193,7 +193,7 @@ def of_kernels(model: ModelShape, plan: Configuration) -> dict[str, Any]:
         "fp16": False,
         "attention_dropout": 0.1 if trainer.dropout else 0.0,
         "hidden_dropout": 0.1 if trainer.dropout else 0.0,
-        "attention_backend": "flash" if trainer.attention == "flash" and not model.attention_sinks else "auto",
+        "attention_backend": None,
         "cross_entropy_loss_fusion": trainer.fused_loss,
         "tp_comm_overlap": "tensor" in trainer.hides and plan.sequence_parallel and plan.tensor > 1,
     }

@@ -14,7 +14,6 @@ import pytest
 import torch
 import torch.nn.functional as functional
 from megatron.core.transformer import MLATransformerConfig, TransformerConfig
-from megatron.core.transformer.enums import AttnBackend
 from megatron.core.transformer.utils import is_layer_window_attention
 
 from pipeplan.formats import TrainerSettings
@@ -117,7 +116,6 @@ def configured(explicit: dict[str, Any]) -> TransformerConfig:
     layout = explicit.get("pipeline_model_parallel_layout")
     chunks = len(layout.split("|")) // explicit["pipeline_model_parallel_size"] if layout else 1
     fields_ |= {
-        "attention_backend": AttnBackend[explicit.get("attention_backend", "auto")],
         "num_moe_experts": experts,
         "gated_linear_unit": gated,
         "activation_func": functional.silu if gated else functional.gelu,
