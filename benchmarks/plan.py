@@ -24,7 +24,8 @@ from pipeplan.planner import Estimate, RunRow, estimate
 from pipeplan.planner.error_bars import Compared, ErrorTable, coverage, features_of, memory_bar
 
 ROOT = Path(__file__).resolve().parents[1]
-RUNS = ROOT.parent / "shared" / "planning" / "published_runs.json"
+FOLDER = ROOT.parent / "shared" / "planning"
+RUNS = (FOLDER / "published_runs.json", FOLDER / "published_runs_2.json")
 TABLE = ROOT / "src" / "pipeplan" / "planner" / "published_runs.json"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
@@ -257,9 +258,12 @@ def write(text: str, shipped: ErrorTable) -> None:
 
 def main() -> None:
     """Print the tables; with ``--write`` put them where they are shown and shipped."""
-    if not RUNS.exists():
-        sys.exit(f"the published runs are not beside this checkout: {RUNS}")
-    predictions, refused = predicted(read_runs(RUNS), read_rivals(RUNS))
+    missing = [str(path) for path in RUNS if not path.exists()]
+    if missing:
+        sys.exit(f"the published runs are not beside this checkout: {', '.join(missing)}")
+    rows = [row for path in RUNS for row in read_runs(path)]
+    rivals = {run: prediction for path in RUNS for run, prediction in read_rivals(path).items()}
+    predictions, refused = predicted(rows, rivals)
     shipped = compared(predictions)
     text = report(predictions, refused, shipped)
     print(text)

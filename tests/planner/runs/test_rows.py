@@ -7,7 +7,8 @@ import pytest
 from benchmarks.run_notes import read_runs
 from pipeplan.errors import InputError
 from pipeplan.planner import row_from
-from pipeplan.planner.runs.settings import chunks_of, layout_from, precision_of, scheduled, software_of
+from pipeplan.planner.runs.schedules import chunks_of, layout_from, scheduled
+from pipeplan.planner.runs.settings import precision_of, software_of
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "planning" / "published_runs.json"
 
@@ -187,6 +188,9 @@ def test_layouts_in_words():
     [
         ({"source": {"title": "SimuMax B200 release v1.2 (Megatron-LM 0.14 real runs)"}}, "megatron-core-plain"),
         ({"framework": "NeMo/Megatron Core", "source": {"title": "NVIDIA DGX Cloud"}}, "nemo"),
+        ({"framework": "NeMo", "source": {"title": "NeMo", "locator": "24.07, table 2"}}, "nemo-2024"),
+        ({"framework": "NeMo", "source": {"title": "NVIDIA DGX Cloud", "locator": "at tag v25.02.02"}}, "nemo"),
+        ({"framework": "NeMo", "notes": "as the 24.07 summary prints"}, "nemo-2024"),
         ({"source": {"title": "torchtitan benchmarks"}, "precision": "bf16, eager"}, "torchtitan-eager"),
         ({"source": {"title": "MPT training benchmarks"}, "precision": "bf16, PURE bf16"}, "llm-foundry-pure"),
         ({"framework": "MegaScale"}, "megascale"),

@@ -209,6 +209,11 @@ _LLM_FOUNDRY = Software(
     source="mosaicml/llm-foundry scripts/train/benchmarking; composer's FSDP mixed_precision DEFAULT",
 )
 
+_NEMO_SOURCE = (
+    "NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather); "
+    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16)"
+)
+
 _TABLE = (
     _MEGATRON_2021,
     replace(
@@ -287,7 +292,17 @@ _TABLE = (
         name="nemo",
         title="NeMo on Megatron Core with communication overlap",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
-        source="NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather)",
+        fp32_gradients=False,
+        source=_NEMO_SOURCE,
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="nemo-2024",
+        title="NeMo before 24.12, whose attention has no kernels for Hopper",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        core="flash-2",
+        fp32_gradients=False,
+        source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
     ),
     replace(
         _MEGATRON_CORE,

@@ -19,14 +19,11 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state
+from pipeplan.planner.runs.schedules import NamedSchedule, chunks_of, layout_from, scheduled
 from pipeplan.planner.runs.settings import (
-    NamedSchedule,
-    chunks_of,
     cluster_of,
-    layout_from,
     precision_of,
     recompute_of,
-    scheduled,
     software_of,
 )
 from pipeplan.workload import ModelShape, from_dict, token_flops
