@@ -22,6 +22,9 @@ class Attention:
         Fraction of the 16-bit peak for many keys and with all multiprocessors busy.
     half_keys
         Number of keys at which half of that is reached.
+    half_dim
+        Dimension per head at which the exponentials of the scores take as long as the products: peak FLOPs per
+        multiprocessor and clock, over 4 FLOPs per score and dimension, times 16 exponentials per clock.
     block
         Queries per block. The last block of a causal mask sees all keys and leaves one multiprocessor busy at the end
         (causal tail).
@@ -29,6 +32,7 @@ class Attention:
 
     reach: float
     half_keys: float
+    half_dim: float
     block: int = 128
 
 
@@ -72,8 +76,8 @@ class Generation:
 
 _AMPERE = Generation(
     gemm=MappingProxyType({"bf16": 0.85}),
-    forward=Attention(reach=0.68, half_keys=200),
-    backward=Attention(reach=0.62, half_keys=300, block=64),
+    forward=Attention(reach=0.68, half_keys=200, half_dim=32),
+    backward=Attention(reach=0.62, half_keys=300, half_dim=32, block=64),
     memory=0.8,
 )
 """gemm: .869 is the best shape's (survey); W of zero-bubble's Table 9 runs at .76 to .82 of the peak, partial waves with it.
@@ -82,8 +86,8 @@ fill: SimuMax's A100 file, products with an inner dimension of 512 to 4096. forw
 
 _HOPPER = Generation(
     gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.57}),
-    forward=Attention(reach=0.70, half_keys=250),
-    backward=Attention(reach=0.62, half_keys=400, block=64),
+    forward=Attention(reach=0.70, half_keys=250, half_dim=64),
+    backward=Attention(reach=0.62, half_keys=400, half_dim=64, block=64),
     quantised=0.6,
     fill=192.0,
     memory=0.85,
@@ -95,8 +99,8 @@ forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from
 
 _BLACKWELL = Generation(
     gemm=MappingProxyType({"bf16": 0.69, "fp8": 0.62, "fp4": 0.42}),
-    forward=Attention(reach=0.75, half_keys=64, block=256),
-    backward=Attention(reach=0.58, half_keys=64, block=64),
+    forward=Attention(reach=0.75, half_keys=64, half_dim=128, block=256),
+    backward=Attention(reach=0.58, half_keys=64, half_dim=128, block=64),
     quantised=0.5,
     fill=256.0,
     memory=0.7,
@@ -109,8 +113,8 @@ default."""
 
 _CDNA = Generation(
     gemm=MappingProxyType({"bf16": 0.43, "fp8": 0.38, "fp4": 0.34}),
-    forward=Attention(reach=0.40, half_keys=500),
-    backward=Attention(reach=0.23, half_keys=700),
+    forward=Attention(reach=0.40, half_keys=500, half_dim=32),
+    backward=Attention(reach=0.23, half_keys=700, half_dim=32),
     tiles=((256, 256, 1.0), (256, 128, 0.95), (128, 128, 0.85)),
     memory=0.75,
     kernel=4e-6,
@@ -121,15 +125,15 @@ GENERATIONS: Mapping[str, Generation] = MappingProxyType(
     {
         "volta": Generation(
             gemm=MappingProxyType({"bf16": 0.72}),
-            forward=Attention(reach=0.35, half_keys=240),
-            backward=Attention(reach=0.3, half_keys=300),
+            forward=Attention(reach=0.35, half_keys=240, half_dim=16),
+            backward=Attention(reach=0.3, half_keys=300, half_dim=16),
             memory=0.8,
         ),
         "ampere": _AMPERE,
         "ada": Generation(
             gemm=MappingProxyType({"bf16": 0.8, "fp8": 0.7}),
-            forward=Attention(reach=0.6, half_keys=240),
-            backward=Attention(reach=0.5, half_keys=300),
+            forward=Attention(reach=0.6, half_keys=240, half_dim=16),
+            backward=Attention(reach=0.5, half_keys=300, half_dim=16),
             memory=0.85,
         ),
         "hopper": _HOPPER,

@@ -19,6 +19,10 @@ _SPLIT = 1024
 """Minimum steps of the inner dimension per multiprocessor if a product of few tiles is split along it."""
 
 
+_USUAL_DIM = 128
+"""Dimension per head of the measured attention kernels."""
+
+
 @lru_cache(_KEPT)
 def gemm_time(
     gpu: Gpu,
@@ -124,6 +128,9 @@ def attention_time(
     products = (3 * score_dim + 2 * value_dim) if backward else (score_dim + value_dim)
     flops = 2.0 * queries * keys * heads * products
     rate = gpu.peak["bf16"] * gpu.sustained * core.reach * keys / (keys + core.half_keys)
+    # Exponentials take the same time at any dimension; ``reach`` holds for the usual 128.
+    dim = (score_dim + value_dim) / 2
+    rate *= dim / (dim + core.half_dim) * (_USUAL_DIM + core.half_dim) / _USUAL_DIM
     tail = 2.0 * core.block * 2.0 * keys * products * gpu.multiprocessors
     passes = 2 if backward else 1
     moved = passes * 2.0 * (heads * queries * (score_dim + value_dim) + kv_heads * queries * (score_dim + value_dim))

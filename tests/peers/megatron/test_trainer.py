@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 
-DRAWN = drawn(105, ("megatron-core", "megatron-core-plain", "nemo", "megatron-bridge", "megatron-bridge-26.02"))
+DRAWN = drawn(105, ("megatron-core", "megatron-core-plain", "nemo", "megatron-bridge", "megatron-bridge-26.04"))
 
 
 def case(planned: Planned) -> Case:

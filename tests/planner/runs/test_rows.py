@@ -211,7 +211,7 @@ def test_releases_of_recipes():
 
     assert recipe("26.08") == "megatron-bridge"
     assert recipe("26.04") == "megatron-bridge-26.04"
-    assert recipe("26.02") == "megatron-bridge-26.02"
+    assert recipe("26.02") == "megatron-bridge-26.04"
     assert recipe("26.04", ep=32) == "megatron-bridge"
     assert recipe("26.08", precision="fp8") == "megatron-bridge-26.04"
 

@@ -94,6 +94,8 @@ class Software:
         Fused attention library, by name in :data:`CORES`.
     fused_activation, fused_loss
         Whether the FFN's activation function, and the cross entropy, are one kernel each.
+    fused_experts
+        Whether the routed experts' products, biases and activation function are one kernel each way.
     fp32_gradients
         Whether gradients are accumulated and reduced in 32 bits.
     context_method
@@ -147,6 +149,7 @@ class Software:
     dropout: bool = False
     fused_activation: bool = True
     fused_loss: bool = True
+    fused_experts: bool = False
     fp32_gradients: bool = True
     context_method: ContextMethod = "ring"
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
@@ -311,30 +314,21 @@ _TABLE = (
         hides=frozenset({"tensor", "context", "expert", "data", "parameters"}),
         dispatch="ranks",
         graphs=True,
+        fused_experts=True,
         fp32_gradients=False,
         source=(
             "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, "
-            "moe_a2a_overlap, full-iteration graphs; FP8 recipes reduce gradients in 16 bits"
+            "moe_a2a_overlap, full-iteration graphs, use_transformer_engine_op_fuser; gradients are reduced in 16 bits"
         ),
     ),
     replace(
         _MEGATRON_CORE,
         name="megatron-bridge-26.04",
-        title="Megatron Bridge's performance recipes until 26.04, with CUDA graphs and TP overlap",
-        hides=frozenset({"tensor", "context", "data", "parameters"}),
-        dispatch="ranks",
-        graphs=True,
-        fp32_gradients=False,
-        source="as megatron-bridge, recipes before moe_a2a_overlap",
-    ),
-    replace(
-        _MEGATRON_CORE,
-        name="megatron-bridge-26.02",
-        title="Megatron Bridge's performance recipes until 26.02, with TP overlap, without whole graphs",
+        title="Megatron Bridge's performance recipes until 26.04, with TP overlap, without whole graphs",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         dispatch="ranks",
         fp32_gradients=False,
-        source="as megatron-bridge; its recipes of that time capture parts of a layer, or nothing",
+        source="as megatron-bridge; its recipes of that time capture parts of a layer without the experts, or nothing",
     ),
     replace(
         _MEGATRON_CORE,

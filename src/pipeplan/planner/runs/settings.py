@@ -60,9 +60,9 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     return "megatron-core", "software: Megatron Core"
 
 
-_SINCE_GRAPHS, _SINCE_EXCHANGES = (26, 4), (26, 6)
-"""Releases of Megatron Bridge from which recipes capture whole CUDA graphs, and from which MXFP8 recipes overlap the
-exchanges of experts with computation."""
+_SINCE_EXCHANGES = (26, 6)
+"""Release of Megatron Bridge from which MXFP8 recipes overlap the exchanges of experts with computation and capture whole
+CUDA graphs."""
 
 _SINCE_FLASH_3 = (24, 12)
 """Release of NeMo from which attention has kernels for Hopper: Transformer Engine 1.11 (October 2024) and cuDNN 9.5."""
@@ -98,9 +98,7 @@ def _bridge(row: Mapping[str, Any], release: tuple[int, int]) -> str:
     joined = int(hardware.get("nvlink_domain") or hardware.get("gpus_per_node") or 1)
     leaves = int(row.get("parallel", {}).get("ep", 1)) > joined
     small = re.search(r"mx", row.get("precision") or "", re.IGNORECASE) is not None
-    if small and (release >= _SINCE_EXCHANGES or leaves):
-        return "megatron-bridge"
-    return "megatron-bridge-26.04" if release >= _SINCE_GRAPHS else "megatron-bridge-26.02"
+    return "megatron-bridge" if small and (release >= _SINCE_EXCHANGES or leaves) else "megatron-bridge-26.04"
 
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (

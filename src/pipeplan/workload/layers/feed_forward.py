@@ -158,6 +158,9 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     bias_gradients = (
         (MemoryPass(name="experts' bias gradients", bytes=HALF * rows * (columns + read), kernels=2),) if bias else ()
     )
+    clamped, biased = (
+        _eager_biases(rows * columns, rows * read, local) if bias and not execution.fused_experts else (Part(), Part())
+    )
     kept = (
         Kept(name="experts' input", bytes=number * rows * read, until="W", gradient_bytes=number * rows * columns),
         Kept(
@@ -175,13 +178,32 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
             _moved("dispatch", model, experts, execution, sent),
             Part(kept=kept[:1], parameters=RankParameters(expert=bias), backward_weight=bias_gradients),
             up,
+            clamped,
             act,
             Part(kept=kept[1:]),
             down,
+            biased,
             Part(modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))}),
             _moved("combine", model, experts, execution, sent),
             _latent("up", model, experts, execution),
         )
+    )
+
+
+def _eager_biases(inputs: float, outputs: float, groups: float) -> tuple[Part, Part]:
+    """Return the clamping of ``inputs`` numbers before the activation function, and the bias on ``outputs`` numbers.
+
+    Only gpt-oss has biases of experts, and it clamps. Megatron Core does both in eager kernels (transformer/moe/experts.py
+    and fusions/fused_bias_geglu.py). F clamps and concatenates the halves; I masks and concatenates their gradients. The
+    bias times the token's 32-bit weight is added per expert in 32 bits, concatenated and converted to 16 bits; I converts
+    the gradient back, sums it over the tokens for the bias and over the columns for the weight.
+    """
+    clamp = elementwise("experts' clamp", 4 * HALF * inputs, 5 * HALF * inputs, kernels=3)
+    forward = FULL + (HALF + 2 * FULL) + 2 * FULL + (FULL + HALF)
+    backward = (HALF + FULL) + (FULL + HALF) + 2 * HALF + 2 * (3 * FULL)
+    kernels = round(2 * groups) + 2
+    return clamp, elementwise(
+        "experts' bias", forward * outputs, backward * outputs, kernels=kernels, backward_kernels=3 * kernels
     )
 
 
