@@ -47,7 +47,7 @@ class Generation:
     accumulating
         Factor on it if the result is added to a 32-bit one.
     grouped
-        Factor on it for grouped products.
+        Factor on it for the products of many experts, which run side by side; one expert's product is a plain one.
     fill
         Cost of filling and draining a tile's pipeline, in steps of the inner dimension.
     tiles
@@ -64,7 +64,7 @@ class Generation:
 
     gemm: Mapping[str, float] = field(hash=False)
     accumulating: float = 0.95
-    grouped: float = 0.8
+    grouped: float = 0.83
     fill: float = 128.0
     tiles: tuple[tuple[int, int, float], ...] = ((256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.94), (64, 64, 0.7))
     quantised: float = 0.8

@@ -77,7 +77,9 @@ def grouped_gemm_time(
     form = _format(gpu, kernels, precision)
     share = rows / groups
     shape = (inner, columns, share) if weight_gradient else (share, columns, inner)
-    rate = gpu.peak[form] * kernels.gemm[form] * kernels.grouped * gpu.sustained
+    # A single expert's product reaches the full rate, those of many experts ``grouped`` of it.
+    beside = 1.0 - (1.0 - kernels.grouped) * (1.0 - 1.0 / max(1.0, groups))
+    rate = gpu.peak[form] * kernels.gemm[form] * beside * gpu.sustained
     rate *= kernels.accumulating if accumulates else 1.0
     compute = _tiled(gpu, shape, groups) / rate
     result = 8.0 if accumulates else 2.0

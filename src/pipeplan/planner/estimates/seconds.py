@@ -181,7 +181,8 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 accumulates=work.accumulates,
                 weight_gradient=work.weight_gradient,
             )
-            return "grouped_gemm", time * factor("grouped_gemm"), 1
+            launches = work.groups * machine.software.expert_launch
+            return "grouped_gemm", time * factor("grouped_gemm") + launches, 1
         case AttentionCore():
             time = attention_time(
                 gpu,
