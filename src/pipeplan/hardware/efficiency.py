@@ -6,7 +6,7 @@ A constant belongs to a generation of GPUs and its libraries, never to one machi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from pipeplan.errors import UnknownNameError
@@ -85,7 +85,7 @@ fill: SimuMax's A100 file, products with an inner dimension of 512 to 4096. forw
 2307.08691 figures 4 to 6, read from them. memory: 1.6 of 2.04 TB/s, the two-constant law of zero-bubble's stage times."""
 
 _HOPPER = Generation(
-    gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.57}),
+    gemm=MappingProxyType({"bf16": 0.655, "fp8": 0.56}),
     forward=Attention(reach=0.70, half_keys=250, half_dim=64),
     backward=Attention(reach=0.62, half_keys=400, half_dim=64, block=64),
     quantised=0.6,
@@ -93,8 +93,8 @@ _HOPPER = Generation(
     memory=0.85,
     kernel=2.5e-6,
 )
-"""gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .85 and .8 of it by power:
-fitted on the dense rows of DGX Cloud and Megatron Bridge (H100).
+"""gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .82 and .79 of it by
+power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
 
 _BLACKWELL = Generation(
@@ -111,15 +111,25 @@ of 1000 W (SimuMax), over 1000/1400; the best shape reaches .78 for a moment (su
 Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that file's
 default."""
 
-_CDNA = Generation(
-    gemm=MappingProxyType({"bf16": 0.43, "fp8": 0.38, "fp4": 0.34}),
+_CDNA3 = Generation(
+    gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45}),
     forward=Attention(reach=0.40, half_keys=500, half_dim=32),
     backward=Attention(reach=0.23, half_keys=700, half_dim=32),
     tiles=((256, 256, 1.0), (256, 128, 0.95), (128, 128, 0.85)),
     memory=0.75,
     kernel=4e-6,
 )
-"""gemm: the best shape of the survey reaches .51 on MI300X and .60 on MI325X; whole steps .85 of that, as on Hopper."""
+"""For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there and .51 on MI300X; whole steps .85 of that,
+about as on Hopper."""
+
+_CDNA4 = replace(
+    _CDNA3,
+    gemm=MappingProxyType({"bf16": 0.48, "fp8": 0.38, "fp4": 0.34}),
+    forward=Attention(reach=0.40, half_keys=500, half_dim=64),
+    backward=Attention(reach=0.23, half_keys=700, half_dim=64),
+)
+"""gemm: AMD's kernels reach 1250 to 1550 of 2500 TFLOP/s in 16 bits and 1800 to 1980 of 5000 in 8 bits on MI355X
+(AMD-AGI/Primus-Turbo, pull requests 274 and 284); whole steps .85 of that in 16 bits."""
 
 GENERATIONS: Mapping[str, Generation] = MappingProxyType(
     {
@@ -138,8 +148,8 @@ GENERATIONS: Mapping[str, Generation] = MappingProxyType(
         ),
         "hopper": _HOPPER,
         "blackwell": _BLACKWELL,
-        "cdna3": _CDNA,
-        "cdna4": _CDNA,
+        "cdna3": _CDNA3,
+        "cdna4": _CDNA4,
     }
 )
 """Efficiency by generation (``Gpu.generation``)."""

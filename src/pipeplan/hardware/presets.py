@@ -243,7 +243,16 @@ _TABLE = (
         aliases=("gb300-nvl72",),
     ),
     Preset(
-        gpu=_gpu("mi300x", "cdna3", 304, tflops=(1307, 2614), memory=192 * _GIB, bandwidth=5.3, host=50),
+        gpu=_gpu(
+            "mi300x",
+            "cdna3",
+            304,
+            tflops=(1307, 2614),
+            memory=192 * _GIB,
+            bandwidth=5.3,
+            host=50,
+            sustained=0.51 / 0.60,  # 750 W of MI325X's 1000: rates of the survey's best shapes
+        ),
         node=_MI300,
         aliases=("mi300",),
     ),
