@@ -95,7 +95,7 @@ def test_many_small_experts_are_slower_than_one_large_product():
     card = gpu("h100")
     whole = gemm_time(card, 32768, 4096, 7168)
     times = [grouped_gemm_time(card, groups, 32768, 4096, 7168) for groups in (1, 8, 64, 512)]
-    assert whole < times[0] <= times[1] <= times[2] <= times[3]
+    assert whole == times[0] < times[1] <= times[2] <= times[3]
 
 
 def test_an_experts_weight_gradient_is_deep_where_its_product_is_tall():
@@ -108,17 +108,24 @@ def test_an_experts_weight_gradient_is_deep_where_its_product_is_tall():
     )
 
 
-def attention(card, sequence, heads=16, batch=1, **kwargs):
+def attention(card, sequence, heads=16, batch=1, dim=128, **kwargs):
     return attention_time(
         card,
         queries=batch * sequence,
         keys=sequence / 2,
         heads=heads,
         kv_heads=heads,
-        score_dim=128,
-        value_dim=128,
+        score_dim=dim,
+        value_dim=dim,
         **kwargs,
     )
+
+
+@pytest.mark.parametrize(("name", "least"), [("a100", 0.6), ("h100", 0.66), ("b200", 0.74)])
+def test_exponentials_take_the_same_time_at_half_the_dimension(name, least):
+    """FlashAttention-3 reaches .77 of the rate with heads of 64 on Hopper, FlashAttention-4 .66 on Blackwell."""
+    card = gpu(name)
+    assert least < attention(card, 32768, dim=64) / attention(card, 32768) < least + 0.03
 
 
 @settings(deadline=None)

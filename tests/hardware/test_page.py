@@ -31,7 +31,7 @@ def gpu_row(preset: Preset) -> list[str]:
 
 def constants_row(name: str, kernels: Generation) -> list[str]:
     def core(attention: Attention) -> str:
-        return f"{attention.reach:.2f}, {attention.half_keys:.0f}, {attention.block}"
+        return f"{attention.reach:.2f}, {attention.half_keys:.0f}, {attention.half_dim:.0f}, {attention.block}"
 
     products = ", ".join(f"{form} {reach:.2f}" for form, reach in kernels.gemm.items())
     factors = f"{kernels.accumulating:.2f}, {kernels.grouped:.2f}"
@@ -47,7 +47,7 @@ TABLES = {
     ),
     "constants": lambda: table(
         "generation | products reach | times: into 32 bits, grouped | `fill`, partial waves lost | attention: `reach`, "
-        "`half_keys`, `block` | backward | passes reach, a kernel takes",
+        "`half_keys`, `half_dim`, `block` | backward | passes reach, a kernel takes",
         [constants_row(name, each) for name, each in GENERATIONS.items()],
     ),
 }

@@ -264,6 +264,19 @@ def test_sliding_windows_follow_their_pattern():
     assert keys[:3] == [128 - 128**2 / 8192, 2048, 128 - 128**2 / 8192]
 
 
+def test_biases_of_experts_are_added_in_32_bits_unless_the_experts_are_fused():
+    """The clamp reads and writes gate and up twice; the bias moves 28 bytes of each number of the output."""
+    eager, fused = (
+        layer(model("gpt-oss-120b"), Execution(sequence=S, fused_experts=fused), "moe") for fused in (False, True)
+    )
+    passes = {each.name: each.bytes for each in eager.forward if isinstance(each, MemoryPass)}
+    rows, h = 4 * S, 2880
+    assert passes["experts' clamp"] == 8 * rows * 2 * h
+    assert passes["experts' bias"] == 28 * rows * h
+    assert not {"experts' clamp", "experts' bias"} & {each.name for each in fused.forward}
+    assert eager.kept_bytes == fused.kept_bytes
+
+
 def test_eight_bit_products():
     """Inputs are kept in a byte, and cast: the norm writes its output so, other inputs and all gradients in a pass.
 

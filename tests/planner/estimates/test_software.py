@@ -6,9 +6,9 @@ from pipeplan.errors import UnknownNameError
 from pipeplan.hardware import cluster, memory_time
 from pipeplan.planner import Configuration, estimate
 from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, exposed, work_seconds
-from pipeplan.planner.estimates.software import ASYNC_SHARE, CORES, ROW_WISE, SOFTWARE, software
+from pipeplan.planner.estimates.software import ASYNC_SHARE, CORES, EXPERT_LAUNCH, ROW_WISE, SOFTWARE, software
 from pipeplan.planner.estimates.stages import execution_of, layer_costs
-from pipeplan.workload import AttentionCore, Collective, Gemm, MemoryPass, Precision, model
+from pipeplan.workload import AttentionCore, Collective, Gemm, GroupedGemm, MemoryPass, Precision, model
 from tests.planner.configurations import H100, LLAMA, configuration
 
 
@@ -123,6 +123,13 @@ def test_optimizers_of_many_kernels_take_longer():
         estimate(small, eight, replace(asked, software=name)).time.optimizer for name in ("torchtitan", "llm-foundry")
     )
     assert eager > 1.5 * fused
+
+
+def test_experts_that_are_not_fused_are_launched_one_by_one():
+    products = [GroupedGemm(name="up", groups=groups, rows=2**16, columns=4096, inner=4096) for groups in (1, 33)]
+    one, many = (seconds("megatron-core", (product,))["grouped_gemm"] for product in products)
+    alone, fused = (seconds("megatron-bridge", (product,))["grouped_gemm"] for product in products)
+    assert many - one == pytest.approx(fused - alone + 32 * EXPERT_LAUNCH)
 
 
 def test_graphs_leave_no_host():
