@@ -98,7 +98,7 @@ power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
 
 _BLACKWELL = Generation(
-    gemm=MappingProxyType({"bf16": 0.69, "fp8": 0.62, "fp4": 0.42}),
+    gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.62, "fp4": 0.42}),
     forward=Attention(reach=0.75, half_keys=64, half_dim=128, block=256),
     backward=Attention(reach=0.58, half_keys=64, half_dim=128, block=64),
     quantised=0.5,
