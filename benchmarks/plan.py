@@ -106,6 +106,13 @@ def predicted(
     ], refused
 
 
+def published() -> tuple[list[RunRow], dict[str, Mapping[str, Any]]]:
+    """The rows of all files of published runs, and what other tools predicted for them, by id."""
+    rows = [row for path in RUNS for row in read_runs(path)]
+    rivals = {run: prediction for path in RUNS for run, prediction in read_rivals(path).items()}
+    return rows, rivals
+
+
 def known_run(row: RunRow) -> Known:
     """A row whose step time is known, as the null model takes it."""
     assert row.model is not None
@@ -261,9 +268,7 @@ def main() -> None:
     missing = [str(path) for path in RUNS if not path.exists()]
     if missing:
         sys.exit(f"the published runs are not beside this checkout: {', '.join(missing)}")
-    rows = [row for path in RUNS for row in read_runs(path)]
-    rivals = {run: prediction for path in RUNS for run, prediction in read_rivals(path).items()}
-    predictions, refused = predicted(rows, rivals)
+    predictions, refused = predicted(*published())
     shipped = compared(predictions)
     text = report(predictions, refused, shipped)
     print(text)

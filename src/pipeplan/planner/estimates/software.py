@@ -59,7 +59,7 @@ B200 takes 4.7 ms for 69."""
 EXPERT_LAUNCH = 22e-6
 """Seconds per expert and grouped product in Transformer Engine without fused experts: after the host has read the number of
 tokens of each expert, it launches each expert's casts and product, which have their own ramp and tail. Fitted on the
-mixtures of Megatron Bridge, SimuMax and NeMo; 14 to 22 us if one of the models is left out."""
+mixtures of Megatron Bridge, SimuMax and NeMo; 16 to 22 us if one of the models or sources is left out."""
 
 ADDED_APART = 10.0
 """Bytes per parameter of a separate gradient accumulation: read a 16-bit gradient, read and write a 32-bit one."""
