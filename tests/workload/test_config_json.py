@@ -147,9 +147,10 @@ def test_published_files_have_their_exact_parameters(name: str, count: int):
 
 @pytest.mark.parametrize("name", [name for name in COUNTS if known_model(name) is not None and name != "grok-1"])
 def test_published_files_say_what_presets_say(name: str):
-    """In all that is no name, source, or length of training; trainers build grok-1 with other norms and another head."""
+    """In all that a file says of the model, not of its training; trainers build grok-1 with other norms and another head."""
     read, preset = read_config(CONFIGS / f"{name}.json"), model(name)
-    assert replace(preset, name=read.name, source=read.source, trained_sequence=read.trained_sequence) == read
+    training = {"trained_sequence": read.trained_sequence, "precision": read.precision}
+    assert replace(preset, name=read.name, source=read.source, **training) == read
 
 
 def test_files_name_the_model():
