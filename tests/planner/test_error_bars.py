@@ -131,7 +131,7 @@ def predictions():
         ("NVIDIA DGX Cloud benchmarking recipes, dense", 3),
         ("NVIDIA DGX Cloud benchmarking recipes, MoE", 12),
         ("NeMo long sequence performance", 6),
-        ("Primus Projection", 8),
+        ("Primus Projection", 14),
         ("MoE Parallel Folding", 8),
         ("MPT training benchmarks", 7),
         ("vTrain", 10),

@@ -8,7 +8,7 @@ from pipeplan.trainers.trainer import Trainer
 TRAINER = Trainer(
     name="bridge",
     title="Megatron-Bridge",
-    software="megatron-core",
+    software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     plans="pipeplan.trainers.bridge_plan",
     environment=environment,
