@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import cluster
@@ -39,7 +40,7 @@ def attempt(seed: int, _folder: Path) -> str:
     """Compare one question's free answer with its subsets, and these with the recipes."""
     choose = random.Random(seed)
     shape, machines = model(choose.choice(MODELS)), cluster(choose.choice(CLUSTERS))
-    asked = {
+    asked: dict[str, Any] = {
         "global_batch": machines.gpus * choose.choice((1, 2, 4)),
         "sequence": choose.choice((2048, 4096, 8192, 32768)),
     }

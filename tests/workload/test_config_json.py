@@ -149,7 +149,7 @@ def test_published_files_have_their_exact_parameters(name: str, count: int):
 def test_published_files_say_what_presets_say(name: str):
     """In all that a file says of the model, not of its training; trainers build grok-1 with other norms and another head."""
     read, preset = read_config(CONFIGS / f"{name}.json"), model(name)
-    training = {"trained_sequence": read.trained_sequence, "precision": read.precision}
+    training: dict[str, Any] = {"trained_sequence": read.trained_sequence, "precision": read.precision}
     assert replace(preset, name=read.name, source=read.source, **training) == read
 
 

@@ -145,6 +145,7 @@ def test_torchtitan_splits_the_batch_of_a_replica(framework, batch, expected):
     document = changed(framework=framework, schedule="1F1B", layout=None, hardware={"count": 16}, parallel={"dp": 2})
     document["batch"] = batch
     found = row_from(document).configuration
+    assert found is not None
     assert (found.microbatch_size, found.microbatches) == expected
 
 
@@ -159,8 +160,9 @@ def test_nemo_automodel_spreads_experts_over_all_ranks():
     document["model"] = {"name": "qwen3-30b-a3b", "seq": 4096}
     document["parallel"] = {"tp": 1, "pp": 1, "dp": 8, "fsdp": "FSDP2"}
     document["batch"] = {"micro": 1, "global": 64}
-    row = row_from(document)
-    assert (row.configuration.expert, row.configuration.zero, row.configuration.software) == (8, 3, "automodel")
+    found = row_from(document).configuration
+    assert found is not None
+    assert (found.expert, found.zero, found.software) == (8, 3, "automodel")
     assert any("share the experts evenly" in each for each in row.assumed)
 
 

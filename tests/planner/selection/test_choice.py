@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -24,7 +25,7 @@ ASKED = request("llama3-8b", "h100-sxm:8x1", global_batch=16, sequence=8192)
 PLAIN = ASKED.estimate(next(iter(of_practice(ASKED))))
 
 
-def estimated(step_time: float, **changes: object) -> Estimate:
+def estimated(step_time: float, **changes: Any) -> Estimate:
     """An estimate with this step time, of a changed configuration."""
     return structs.replace(PLAIN, step_time=step_time, settings=replace(PLAIN.configuration, **changes).record)
 
@@ -77,7 +78,13 @@ def test_unusual_choices_are_made_only_if_allowed():
     assert read_allowed(["all"]) == set(UNUSUAL)
     with pytest.raises(UnknownNameError, match="did you mean 'offload'"):
         read_allowed(["ofload"])
-    asked = {"global_batch": 16, "sequence": 8192, "seconds": 1e-6, "order_seconds": 0.0, "trainers": TRAINERS}
+    asked: dict[str, Any] = {
+        "global_batch": 16,
+        "sequence": 8192,
+        "seconds": 1e-6,
+        "order_seconds": 0.0,
+        "trainers": TRAINERS,
+    }
     shape, machines = model("llama3-8b"), cluster("h100-sxm:8x1")
     usual, wide = (plan(shape, machines, allow=allow, **asked) for allow in ((), ("all",)))
     assert usual.best is not None
@@ -90,7 +97,13 @@ def test_unusual_choices_are_made_only_if_allowed():
 
 def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
     """A limit that only offloading meets: the rules of practice give way, and the answer says so."""
-    asked = {"global_batch": 8, "sequence": 8192, "seconds": 1e-6, "order_seconds": 0.0, "trainers": TRAINERS}
+    asked: dict[str, Any] = {
+        "global_batch": 8,
+        "sequence": 8192,
+        "seconds": 1e-6,
+        "order_seconds": 0.0,
+        "trainers": TRAINERS,
+    }
     fixed = {"tp": 1, "pp": 1, "cp": 1, "zero": 3, "recompute": "none", "precision": "bf16"}
     found = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), memory_limit=55 * 2**30, fix=fixed, **asked)
     assert found.best is not None
@@ -136,7 +149,13 @@ def test_totals_of_a_training():
 
 
 def test_a_deadline_is_met_by_the_fewest_gpus():
-    asked = {"global_batch": 64, "sequence": 4096, "seconds": 1e-6, "order_seconds": 0.0, "trainers": TRAINERS}
+    asked: dict[str, Any] = {
+        "global_batch": 64,
+        "sequence": 4096,
+        "seconds": 1e-6,
+        "order_seconds": 0.0,
+        "trainers": TRAINERS,
+    }
     found = plan(model("llama3-8b"), cluster("h100-sxm:8x4"), objective="gpus", deadline=5.0, **asked)
     assert found.best is not None
     assert found.best.step_time <= 5.0
