@@ -160,7 +160,8 @@ def test_nemo_automodel_spreads_experts_over_all_ranks():
     document["model"] = {"name": "qwen3-30b-a3b", "seq": 4096}
     document["parallel"] = {"tp": 1, "pp": 1, "dp": 8, "fsdp": "FSDP2"}
     document["batch"] = {"micro": 1, "global": 64}
-    found = row_from(document).configuration
+    row = row_from(document)
+    found = row.configuration
     assert found is not None
     assert (found.expert, found.zero, found.software) == (8, 3, "automodel")
     assert any("share the experts evenly" in each for each in row.assumed)
