@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-to" / "planning.md"
 RUN = re.compile(r"(<!-- run: (?P<line>.*?) \| (?P<part>.*?) -->\n)(?P<shown>.*?)(<!-- end -->)", re.DOTALL)
 PICTURE = "pipeplan plan --model llama3-70b --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192 "
-PICTURE += "--fix trainer=megatron software=nemo zero=1 offload=0 -o docs/plan.png"
+PICTURE += "--fix trainer=megatron zero=1 -o docs/plan.png"
 
 
 def lines_of(text: str) -> list[str]:

@@ -797,6 +797,7 @@ export type Plan = {
   readonly optimality_gap: number | null;
   readonly left_out: readonly string[];
   readonly totals: Totals | null;
+  readonly remarks: readonly string[];
 };
 
 /** All groups and fields of a plan, and the parts of its bars of time and memory. */

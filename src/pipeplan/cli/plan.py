@@ -79,7 +79,7 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     with written(writers) as reported:
         print(trainer_flags.text)
         tell(result.summary)
-        for note in filter(None, (result.unfinished, *result.chosen.assumed)):
+        for note in (*result.remarks, *result.chosen.assumed):
             tell(f"note: {note}")
         for warning in [text for text in trainer_flags.warnings if text not in reported]:
             tell(f"warning: {warning}")

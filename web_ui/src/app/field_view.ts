@@ -38,14 +38,19 @@ export class FieldView {
   get text(): string {
     const { input } = this;
     if (input instanceof HTMLInputElement && input.type === "checkbox") return input.checked ? "1" : "";
-    return input.value === this.field.choices[0] ? "" : input.value;
+    return input.value === this.usual ? "" : input.value;
   }
 
   set text(text: string) {
-    const { input, field } = this;
+    const { input } = this;
     if (input instanceof HTMLInputElement && input.type === "checkbox") input.checked = text === "1";
-    else input.value = text === "" ? (field.choices[0] ?? "") : text;
+    else input.value = text === "" ? this.usual : text;
     this.follow();
+  }
+
+  /** What stands in the field if nothing was typed: the first choice of a list, or nothing. */
+  private get usual(): string {
+    return this.field.kind === "choice" ? (this.field.choices[0] ?? "") : "";
   }
 
   /** Show what is wrong, or that nothing is. */

@@ -58,6 +58,7 @@ export class PlanPage {
   );
   private readonly notes = make("div");
   private readonly sure = make("div");
+  private readonly remarks = make("div");
   private readonly failed = make("p", { class: "error", role: "alert", hidden: true });
   private running: AbortController | null = null;
   private looking: AbortController | null = null;
@@ -80,7 +81,7 @@ export class PlanPage {
     document.body.classList.add("controls-first");
     const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
     const look = [this.failed, this.flags.element, memory.element, this.schedule];
-    this.answer.append(this.heading, this.count, table.element, pictures, ...look, this.notes, this.sure);
+    this.answer.append(this.heading, this.count, this.remarks, table.element, pictures, ...look, this.notes, this.sure);
     const { sheet, banner, progress, empty } = this;
     part("main").replaceChildren(sheet.opener, banner.element, progress.element, empty, this.answer);
     form.typed = typedIn(location.search, fieldNames(this.fields));
@@ -131,6 +132,7 @@ export class PlanPage {
     this.heading.textContent = found.heading;
     this.count.textContent =
       found.best === null ? `${found.miss.replace(/\.?$/, ".")} ${counted(found)}` : counted(found);
+    this.remarks.replaceChildren(...found.remarks.map((text) => make("p", { class: "note" }, text)));
     this.front.element.hidden = found.best === null;
     document.body.classList.remove("controls-first");
     this.sheet.say("Change model, cluster or limits");

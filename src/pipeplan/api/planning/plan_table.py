@@ -54,13 +54,39 @@ def miss_of(planned: PlanResult) -> str:
     )
 
 
-def choice_parts(plan: PlanResult, best: Estimate, unfinished: str) -> Iterator[RenderableType]:
+def remarks_of(plan: PlanResult) -> tuple[str, ...]:
+    """Return sentences on the choice: the whole training, what it gives up, what is unusual, and what was left undone."""
+    remarks = [
+        "" if plan.totals is None else _training(plan.totals),
+        f"peak memory{_fit(plan)}" if _fit(plan) else "",
+        f"the fastest configuration is {_given_up(plan)}" if plan.simpler_because else "",
+        f"unusual: {'; '.join(plan.unusual)}" if plan.unusual else "",
+        _pipelined(plan),
+        unfinished(plan),
+    ]
+    return tuple(filter(None, remarks))
+
+
+def unfinished(plan: PlanResult) -> str:
+    """Return what the budget or an interruption left undone, and its largest possible gain; empty if nothing."""
+    if plan.complete or plan.best is None:
+        return ""
+    why, remedy = ("it was interrupted", "") if plan.interrupted else ("the budget ended", ": --seconds extends it")
+    return (
+        f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the plan is "
+        f"within {percent(plan.optimality_gap)} of the best"
+    )
+
+
+def choice_parts(plan: PlanResult, best: Estimate) -> Iterator[RenderableType]:
     """Return the choice and all that speaks for and against it."""
     yield facts(_choice(plan, best), above=1, below=1)
-    if unfinished:
-        yield line(f"note: {unfinished}")
+    if rest := unfinished(plan):
+        yield line(f"note: {rest}")
         yield line()
-    yield from _pipelined(plan)
+    if pipelined := _pipelined(plan):
+        yield line(pipelined)
+        yield line()
     yield from _runners_up(plan)
     yield from _front(plan)
     yield from estimate_parts(best, plan.memory_limit)
@@ -93,7 +119,7 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
         *((("training", _training(plan.totals)),) if plan.totals is not None else ()),
         ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention counted half, recomputation not)"),
         ("peak memory", f"{best.peak_memory_gib:.1f} GiB of {limit:.1f} GiB usable{_fit(plan)}"),
-        ("chosen for", f"{plan.objective}{_given_up(plan)}; {_counted(plan)}"),
+        ("chosen for", f"{plan.objective}{_and_simplicity(plan)}; {_counted(plan)}"),
         *((("unusual", f"{'; '.join(plan.unusual)}"),) if plan.unusual else ()),
     ]
 
@@ -116,11 +142,12 @@ def _fit(plan: PlanResult) -> str:
     return ": tight, within the error bar of the prediction" if plan.fit == "tight" else ""
 
 
+def _and_simplicity(plan: PlanResult) -> str:
+    return f", and simplicity: the fastest one is {_given_up(plan)}" if plan.simpler_because else ""
+
+
 def _given_up(plan: PlanResult) -> str:
-    """Return by how much the fastest configuration is faster, and why it was not chosen; empty if it was."""
-    if not plan.simpler_because:
-        return ""
-    return f", and simplicity: the fastest one is {percent(plan.given_up)} faster, but {plan.simpler_because}"
+    return f"{percent(plan.given_up)} faster, but {plan.simpler_because}"
 
 
 def _schedule(chosen: Configuration) -> Iterator[str]:
@@ -150,12 +177,12 @@ def _counted(plan: PlanResult) -> str:
     )
 
 
-def _pipelined(plan: PlanResult) -> Iterator[RenderableType]:
+def _pipelined(plan: PlanResult) -> str:
     other = plan.pipelined
-    if other is not None:
-        words, step = in_words(other.estimate.configuration), figure(other.estimate.step_time)
-        yield line(f"best with a pipeline: {words}: {step} s; {other.lost_because}")
-        yield line()
+    if other is None:
+        return ""
+    words, step = in_words(other.estimate.configuration), figure(other.estimate.step_time)
+    return f"best with a pipeline: {words}: {step} s; {other.lost_because}"
 
 
 def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:

@@ -15,14 +15,13 @@ from pipeplan.api.parts import line
 from pipeplan.api.planning.configurations import configuration_document, in_words, layout_in_words, recompute_in_words
 from pipeplan.api.planning.estimates import step_in_words
 from pipeplan.api.planning.one_configuration import FlagsRecord, flags_record, simulated
-from pipeplan.api.planning.plan_table import choice_parts, heading_of, miss_of, miss_parts, plan_view
+from pipeplan.api.planning.plan_table import choice_parts, heading_of, miss_of, miss_parts, plan_view, remarks_of
 from pipeplan.api.simulating.result import Result
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.hardware import Cluster, Link
 from pipeplan.planner import Calibration, Counts, Estimate, Fit, PlanResult, RunnerUp, Sensitivity, Totals, part_of
-from pipeplan.readable import percent
 from pipeplan.records import Evidence, Record
 from pipeplan.trainers import TRAINERS, flags_of
 from pipeplan.workload import ModelShape
@@ -146,6 +145,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     optimality_gap: float | None
     left_out: tuple[str, ...]
     totals: Totals | None
+    remarks: tuple[str, ...]
 
     cluster = Evidence[Cluster]()
     """Cluster of the plan."""
@@ -258,20 +258,6 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
             f"{limit:.1f} GiB"
         )
 
-    @property
-    def unfinished(self) -> str:
-        """Notes on work that the budget or an interruption left undone, and its largest possible gain; empty if none."""
-        planned = self.planned
-        if planned.complete or self.best is None:
-            return ""
-        why, remedy = (
-            ("it was interrupted", "") if planned.interrupted else ("the budget ended", ": --seconds extends it")
-        )
-        return (
-            f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the plan is "
-            f"within {percent(planned.optimality_gap)} of the best"
-        )
-
     def cluster_of(self, estimate: Estimate) -> Cluster:
         """Return the part of the cluster that a configuration uses; the objective ``gpus`` may leave GPUs unused."""
         return _part_for(estimate, self.cluster)
@@ -282,7 +268,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         if self.best is None:
             yield from miss_parts(self.planned, self.miss)
             return
-        yield from choice_parts(self.planned, self.best, self.unfinished)
+        yield from choice_parts(self.planned, self.best)
         if self.flags:
             yield line(f"flags: --flags {'|'.join(self.flags)} prints those of one trainer")
 
@@ -366,6 +352,7 @@ def plan_of(
         optimality_gap=None if best is None else planned.optimality_gap,
         left_out=planned.left_out,
         totals=planned.totals,
+        remarks=() if best is None else remarks_of(planned),
     ).holding(cluster=cluster, planned=planned, calibration=calibration, flags=flags, best_result=result)
 
 
