@@ -74,7 +74,7 @@ class Kernel:
 
     def compile(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         """Compile the loop for all further calls. Return its result for these arguments, which should need little work."""
-        _BEING_COMPILED.append(self)
+        _BEING_COMPILED.add(self)
         try:
             loop = compile_loop(self.function)
             with _without_collection():
@@ -82,7 +82,7 @@ class Kernel:
             self._compiled = loop
             return answer
         finally:
-            _BEING_COMPILED.remove(self)
+            _BEING_COMPILED.discard(self)
 
     def _run_on_lists(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         # Python reads items of lists about ten times as fast as those of arrays.
@@ -93,7 +93,7 @@ class Kernel:
         return answer
 
 
-_BEING_COMPILED: list[Kernel] = []
+_BEING_COMPILED: set[Kernel] = set()
 
 
 @contextmanager

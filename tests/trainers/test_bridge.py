@@ -56,7 +56,7 @@ def test_sharded_parameters_need_their_checkpoint_format() -> None:
 
 @pytest.mark.parametrize(("machines", "library"), [("h100-sxm:8x8", "deepep"), ("gb200:4x16", "hybridep")])
 def test_grace_blackwell_sends_tokens_with_hybrid_ep(machines: str, library: str) -> None:
-    configuration = replace(MOE, software="megatron-bridge-26.02", sequence_parallel=False)
+    configuration = replace(MOE, software="megatron-bridge-26.04", sequence_parallel=False)
     fields = fields_of(model("qwen3-235b-a22b"), configuration, cluster(machines))
     assert fields["cfg.model.moe_flex_dispatcher_backend"] == library
     written = flags_of(model("qwen3-235b-a22b"), cluster(machines), configuration)["megatron"].text

@@ -86,9 +86,9 @@ def test_the_keyboard_does_all_of_it(watched):
     page.focus('[data-key="row 0"]')
     page.keyboard.press("Enter")
     assert page.get_attribute('[data-key="row 0"]', "aria-pressed") == "true"
-    page.focus(".tabs button:nth-child(2)")
+    page.focus(".tabs button:has-text('torchtitan')")
     page.keyboard.press("Space")
-    assert "torchtitan" in (page.text_content(".flags pre") or "")
+    assert "torchtitan.train" in (page.text_content(".flags pre") or "")
 
 
 def test_a_long_plan_shows_how_far_it_is_and_is_cancelled(watched):
