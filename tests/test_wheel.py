@@ -69,7 +69,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert names == {path.relative_to(ROOT / "src").as_posix() for path in sources}
     assert [Path(name).name for name in licences] == ["LICENSE"]
     assert "pipeplan/drawing/html/assets/timeline.licences.txt" in names
-    assert set(about.get_all("Provides-Extra", [])) == {"all", "cluster", "pandas", "pytorch", "search", "web"}
+    assert set(about.get_all("Provides-Extra", [])) == {"all", "cluster", "mcp", "pandas", "pytorch", "search", "web"}
     assert about["Description-Content-Type"] == "text/markdown"
     assert wheel.stat().st_size < 3e6
 
@@ -93,6 +93,7 @@ def test_it_runs_without_extras(bare, tmp_path):
     ("command", "extra"),
     [
         (("serve",), "web"),
+        (("mcp",), "mcp"),
         (("run", "1f1b", "-p", "2"), "pytorch"),
         (("profile", "1f1b", "--model", "gpt-tiny"), "pytorch"),
     ],

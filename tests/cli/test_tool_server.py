@@ -1,0 +1,240 @@
+"""The server of the Model Context Protocol, asked by the package's own client."""
+
+import asyncio
+import base64
+import contextlib
+import io
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import mcp
+import pytest
+
+from pipeplan.cli import main, tool_calls
+from pipeplan.cli.tool_server import create_server
+from pipeplan.cli.tools import tools
+from pipeplan.errors import InputError
+
+TOOLS = tools()
+SMALL = {"ranks": 2, "microbatches": 4}
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Run commands here instead of in processes of their own, which take half a second to start."""
+
+    async def ran(words, _):
+        output, messages = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(messages):
+            code = main(words)
+        return tool_calls.EndedProcess(False, code, output.getvalue(), messages.getvalue())
+
+    monkeypatch.setattr(tool_calls, "_ran", ran)
+
+
+def answers(*calls, seconds=60.0):
+    """The answers to calls, each a tool and its arguments."""
+
+    async def ask():
+        async with mcp.Client(create_server(TOOLS, seconds=seconds)) as client:
+            return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return asyncio.run(ask())
+
+
+def printed(capsys, line):
+    main(line.split())
+    return json.loads(capsys.readouterr().out)
+
+
+def test_it_lists_the_tools_with_their_schemas():
+    async def ask():
+        async with mcp.Client(create_server(TOOLS, seconds=1)) as client:
+            return client.instructions, (await client.list_tools()).tools
+
+    instructions, listed = asyncio.run(ask())
+    assert {tool.name: tool.input_schema for tool in listed} == {name: tool.schema for name, tool in TOOLS.items()}
+    assert all(tool.description for tool in listed)
+    named = {name for name in TOOLS if name in instructions}
+    assert {"plan", "compare", "simulate", "explain", "search", "check"} <= named
+
+
+@pytest.mark.usefixtures("in_process")
+def test_an_answer_is_the_json_of_the_command(capsys):
+    simulated, compared = answers(
+        ("simulate", {"name": "zb-h1", **SMALL, "memory_limit": "3act"}),
+        ("compare", {"names": ["1f1b", "zbv"], **SMALL, "fields": ["results.schedule", "results.makespan"]}),
+    )
+    assert simulated.structured_content == printed(capsys, "simulate zb-h1 -p 2 -m 4 --memory-limit 3act --json")
+    assert json.loads(simulated.content[0].text) == simulated.structured_content
+    assert not simulated.is_error
+    whole = printed(capsys, "compare 1f1b zbv -p 2 -m 4 --json")
+    assert compared.structured_content == {
+        "results": [{name: result[name] for name in ("schedule", "makespan")} for result in whole["results"]]
+    }
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_negative_answer_is_an_answer():
+    (checked,) = answers(("check", {"file": {"name": "mine.csv", "text": "0F0,0B0\n1B0,1F0\n"}}))
+    assert not checked.is_error
+    assert checked.structured_content["valid"] is False
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_picture_is_an_image_and_no_file():
+    (answer,) = answers(("simulate", {"name": "1f1b", **SMALL, "picture": True}))
+    picture = answer.content[-1]
+    assert (picture.type, picture.mime_type) == ("image", "image/png")
+    assert base64.b64decode(picture.data).startswith(b"\x89PNG")
+    assert [content.type for content in answer.content] == ["text", "image"]
+    assert os.listdir() == []
+
+
+@pytest.mark.usefixtures("in_process")
+def test_files_are_in_the_working_directory_and_named():
+    written, read, text = answers(
+        ("simulate", {"name": "zbv", **SMALL, "output": ["zbv.csv"]}),
+        ("check", {"file": "zbv.csv"}),
+        ("export", {"name": "zbv.csv", "to": "torch-csv"}),
+    )
+    assert written.content[1].text == "wrote zbv.csv"
+    assert read.structured_content["valid"] is True
+    assert text.structured_content is None
+    assert text.content[0].text.replace(" ", "") == Path("zbv.csv").read_text().replace(" ", "")
+
+
+@pytest.mark.usefixtures("in_process")
+def test_an_input_is_never_overwritten():
+    Path("mine.csv").write_text("0F0,0B0\n1F0,1B0\n")
+    answer, same = answers(
+        ("simulate", {"name": "mine.csv", "output": ["mine.csv"]}),
+        ("convert", {"source": "mine.csv", "target": "./mine.csv"}),
+    )
+    assert answer.is_error
+    assert same.is_error
+    assert "mine.csv" in answer.content[0].text
+    assert Path("mine.csv").read_text() == "0F0,0B0\n1F0,1B0\n"
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("simulate", {"name": "zbw"}, "unknown schedule 'zbw'; did you mean 'zbv'?"),
+        ("simulate", {"ranks": "four"}, "ranks: invalid integer 'four'"),
+        ("simulate", {"forward_times": [1, 2]}, "4 values, or pad_times"),
+        ("search", {**SMALL, "memory_limit": "0act"}, "memory limit"),
+        ("simulate", {**SMALL, "fields": ["makespn"]}, "unknown field 'makespn'; did you mean 'makespan'?"),
+        ("simulat", {}, "unknown tool 'simulat'; did you mean 'simulate'?"),
+        ("check", {"file": {"name": "mine.csv", "text": "0X0"}}, "mine.csv"),
+        ("plan", {}, "missing: model"),
+    ],
+)
+def test_an_error_is_one_sentence_in_the_words_of_the_tool(tool, arguments, message):
+    (answer,) = answers((tool, arguments))
+    assert answer.is_error
+    assert answer.structured_content is None
+    (content,) = answer.content
+    assert message in content.text
+    assert "--" not in content.text
+    assert "\n" not in content.text
+    assert "/tmp" not in content.text
+
+
+def test_a_long_answer_is_refused_with_a_remedy(in_process, monkeypatch):
+    monkeypatch.setattr(tool_calls, "LARGEST", 100)
+    whole, part = answers(("simulate", SMALL), ("simulate", {**SMALL, "fields": ["makespan"]}))
+    assert "more than 100: select parts of it with fields" in whole.content[0].text
+    assert part.structured_content == {"makespan": 15.0}
+
+
+def test_a_call_ends_at_its_time_limit():
+    """The command is a process of its own, and ends with the call."""
+    before = time.monotonic()
+    (answer,) = answers(("compare", {"ranks": 64, "microbatches": 4096}), seconds=0.1)
+    assert time.monotonic() - before < tool_calls.GRACE
+    assert answer.content[0].text.startswith("no answer within 0.1 s")
+    assert not children()
+
+
+def children():
+    """The processes that this one has started and that still run."""
+    own = str(os.getpid())
+    running = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = status.read_text().rpartition(")")[2].split()
+            running += [status.parent.name] if words[1] == own and words[0] != "Z" else []
+    return running
+
+
+def test_a_cancelled_call_ends_its_process():
+    async def ask():
+        call = asyncio.create_task(tool_calls.called(TOOLS["compare"], {"ranks": 64, "microbatches": 4096}, seconds=60))
+        while not children():
+            await asyncio.sleep(0.05)
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await call
+        deadline = time.monotonic() + 10
+        while children() and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        return children()
+
+    assert asyncio.run(ask()) == []
+
+
+@pytest.mark.slow
+def test_a_search_that_reaches_the_limit_answers_with_its_best():
+    (answer,) = answers(("search", {"ranks": 8, "microbatches": 32, "placement": "v", "seconds": 500}), seconds=15)
+    assert answer.structured_content["interrupted"] is True
+    assert answer.structured_content["makespan"] > 0
+    assert answer.content[1].text == "ended after 15 s"
+
+
+def test_arguments_that_no_process_takes_are_refused():
+    long = asyncio.run(_failed(TOOLS["simulate"], {"name": "x" * 3_000_000}))
+    assert "put long ones into a file" in long
+    assert "cannot be passed" in asyncio.run(_failed(TOOLS["simulate"], {"name": "\ud800"}))
+
+
+async def _failed(tool, call):
+    with pytest.raises(InputError) as error:
+        await tool_calls.called(tool, call, seconds=60)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_command_serves_on_its_standard_streams(mode):
+    """As a client starts it, with the protocol of today and that of before."""
+    Path("costs.yaml").write_text("forward_times: 3\n")
+    environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME") if name in os.environ}
+    server = mcp.StdioServerParameters(
+        command=sys.executable, args=["-m", "pipeplan", "mcp", "--tools", "simulate"], env=environment
+    )
+
+    async def ask():
+        async with mcp.Client(server, mode=mode) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            arguments = {"config": "costs.yaml", **SMALL, "fields": ["makespan"]}
+            return names, await client.call_tool("simulate", arguments)
+
+    names, answer = asyncio.run(ask())
+    assert names == ["simulate"]
+    assert answer.structured_content == {"makespan": 45.0}
+
+
+def test_without_the_package_the_command_names_the_extra(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp_types", None)
+    monkeypatch.delitem(sys.modules, "pipeplan.cli.tool_server")
+    assert run("mcp") == (2, "", "pipeplan: this needs the package 'mcp': pip install 'pipeplan[mcp]'\n")
+
+
+def test_an_unknown_tool_is_refused_at_the_start(run):
+    code, _, message = run("mcp --tools simulat")
+    assert code == 2
+    assert "unknown tool 'simulat'; did you mean 'simulate'?" in message
