@@ -1,0 +1,147 @@
+"""Questions that people asked in public issue threads, each with the commands that answer it and checks of the answer.
+
+``python -m benchmarks.questions`` answers all of them, or those whose names are given, and prints what each check compares.
+The ``*.yaml`` files hold the questions; ``unanswered.yaml`` holds those that pipeplan cannot answer, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pipeplan.cli import main
+
+FOLDER = Path(__file__).parent
+
+UNANSWERED = FOLDER / "unanswered.yaml"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question with its answer.
+
+    Attributes
+    ----------
+    name
+        Short name.
+    question
+        The question, in our own words.
+    thread
+        Issue or pull request in which it was asked, as ``owner/repository#number``.
+    commands
+        Command lines that answer it, by name.
+    checks
+        Conditions on the answers, such as ``small.makespan > 1.3 * large.makespan``: Python expressions over the JSON of the
+        commands. An item of a list is named by its number, or by its schedule (``all.results['zbv']``).
+    answer
+        The answer in words, with the numbers that the checks hold.
+    files
+        Files that the commands read, by name.
+    """
+
+    name: str
+    question: str
+    thread: str
+    commands: dict[str, str]
+    checks: list[str]
+    answer: str
+    files: dict[str, str] = {}
+
+
+class UnansweredQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question that pipeplan cannot answer, and the reason."""
+
+    question: str
+    thread: str
+    reason: str
+
+
+def questions() -> list[Question]:
+    """Return the questions with an answer, in the order of their files."""
+    return [
+        question
+        for path in sorted(FOLDER.glob("*.yaml"))
+        if path != UNANSWERED
+        for question in msgspec.yaml.decode(path.read_bytes(), type=list[Question])
+    ]
+
+
+def unanswered() -> list[UnansweredQuestion]:
+    """Return the questions without an answer."""
+    return msgspec.yaml.decode(UNANSWERED.read_bytes(), type=list[UnansweredQuestion])
+
+
+class Fields(dict[str, Any]):
+    """JSON object whose fields are attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+class Items(list[Any]):
+    """JSON list whose items are also found by their schedule, name or id."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        return next(item for item in self if key in (item.get("schedule"), item.get("name"), item.get("id")))
+
+
+def viewed(value: Any) -> Any:
+    """Return a JSON value as checks read it."""
+    if isinstance(value, dict):
+        return Fields({name: viewed(item) for name, item in value.items()})
+    return Items(map(viewed, value)) if isinstance(value, list) else value
+
+
+def answers_to(question: Question, folder: Path) -> dict[str, Any]:
+    """Run the commands of a question in a folder, and return their answers by name: JSON, or text for an export."""
+    for name, text in question.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    with contextlib.chdir(folder):
+        return {name: _answer(shlex.split(line)) for name, line in question.commands.items()}
+
+
+def _answer(words: list[str]) -> Any:
+    printed, messages = io.StringIO(), io.StringIO()
+    exports = words[0] == "export"
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(messages):
+        main([*words, *([] if exports else ["--json"])])
+    if not printed.getvalue():
+        return Fields(error=messages.getvalue().strip())
+    return printed.getvalue() if exports and "json" not in words else viewed(json.loads(printed.getvalue()))
+
+
+_FUNCTIONS = {function.__name__: function for function in (abs, all, any, len, max, min, next, range, round, sum, zip)}
+
+
+def holds(check: str, answers: Mapping[str, Any]) -> bool:
+    """Return whether a condition holds; it does not if an answer lacks a field that it names."""
+    try:
+        return bool(eval(check, {"__builtins__": _FUNCTIONS, **answers}))
+    except (LookupError, StopIteration, TypeError):
+        return False
+
+
+_SHOWN = 100
+"""Maximum length of a value that is printed."""
+
+
+def values_in(check: str, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a condition compares: the value of each field of an answer in it."""
+    values: dict[str, Any] = {}
+    for node in ast.walk(ast.parse(check, mode="eval")):
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            text = ast.unparse(node)
+            with contextlib.suppress(Exception):
+                value = eval(text, {"__builtins__": _FUNCTIONS, **answers})
+                if len(str(value)) < _SHOWN and not callable(value):
+                    values[text] = value
+    return values
