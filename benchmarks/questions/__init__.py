@@ -20,6 +20,7 @@ import msgspec
 from pipeplan.cli import main
 
 FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
 
 UNANSWERED = FOLDER / "unanswered.yaml"
 
@@ -43,7 +44,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     answer
         The answer in words, with the numbers that the checks hold.
     files
-        Files that the commands read, by name.
+        Files that the commands read, by name; ``$ROOT`` in them is the repository.
     """
 
     name: str
@@ -104,7 +105,7 @@ def viewed(value: Any) -> Any:
 def answers_to(question: Question, folder: Path) -> dict[str, Any]:
     """Run the commands of a question in a folder, and return their answers by name: JSON, or text for an export."""
     for name, text in question.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text.replace("$ROOT", str(ROOT)), encoding="utf-8")
     with contextlib.chdir(folder):
         return {name: _answer(shlex.split(line)) for name, line in question.commands.items()}
 

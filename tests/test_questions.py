@@ -1,0 +1,53 @@
+"""Questions from issue threads: pipeplan's answers still hold."""
+
+import re
+
+import pytest
+
+from benchmarks.questions import answers_to, holds, questions, unanswered, values_in
+
+QUESTIONS = {question.name: question for question in questions()}
+QUICK = (
+    "group-below-p",
+    "choose-vpp",
+    "zero-bubble-with-checkpointing",
+    "batched-sends-deadlock",
+    "seven-layers-on-two-ranks",
+)
+
+
+def test_every_question_names_its_thread_and_has_an_answer():
+    assert len(QUESTIONS) == len(questions()) >= 40
+    assert len({question.thread for question in questions()}) >= 40
+    for question in [*questions(), *unanswered()]:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", question.thread)
+        assert question.question.endswith("?")
+    assert all(question.answer.endswith(".") and question.commands and question.checks for question in questions())
+    assert all(question.reason.endswith(".") for question in unanswered())
+
+
+def answered(name, folder):
+    question = QUESTIONS[name]
+    answers = answers_to(question, folder)
+    wrong = {check: values_in(check, answers) for check in question.checks if not holds(check, answers)}
+    assert not wrong, {name: answer["error"] for name, answer in answers.items() if "error" in answer}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_few_answers_hold(name, tmp_path):
+    answered(name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(QUESTIONS.keys() - {*QUICK}))
+def test_every_answer_holds(name, tmp_path):
+    answered(name, tmp_path)
+
+
+def test_a_condition_on_what_an_answer_lacks_does_not_hold(tmp_path):
+    answers = answers_to(QUESTIONS["buffers-of-1f1b"], tmp_path)
+    assert holds("buffers.peak_activation[0] == 4", answers)
+    assert not holds("buffers.peak_activation[0] == 5", answers)
+    assert not holds("buffers.peak == 4", answers)
+    assert not holds("buffers.results['zbv'].makespan > 0", answers)
+    assert values_in("buffers.makespan > 3", answers) == {"buffers.makespan": 33.0}
