@@ -19,9 +19,10 @@ QUICK = (
 def test_every_question_names_its_thread_and_has_an_answer():
     assert len(QUESTIONS) == len(questions()) >= 40
     assert len({question.thread for question in questions()}) >= 40
-    for question in [*questions(), *unanswered()]:
-        assert re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", question.thread)
-        assert question.question.endswith("?")
+    every = [(item.question, item.thread) for item in questions()]
+    every += [(item.question, item.thread) for item in unanswered()]
+    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", thread) for _, thread in every)
+    assert all(text.endswith("?") for text, _ in every)
     assert all(question.answer.endswith(".") and question.commands and question.checks for question in questions())
     assert all(question.reason.endswith(".") for question in unanswered())
 

@@ -252,8 +252,11 @@ def run(page: Path) -> tuple[str, list[str]]:
 
 
 def pages() -> list[Path]:
-    """The pages of the documentation, and README, that have blocks to run as ``console``."""
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """The pages of the documentation, README and the skills of agents that have blocks to run as ``console``."""
+    found = [
+        ROOT / "README.md",
+        *(page for folder in ("docs", "skills") for page in sorted((ROOT / folder).rglob("*.md"))),
+    ]
     return [page for page in found if "```console\n" in page.read_text(encoding="utf-8")]
 
 

@@ -13,6 +13,7 @@ from docs.build import (
     gallery,
     glossary,
     links,
+    llms,
     notebooks,
     python_pages,
     round_trips,
@@ -50,5 +51,6 @@ def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
             yield from (((folder / name).as_posix(), content) for name, content in executed.left_behind(shown))
     for page, origin in TAKEN.items():
         yield page, links.moved((root / origin).read_text(encoding="utf-8"), origin, page)
+    yield "llms.txt", llms.text(root, site=True)
     for path, origin in COPIED.items():
         yield path, (root / origin).read_bytes()

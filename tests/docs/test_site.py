@@ -1,6 +1,7 @@
 """The site as it was built by ``make docs``: complete, searchable and accessible, opened as files without any server."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,12 @@ def test_every_command_and_strategy_has_its_page():
     names = [*(f"reference/commands/{name}" for name in commands.names()), "reference/commands/index"]
     names += [*(f"reference/strategies/{name}" for name in strategies.names()), "reference/strategies/index"]
     assert [name for name in names if not (SITE / f"{name}.html").is_file()] == []
+
+
+def test_the_list_for_language_models_leads_to_pages():
+    listed = re.findall(r"\]\((.+?)\)", (SITE / "llms.txt").read_text())
+    assert "how-to/agents.html" in listed
+    assert [path for path in listed if not (SITE / path).is_file()] == []
 
 
 def test_the_search_finds_without_a_server(opened):
