@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -161,15 +162,18 @@ def test_a_call_ends_at_its_time_limit():
     assert not children()
 
 
-def children():
-    """The processes that this one has started and that still run."""
-    own = str(os.getpid())
-    running = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            words = status.read_text().rpartition(")")[2].split()
-            running += [status.parent.name] if words[1] == own and words[0] != "Z" else []
-    return running
+def children(parent=None):
+    """The processes that a process, or this one, has started and that still run."""
+    own = str(parent or os.getpid())
+    return [path.parent.name for path in Path("/proc").glob("[0-9]*/stat") if running(path)[1:] == [own]]
+
+
+def running(stat):
+    """The state and the parent of a process that runs, as its file in /proc has them; nothing for one that has ended."""
+    with contextlib.suppress(OSError):
+        state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+        return [state, parent] if state != "Z" else []
+    return []
 
 
 def test_a_cancelled_call_ends_its_process():
@@ -190,10 +194,11 @@ def test_a_cancelled_call_ends_its_process():
 
 @pytest.mark.slow
 def test_a_search_that_reaches_the_limit_answers_with_its_best():
-    (answer,) = answers(("search", {"ranks": 8, "microbatches": 32, "placement": "v", "seconds": 500}), seconds=15)
+    call = {"ranks": 8, "microbatches": 24, "placement": "v", "memory_limit": "3act", "seconds": 500}
+    (answer,) = answers(("search", call), seconds=20)
     assert answer.structured_content["interrupted"] is True
     assert answer.structured_content["makespan"] > 0
-    assert answer.content[1].text == "ended after 15 s"
+    assert answer.content[1].text == "ended after 20 s"
 
 
 def test_arguments_that_no_process_takes_are_refused():
@@ -238,3 +243,27 @@ def test_an_unknown_tool_is_refused_at_the_start(run):
     code, _, message = run("mcp --tools simulat")
     assert code == 2
     assert "unknown tool 'simulat'; did you mean 'simulate'?" in message
+
+
+@pytest.mark.slow
+def test_a_signal_ends_the_server_and_its_calls():
+    """Although a thread waits for standard input, which the client keeps open."""
+    command = [sys.executable, "-m", "pipeplan", "mcp", "--tools", "compare"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        call = {"name": "compare", "arguments": {"ranks": 64, "microbatches": 4096}}
+        for message in (
+            {"id": 1, "method": "initialize", "params": about},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": call},
+        ):
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            server.stdin.flush()
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "pipeplan"
+        while not (started := children(server.pid)):
+            time.sleep(0.05)
+        server.terminate()
+        assert server.wait(20) == 143
+    assert not any(running(Path("/proc", number, "stat")) for number in started)

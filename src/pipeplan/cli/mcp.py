@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 
 from pipeplan.cli.options import command
+from pipeplan.cli.process import Terminated
 from pipeplan.costs import MOST_SECONDS, Options, Range, option
 from pipeplan.errors import MissingExtraError
 
@@ -39,5 +41,9 @@ def mcp(*, options: McpOptions) -> int:
         raise MissingExtraError("mcp", "mcp") from None
     from pipeplan.cli.tools import tools
 
-    asyncio.run(serve(create_server(tools(options.tools), seconds=options.seconds)))
+    try:
+        asyncio.run(serve(create_server(tools(options.tools), seconds=options.seconds)))
+    except (KeyboardInterrupt, Terminated) as end:
+        # A thread still waits for standard input: a regular exit would wait for it.
+        os._exit(end.code if isinstance(end, Terminated) else 130)
     return 0
