@@ -16,7 +16,7 @@ import pytest
 
 from pipeplan.cli import main, tool_calls
 from pipeplan.cli.tool_server import create_server
-from pipeplan.cli.tools import tools
+from pipeplan.cli.tools import PICTURE, tools
 from pipeplan.errors import InputError
 
 TOOLS = tools()
@@ -93,6 +93,33 @@ def test_a_picture_is_an_image_and_no_file():
     assert base64.b64decode(picture.data).startswith(b"\x89PNG")
     assert [content.type for content in answer.content] == ["text", "image"]
     assert os.listdir() == []
+
+
+PICTURES = {
+    "simulate": SMALL,
+    "compare": SMALL,
+    "explain": SMALL,
+    "search": {**SMALL, "evaluations": 500},
+    "pareto": {**SMALL, "evaluations": 500, "points": 2},
+    "diff": {"planned": "1f1b", "measured": "run.json", **SMALL},
+    "plan": {
+        "model": "llama3-8b",
+        "cluster": "h100-sxm:8",
+        "global_batch": 8,
+        "sequence": 8192,
+        "seconds": 1,
+        "workers": 1,
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("tool", [name for name, tool in TOOLS.items() if PICTURE in tool.own and name != "run"])
+def test_every_tool_that_offers_a_picture_has_one(tool):
+    assert main(["simulate", "1f1b", "-p", "2", "-m", "4", "--no-visualization", "-o", "run.json"]) == 0
+    (answer,) = answers((tool, {**PICTURES[tool], "picture": True}))
+    assert answer.content[-1].type == "image", answer.content
 
 
 @pytest.mark.usefixtures("in_process")

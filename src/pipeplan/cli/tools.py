@@ -30,6 +30,9 @@ FIELDS = "fields"
 _SERVERS = ("serve", "mcp")
 """Commands that run until they are stopped."""
 
+_WITHOUT_PICTURE = ("steady-state",)
+"""Commands that take the look of pictures, as all commands of the search do, but have none."""
+
 _OF_THE_SHELL = ("json", "debug", "no_visualization")
 """Options that a tool sets itself."""
 
@@ -187,7 +190,7 @@ def _tool(name: str, app: Any, listed: dict[str, str]) -> Tool:
     required: Collection[str] = app.default_command.required
     shown = app.assemble_argument_collection(default_parameter=Parameter(negative=()), parse_docstring=True)
     parts = {part.field_info.name: part for part in shown if part.show}
-    draws = {"theme", "output"} <= set(settings)
+    draws = {"theme", "output"} <= set(settings) and name not in _WITHOUT_PICTURE
     arguments = [
         _argument(part, settings.get(name), required) for name, part in parts.items() if name not in _OF_THE_SHELL
     ]
