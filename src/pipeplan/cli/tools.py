@@ -350,7 +350,7 @@ def _require_path(document: Json, names: list[str]) -> None:
             level = [part for item in level for part in (item if isinstance(item, list) else [item])]
         records = [item for item in level if isinstance(item, dict)]
         if any(item is not None for item in level) and not any(name in record for record in records):
-            raise UnknownNameError("field", name, {known for record in records for known in record}, field=FIELDS)
+            raise UnknownNameError("field", name, {field for record in records for field in record}, field=FIELDS)
         level = [record[name] for record in records if name in record]
 
 
