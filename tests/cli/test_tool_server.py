@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import mcp
 import pytest
@@ -95,7 +96,7 @@ def test_a_picture_is_an_image_and_no_file():
     assert os.listdir() == []
 
 
-PICTURES = {
+PICTURES: dict[str, dict[str, Any]] = {
     "simulate": SMALL,
     "compare": SMALL,
     "explain": SMALL,
