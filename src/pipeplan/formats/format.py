@@ -36,12 +36,15 @@ class TimelineContent:
         Costs of the simulation; None for a measured timeline.
     figures
         Record of its result, by the names of ``pipeplan simulate --json``.
+    steps
+        All measured steps on one clock, if the timeline is one of several.
     """
 
     timeline: Timeline
     memory: MemoryUse | None = None
     costs: Costs | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
+    steps: tuple[Timeline, ...] = ()
 
 
 Readable = Schedule | Timeline | Costs

@@ -6,17 +6,19 @@
      "microbatches": 1, "slices": 1, "placement": [0, 1], "rows": [["0F0", "0B0"], ["1F0", "1B0"]]}
 
 A timeline has ``"format": "pipeplan-timeline"``, the same keys, the start and end of every op, and optionally the figures of
-its result (the keys of ``pipeplan simulate --json`` and ``search --json``), which are not read back. ``placement`` is the
+its result (the keys of ``pipeplan simulate --json`` and ``search --json``), which are not read back. A measured timeline is
+the step of median length; ``steps`` optionally has the times of all steps on one clock. ``placement`` is the
 rank of each stage, or one such list for each copy of the model. Unknown keys of a schedule are errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from pipeplan.documents import json_text, require_unique_keys
@@ -42,6 +44,13 @@ class ScheduleRecord(
     rows: list[list[str]]
 
 
+class StepTimes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Start and end of every op of one measured step; the clock is that of all steps."""
+
+    start: list[list[float]]
+    end: list[list[float]]
+
+
 class TimelineRecord(ScheduleRecord, kw_only=True, forbid_unknown_fields=False, tag="pipeplan-timeline"):
     """A schedule with times; ``start`` and ``end`` have one number per op of every row, and two per overlapped pair."""
 
@@ -49,6 +58,7 @@ class TimelineRecord(ScheduleRecord, kw_only=True, forbid_unknown_fields=False, 
     source: Literal["simulated", "measured"] = "simulated"
     start: list[list[float]]
     end: list[list[float]]
+    steps: list[StepTimes] | UnsetType = UNSET
 
 
 def schedule_json(schedule: Schedule) -> str:
@@ -56,19 +66,36 @@ def schedule_json(schedule: Schedule) -> str:
     return _encode(ScheduleRecord(**_fields(schedule)))
 
 
-def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None) -> str:
-    """Return a timeline as JSON; ``figures`` are the keys of its result, of which the timeline has some itself."""
-    offsets = timeline.schedule.offsets[1:-1]
+def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None, steps: Sequence[Timeline] = ()) -> str:
+    """Return a timeline as JSON.
+
+    Parameters
+    ----------
+    timeline
+        The timeline.
+    figures
+        Keys of its result, of which the timeline has some itself.
+    steps
+        All measured steps on one clock.
+    """
+    times = _times_of(timeline)
     record = msgspec.to_builtins(
         TimelineRecord(
             **_fields(timeline.schedule),
             unit=timeline.unit,
             source=timeline.source,
-            start=[row.tolist() for row in np.split(timeline.start, offsets)],
-            end=[row.tolist() for row in np.split(timeline.end, offsets)],
+            start=times.start,
+            end=times.end,
+            steps=[_times_of(step) for step in steps] if steps else UNSET,
         )
     )
     return _encode(record | {key: value for key, value in (figures or {}).items() if key not in record})
+
+
+def _times_of(timeline: Timeline) -> StepTimes:
+    rows = timeline.schedule.offsets[1:-1]
+    start, end = ([row.tolist() for row in np.split(times, rows)] for times in (timeline.start, timeline.end))
+    return StepTimes(start=start, end=end)
 
 
 def _fields(schedule: Schedule) -> dict[str, Any]:
@@ -109,13 +136,40 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
     InvalidScheduleError
         If a rank or stage holds nothing, or an op is out of range.
     """
+
+    def content(record: ScheduleRecord) -> Schedule | Timeline:
+        schedule = _schedule(record, keep_duplicates)
+        return _timeline(record, record, schedule) if isinstance(record, TimelineRecord) else schedule
+
+    return _read(text, name, content)
+
+
+def parse_steps(text: str, *, name: str = "") -> tuple[Timeline, ...]:
+    """Return the steps in the JSON text of a timeline on one clock, or the timeline alone; () for a schedule.
+
+    Raises the errors of :func:`parse_json`.
+    """
+
+    def steps(record: ScheduleRecord) -> tuple[Timeline, ...]:
+        if not isinstance(record, TimelineRecord):
+            return ()
+        schedule = _schedule(record, False)
+        return tuple(_timeline(record, times, schedule) for times in record.steps or (record,))
+
+    return _read(text, name, steps)
+
+
+Content = TypeVar("Content")
+
+
+def _read(text: str, name: str, content: Callable[[ScheduleRecord], Content]) -> Content:
+    """Return the content of a text's record. Errors name the source of the text."""
     try:
         record = msgspec.json.decode(text, type=ScheduleRecord | TimelineRecord)
         if record.version != VERSION:
             raise FormatError(other_version(text, VERSION) or "its version is unknown")
         require_unique_keys(text)
-        schedule = _schedule(record, keep_duplicates)
-        return _timeline(record, schedule) if isinstance(record, TimelineRecord) else schedule
+        return content(record)
     except msgspec.DecodeError as error:
         if "missing required field `format`" in str(error):
             raise FormatError(
@@ -156,8 +210,8 @@ def _copies(placement: Sequence[int | list[int]]) -> list[tuple[int, ...]]:
     return copies or [flat]
 
 
-def _timeline(record: TimelineRecord, schedule: Schedule) -> Timeline:
-    start, end = (_times(times, schedule, what) for times, what in ((record.start, "start"), (record.end, "end")))
+def _timeline(record: TimelineRecord, step: TimelineRecord | StepTimes, schedule: Schedule) -> Timeline:
+    start, end = (_times(times, schedule, what) for times, what in ((step.start, "start"), (step.end, "end")))
     if (late := np.flatnonzero(start > end)).size:
         raise FormatError(f"{schedule.place(int(late[0]))} ends before it starts")
     return Timeline(schedule, start, end, record.unit, record.source)
@@ -182,7 +236,7 @@ FORMATS = (
         ending=".json",
         media="application/json",
         write_schedule=schedule_json,
-        write_timeline=lambda outcome: timeline_json(outcome.timeline, outcome.figures),
+        write_timeline=lambda outcome: timeline_json(outcome.timeline, outcome.figures, outcome.steps),
         write_record=lambda record: json_text(record, indent=1) + "\n",
         read=lambda text, name, keep: parse_json(text, name=name, keep_duplicates=keep),
     ),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError, PipeplanError
@@ -11,9 +13,10 @@ from pipeplan.files import MEBIBYTE, files_below, path_of, read_text
 from pipeplan.formats.kineto import parse_rank
 from pipeplan.formats.nsys import ENDING as NSYS_ENDING
 from pipeplan.formats.nsys import parse_nsys
+from pipeplan.formats.pipeplan_json import parse_steps
 from pipeplan.formats.rank_trace import RankTrace
 from pipeplan.formats.reading import FilePath, parse, read_schedule_or_timeline, unpacked_name
-from pipeplan.formats.traced_run import MeasuredRun, traced_run
+from pipeplan.formats.traced_run import MeasuredRun, pause, traced_run
 from pipeplan.model import Timeline
 
 SIZE_LIMIT = 2048 * MEBIBYTE
@@ -46,26 +49,27 @@ def read_run(path: FilePath) -> MeasuredRun:
         return _run_in(path)
     if path.suffix.lower() == NSYS_ENDING:
         return traced_run(parse_nsys([path]))
-    if unpacked_name(path.name).lower().endswith(".json") and _is_trace(text := _trace_text(path)):
+    text = _trace_text(path) if unpacked_name(path.name).lower().endswith(".json") else ""
+    if _is_trace(text):
         return traced_run([parse_rank(str(path), text)])
     content = read_schedule_or_timeline(path)
     if not isinstance(content, Timeline):
         raise InputError(f"{path} is a schedule without times: expected a timeline or the traces of a run")
-    return MeasuredRun((content,), steps=1, replicas=1, files=1)
+    return _measured_run([_steps(content, text, str(path))])
 
 
 def _run_in(folder: Path) -> MeasuredRun:
     names = sorted(file for file in files_below(folder) if not _is_no_file(file))
     files = [file for file in names if unpacked_name(file.name).lower().endswith(".json")]
     traces: list[RankTrace] = []
-    timelines: dict[str, Timeline] = {}
+    timelines: dict[str, tuple[Timeline, ...]] = {}
     left_out: list[str] = []
     for file in files:
         text = _trace_text(file)
         if _is_trace(text):
             traces.append(parse_rank(str(file), text))
         elif (timeline := _measured(text, file.name)) is not None:
-            timelines[str(file)] = timeline
+            timelines[str(file)] = _steps(timeline, text, str(file))
         else:
             left_out.append(str(file))
     reports = [file for file in names if file.name.endswith(NSYS_ENDING)]
@@ -78,7 +82,25 @@ def _run_in(folder: Path) -> MeasuredRun:
             f"{folder} has no measured run: expected traces of PyTorch's profiler or timelines of pipeplan run "
             "(.json, .json.gz), or exports of Nsight Systems (.sqlite)"
         )
-    return MeasuredRun(tuple(timelines.values()), len(timelines), 1, len(timelines), left_out=tuple(left_out))
+    return replace(_measured_run(timelines.values()), left_out=tuple(left_out))
+
+
+def _steps(timeline: Timeline, text: str, name: str) -> tuple[Timeline, ...]:
+    """Return the steps of the file of a timeline on one clock; it may have one alone."""
+    return parse_steps(text, name=name) if '"steps"' in text else (timeline,)
+
+
+def _measured_run(files: Iterable[tuple[Timeline, ...]]) -> MeasuredRun:
+    """Return the run of the steps in some files."""
+    recordings = list(files)
+    timelines = tuple(_from_zero(step) for steps in recordings for step in steps)
+    pauses = [pause((before, 0.0), (after, 0.0)) for steps in recordings for before, after in pairwise(steps)]
+    return MeasuredRun(timelines, len(timelines), 1, len(recordings), tuple(pauses))
+
+
+def _from_zero(timeline: Timeline) -> Timeline:
+    zero = timeline.start.min()
+    return replace(timeline, start=timeline.start - zero, end=timeline.end - zero)
 
 
 def _is_no_file(path: Path) -> bool:

@@ -105,7 +105,7 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
     by_step = [[_timeline(pipeline, step) for pipeline in pipelines] for step in range(steps)]
     beginnings = frozenset[int]().union(*(trace.beginnings for trace in ranks))
     pauses = [
-        _pause(before, after)
+        pause(before, after)
         for step in range(1, steps)
         if step not in beginnings
         for before, after in zip(by_step[step - 1], by_step[step], strict=True)
@@ -115,8 +115,11 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
     return MeasuredRun(timelines, steps, len(pipelines), len(recordings), tuple(pauses), copies_timed=False)
 
 
-def _pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:
-    """Return the milliseconds from the last compute op of a step to the first of the next one."""
+def pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:
+    """Return the milliseconds from the last compute op of a step to the first of the next one.
+
+    A step is its timeline, and the time of that timeline's zero.
+    """
     ended, started = before[0], after[0]
     ends, starts = (among(timeline.schedule.columns.kind, COMPUTE_KINDS) for timeline in (ended, started))
     return float(after[1] + started.start[starts].min() - before[1] - ended.end[ends].max())

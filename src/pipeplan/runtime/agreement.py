@@ -1,21 +1,26 @@
-"""Check before the first step that all ranks of a pipeline agree: otherwise they would wait for each other forever."""
+"""Agreement of a pipeline's ranks before they communicate: otherwise they would wait for each other forever."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from pipeplan.errors import InputError, PipeplanError
+from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.model import Schedule
+from pipeplan.runtime.model import error_line
 
 Stages = Mapping[int, nn.Module] | Iterable[nn.Module]
 """Modules of this rank's stages: by the number of the stage, or in the order of the stages."""
+
+Own = TypeVar("Own")
+Shared = TypeVar("Shared")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +28,7 @@ class _RankSummary:
     schedule: str
     torch: str
     device: str
-    error: PipeplanError | None = None
-    stages: tuple[int, ...] | None = None
+    stages: tuple[int, ...] | None
 
 
 def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: torch.device) -> tuple[Schedule, Stages]:
@@ -41,54 +45,140 @@ def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: tor
         another one than in the schedule.
     """
     stages = stages if isinstance(stages, Mapping) else tuple(stages)
-    schedule, error = None, None
-    try:
+
+    def find_own() -> tuple[Schedule, _RankSummary]:
         schedule = find()
         _require_modules(stages, schedule, dist.get_rank(group))
-    except PipeplanError as failure:
-        error = failure
-    mine = _RankSummary(
-        schedule="" if schedule is None else _fingerprint(schedule),
-        torch=str(torch.__version__),
-        device=device.type,
-        error=error,
-        stages=tuple(stages) if isinstance(stages, Mapping) else None,
-    )
-    by_rank: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(by_rank, mine, group=group)
+        numbers = tuple(stages) if isinstance(stages, Mapping) else None
+        return schedule, _RankSummary(_fingerprint(schedule), str(torch.__version__), device.type, numbers)
+
+    schedule, by_rank = on_all_ranks(find_own, group)
     # Every rank sees the same summaries and raises the same error, so none goes on alone.
-    for rank, facts in enumerate(by_rank):
-        if facts.error is not None:
-            raise error if error is not None else _elsewhere(rank, facts.error)
-    assert schedule is not None
     for name in ("schedule", "torch", "device"):
         _require_same(name, [getattr(facts, name) for facts in by_rank])
     _require_places(schedule, [facts.stages for facts in by_rank])
     return schedule, stages
 
 
-def on_first_rank(check: Callable[[], None]) -> None:
-    """Run a check on the first rank of the job. Every rank calls this, and raises the check's error.
+def on_all_ranks(work: Callable[[], tuple[Own, Shared]], group: Any) -> tuple[Own, list[Shared]]:
+    """Return this rank's own answer and the shared answers of all ranks. All ranks of the group call this together.
+
+    Raises
+    ------
+    Exception
+        If ``work`` raises it on this rank.
+    PipeplanError
+        If ``work`` raises an exception on another rank; the message names the rank.
+    """
+    own, mine, error = None, None, None
+    try:
+        own, mine = work()
+    except Exception as failure:
+        error = failure
+    by_rank: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(by_rank, (mine, _presentable(error)), group=group)
+    _raise_first(error, [failure for _, failure in by_rank])
+    assert own is not None
+    return own, [answer for answer, _ in by_rank]
+
+
+def _raise_first(own: Exception | None, by_rank: Sequence[PipeplanError | None]) -> None:
+    """Raise this rank's own error, or that of the first rank that has one."""
+    if own is not None:
+        raise own
+    for rank, error in enumerate(by_rank):
+        if error is not None:
+            error.args = (f"on rank {rank}: {error}", *error.args[1:])
+            raise error
+
+
+def _presentable(error: Exception | None) -> PipeplanError | None:
+    """Return an error as other ranks raise it."""
+    if error is None or isinstance(error, PipeplanError):
+        return error
+    return RunError(error_line(error))
+
+
+def from_first_rank(work: Callable[[], Answer]) -> Answer:
+    """Return the answer of the first rank of the job, which alone does the work. Every rank calls this.
 
     Raises
     ------
     PipeplanError
-        If the check raises it.
+        If the work raises it; then every rank raises it.
     """
-    errors: list[PipeplanError | None] = [None]
+    outcome: list[Any] = [None, None]
     if dist.get_rank() == 0:
         try:
-            check()
+            outcome = [work(), None]
         except PipeplanError as error:
-            errors = [error]
-    dist.broadcast_object_list(errors)
-    if errors[0] is not None:
-        raise errors[0]
+            outcome = [None, error]
+    dist.broadcast_object_list(outcome)
+    answer, failure = outcome
+    if failure is not None:
+        raise failure
+    return answer
 
 
-def _elsewhere(rank: int, error: PipeplanError) -> PipeplanError:
-    error.args = (f"on rank {rank}: {error}", *error.args[1:])
-    return error
+class StepAgreement:
+    """Exchange before every pass of a pipeline: either all ranks start it, or all raise.
+
+    It takes one small all-reduce on the host; with a group of NCCL alone it is on the GPU, and waits for it.
+
+    Parameters
+    ----------
+    group
+        Process group of the pipeline.
+    device
+        Device of its stages.
+    """
+
+    def __init__(self, group: Any, device: torch.device) -> None:
+        self._group = group
+        self._device = torch.device("cpu") if "cpu:" in dist.get_backend_config(group) else device
+
+    def before(self, what: Pass, prepare: Callable[[], tuple[Own, Sequence[int]]]) -> tuple[Own, list[int]]:
+        """Return this rank's own preparation, and the largest of each of the ranks' numbers.
+
+        Raises
+        ------
+        Exception
+            If ``prepare`` raises it on this rank.
+        PipeplanError
+            If ``prepare`` raises an exception on another rank.
+        InputError
+            If the ranks are before different passes.
+        """
+        own, error = None, None
+        numbers: Sequence[int] = (0,) * _NUMBERS
+        try:
+            own, numbers = prepare()
+        except Exception as failure:
+            error = failure
+        kind = _PASSES.index(what)
+        mine = torch.tensor([error is not None, kind, -kind, *numbers], device=self._device)
+        dist.all_reduce(mine, dist.ReduceOp.MAX, group=self._group)
+        failed, highest, lowest, *largest = mine.tolist()
+        if failed:
+            by_rank: list[Any] = [None] * dist.get_world_size(self._group)
+            dist.all_gather_object(by_rank, _presentable(error), group=self._group)
+            _raise_first(error, by_rank)
+        if highest != -lowest:
+            other = _PASSES[highest if highest != kind else -lowest]
+            raise InputError(
+                f"this rank calls {what}() while another one calls {other}(): all ranks must call the same"
+            )
+        assert own is not None
+        return own, largest
+
+
+Pass = Literal["step", "eval"]
+"""Method of a pipeline that all ranks call together."""
+
+_PASSES: tuple[Pass, ...] = get_args(Pass)
+
+_NUMBERS = 3
+"""Number of integers that every rank passes to :meth:`StepAgreement.before`."""
 
 
 def _fingerprint(schedule: Schedule) -> str:

@@ -78,14 +78,14 @@ class MicrobatchLoss:
         return loss if self.scaler is None else self.scaler.scale(loss)
 
 
-def total_norm(stages: Iterable[nn.Module], norm_type: float, group: Any, device: torch.device) -> Tensor:
-    """Return the norm of the gradients of all ranks' stages, a float32 scalar that is the same on all ranks of the group.
+def total_norm(parameters: Iterable[nn.Parameter], norm_type: float, group: Any, device: torch.device) -> Tensor:
+    """Return the norm of the gradients of all ranks' parameters: a float32 scalar, the same on all ranks of the group.
 
     Gradients that FSDP2 or tensor parallelism shards over other ranks count as a whole.
     """
     norms = [torch.zeros((), device=device)]
-    for parameters in _alike(stages):
-        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters], norm_type)
+    for alike in _alike(parameters):
+        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in alike], norm_type)
         norms.append((norm.full_tensor() if isinstance(norm, DTensor) else norm).to(device, torch.float32))
     mine = torch.linalg.vector_norm(torch.stack(norms), norm_type)
     # A norm of norms is the norm of all: the maximum of maxima, or the root of the sum of powers.
@@ -97,17 +97,16 @@ def total_norm(stages: Iterable[nn.Module], norm_type: float, group: Any, device
     return powers ** (1 / norm_type)
 
 
-def clip(stages: Iterable[nn.Module], limit: float, norm: Tensor) -> None:
+def clip(parameters: Iterable[nn.Parameter], limit: float, norm: Tensor) -> None:
     """Scale gradients of norm ``norm`` so that their norm is at most ``limit``."""
-    for parameters in _alike(stages):
-        torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+    for alike in _alike(parameters):
+        torch.nn.utils.clip_grads_with_norm_(alike, limit, norm)
 
 
-def _alike(stages: Iterable[nn.Module]) -> list[list[nn.Parameter]]:
+def _alike(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
     """Return the parameters with a gradient, grouped by sharding: PyTorch combines only tensors of the same mesh."""
-    parameters = {id(parameter): parameter for stage in stages for parameter in stage.parameters()}
     groups: dict[Any, list[nn.Parameter]] = {}
-    for parameter in parameters.values():
+    for parameter in parameters:
         if parameter.grad is not None:
             spread = parameter.grad.device_mesh if isinstance(parameter.grad, DTensor) else None
             groups.setdefault(spread, []).append(parameter)
@@ -135,7 +134,8 @@ class Reference:
 
     Floating-point sums depend on their order, so each parameter's gradient is summed over the microbatches in the order of
     the schedule's Bs or Ws on its rank. The sums then equal the pipeline's to the last bit if the same kernels compute the
-    terms. Each stage's backward is computed separately: a parameter that stages share has a term from each of them.
+    terms. Each stage's backward is computed separately: a parameter that stages share has a term from each of them. If they
+    are on several ranks, the terms are summed on every rank, then over the ranks.
 
     Parameters
     ----------
@@ -153,10 +153,16 @@ class Reference:
         rows = [schedule.row(rank) for rank in range(schedule.ranks)]
         weights = [row[np.isin(row.kind, (Kind.B, Kind.W))] for row in rows]
         self._order = [list(zip(row.stage.tolist(), row.microbatch.tolist(), strict=True)) for row in weights]
+        # The ranks of every parameter, in the order of its stages.
+        self._ranks: dict[nn.Parameter, dict[int, None]] = {}
+        for module, rank in zip(stages, schedule.placement.rank_of[0], strict=True):
+            for parameter in module.parameters():
+                self._ranks.setdefault(parameter, {})[rank] = None
 
     def step(self, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> list[float]:
         """Return the loss of every microbatch, and leave the gradients in the parameters' ``grad``."""
         due = [deque(order) for order in self._order]
+        sums: dict[tuple[nn.Parameter, int], Tensor] = {}
         pending: dict[tuple[int, int], Gradients] = {}
         losses = []
         for microbatch, (x, target) in enumerate(zip(inputs, targets, strict=True)):
@@ -165,10 +171,15 @@ class Reference:
             for stage, gradients in self._backward(passed, loss / len(inputs)):
                 pending[stage, microbatch] = gradients
             # Each rank's sums go in the order of its row: a gradient waits until those before it have been added.
-            for row in due:
+            for rank, row in enumerate(due):
                 while row and row[0] in pending:
                     stage, _ = row[0]
-                    _accumulate(self.stages[stage], pending.pop(row.popleft()))
+                    parameters = self.stages[stage].parameters()
+                    for parameter, gradient in zip(parameters, pending.pop(row.popleft()), strict=True):
+                        sums[parameter, rank] = _added(sums.get((parameter, rank)), gradient)
+        for parameter, ranks in self._ranks.items():
+            for rank in ranks:
+                parameter.grad = _added(parameter.grad, sums[parameter, rank])
         return losses
 
     def _forward(self, x: Tensor, target: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
@@ -205,12 +216,8 @@ class Reference:
         return difference
 
 
-def _accumulate(stage: nn.Module, gradients: Gradients) -> None:
-    for parameter, gradient in zip(stage.parameters(), gradients, strict=True):
-        if parameter.grad is None:
-            parameter.grad = gradient
-        else:
-            parameter.grad += gradient
+def _added(total: Tensor | None, term: Tensor) -> Tensor:
+    return term if total is None else total.add_(term)
 
 
 def _difference(ours: Tensor | None, theirs: Tensor | None) -> Difference:

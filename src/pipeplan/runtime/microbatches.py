@@ -1,9 +1,10 @@
-"""Split a batch into microbatches of equal size, and join their outputs."""
+"""Split a batch into microbatches, and join their outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import accumulate
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +15,12 @@ Shapes = tuple[Any, ...]
 """Shapes and dtypes of the tensors of a microbatch, nested as the microbatch is."""
 
 
-def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> list[Any]:
+Uneven = Literal["refused", "padded", "kept"]
+"""Handling of a batch that does not divide evenly: an error; microbatches of one size, padded with copies of their last
+sample; or microbatches of two sizes."""
+
+
+def split(batch: Any, microbatches: int, *, what: str, device: torch.device, uneven: Uneven = "refused") -> list[Any]:
     """Return the microbatches of a batch, on a device.
 
     Parameters
@@ -28,11 +34,14 @@ def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> 
         Name of the batch in error messages.
     device
         Device to move the tensors to.
+    uneven
+        Handling of a first dimension that is not divisible by the number of microbatches.
 
     Raises
     ------
     InputError
-        If the list has another length, the first dimension cannot be divided evenly, or microbatches differ in shape.
+        If the list has another length, the batch is empty or uneven and that is refused, or microbatches of a list differ in
+        shape.
     """
     if isinstance(batch, list):
         if len(batch) != microbatches:
@@ -42,12 +51,34 @@ def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> 
                 field="microbatches",
             )
         parts = [_moved(part, device) for part in batch]
-    else:
-        parts = _cut(_moved(batch, device), microbatches, what)
-    for number, part in enumerate(parts):
-        if shapes(part) != shapes(parts[0]):
-            raise InputError(f"microbatch {number} of {what} has other shapes or types than microbatch 0: pad it")
-    return parts
+        for number, part in enumerate(parts):
+            if shapes(part) != shapes(parts[0]):
+                raise InputError(f"microbatch {number} of {what} has other shapes or types than microbatch 0: pad it")
+        return parts
+    return _cut(_moved(batch, device), microbatches, what, uneven)
+
+
+def samples(batch: Any) -> int:
+    """Return the length of a batch's first tensor; 0 for a list of microbatches, or without tensors."""
+    if isinstance(batch, list):
+        return 0
+    return next((len(tensor) for tensor in tensors(batch) if tensor.ndim), 0)
+
+
+def sizes(size: int, microbatches: int) -> list[int]:
+    """Return the number of samples of each microbatch of an uneven batch: the first ones have one more."""
+    return [size // microbatches + (number < size % microbatches) for number in range(microbatches)]
+
+
+def without_padding(part: Any, size: int, padded: int) -> Any:
+    """Return the first ``size`` samples of a microbatch's tensors of ``padded`` samples; other values unchanged."""
+    if isinstance(part, Tensor):
+        return part[:size] if part.ndim and len(part) == padded else part
+    if isinstance(part, tuple):
+        return tuple(without_padding(entry, size, padded) for entry in part)
+    if isinstance(part, dict):
+        return {name: without_padding(entry, size, padded) for name, entry in part.items()}
+    return part
 
 
 def shapes(part: Any) -> Shapes:
@@ -99,21 +130,36 @@ def _moved(value: Any, device: torch.device) -> Any:
     return value
 
 
-def _cut(value: Any, microbatches: int, what: str) -> list[Any]:
+def _cut(value: Any, microbatches: int, what: str, uneven: Uneven) -> list[Any]:
     if isinstance(value, Tensor) and value.ndim:
-        size = len(value)
-        if size == 0 or size % microbatches:
-            raise InputError(
-                f"{what} hold {size} samples, which do not divide into {microbatches} microbatches of one size: pass a "
-                f"multiple of {microbatches}",
-                field="microbatches",
-            )
-        # chunk returns views: nothing is copied.
-        return list(value.chunk(microbatches))
+        return _cut_tensor(value, microbatches, what, uneven)
     if isinstance(value, tuple):
-        columns = [_cut(entry, microbatches, what) for entry in value]
+        columns = [_cut(entry, microbatches, what, uneven) for entry in value]
         return [tuple(column[number] for column in columns) for number in range(microbatches)]
     if isinstance(value, dict):
-        cut = {name: _cut(entry, microbatches, what) for name, entry in value.items()}
+        cut = {name: _cut(entry, microbatches, f"{what} '{name}'", uneven) for name, entry in value.items()}
         return [{name: parts[number] for name, parts in cut.items()} for number in range(microbatches)]
     return [value] * microbatches
+
+
+def _cut_tensor(tensor: Tensor, microbatches: int, what: str, uneven: Uneven) -> list[Tensor]:
+    size = len(tensor)
+    if size and size % microbatches == 0:
+        # chunk returns views: nothing is copied.
+        return list(tensor.chunk(microbatches))
+    if uneven == "refused" or not size:
+        raise InputError(
+            f"{what} hold {size} samples, which do not divide into {microbatches} microbatches of one size: pass a "
+            f"multiple of {microbatches}",
+            field="microbatches",
+        )
+    if uneven == "kept":
+        return list(tensor.split(sizes(size, microbatches)))
+    stops = list(accumulate(sizes(size, microbatches)))
+    starts = [0, *stops[:-1]]
+    width = stops[0]
+    # Beyond its end, a microbatch repeats its last sample; one without samples, the last of the batch.
+    return [
+        tensor[torch.arange(start, start + width).clamp(max=stop - 1).to(tensor.device)]
+        for start, stop in zip(starts, stops, strict=True)
+    ]

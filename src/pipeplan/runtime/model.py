@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from pipeplan.costs import Layout, balanced, bounds_of
 from pipeplan.errors import InputError
-from pipeplan.model import Placement
 
 USERS_ERRORS = (Exception, SystemExit)
 """Exceptions of a user's code, including those that would end this process silently."""
@@ -36,8 +35,8 @@ class Model:
     layers
         One builder per layer, in order. Called without arguments, it returns a module that takes the one tensor returned by
         the layer before and returns one tensor. A rank builds only its own layers, and seeds the generator with the layer's
-        number before each, so that the parameters do not depend on where the model is cut. Layers may share a parameter only
-        if one rank holds them all.
+        number before each, so that the parameters do not depend on where the model is cut. Layers may share a parameter:
+        builders then return modules with the same one.
     batch
         Function that draws one microbatch from a generator on the CPU: the first layer's input and the loss's targets, with
         the microbatch as first dimension.
@@ -144,17 +143,10 @@ def cut(model: Model, stages: int, layout: Layout | None = None) -> tuple[tuple[
     return bounds_of(layout, len(model.layers), of=model.name)
 
 
-def require_ties_on_one_rank(
-    model: Model,
-    ranges: Sequence[tuple[int, int]],
-    placement: Placement,
-    *,
-    seed: int,
-    device: torch.device,
-) -> None:
-    """Refuse a placement that puts layers with a shared parameter on different ranks.
-
-    Every rank would hold a copy of the parameter, see only its own part of the gradient, and train another model.
+def ties_between_stages(
+    model: Model, ranges: Sequence[tuple[int, int]], *, seed: int, device: torch.device
+) -> list[tuple[str, ...]]:
+    """Return the parameters that several stages share, by the names that ``Pipeline(..., tied=...)`` takes.
 
     The layers are built one at a time. The parameters of a layer that shares nothing are freed with it, so the memory needed
     is that of the largest layer.
@@ -165,30 +157,19 @@ def require_ties_on_one_rank(
         The whole model.
     ranges
         First layer of every stage, and one past its last.
-    placement
-        Rank of each stage.
     seed, device
         Arguments of :meth:`~pipeplan.runtime.model.Model.build`.
-
-    Raises
-    ------
-    InputError
-        If there is one; the message names both layers, both ranks and a remedy.
     """
     # By id of the parameter. A weak reference tells whether the id still belongs to the same parameter.
-    holders: dict[int, tuple[weakref.ref[nn.Parameter], str, int]] = {}
-    layers = [(layer, stage) for stage, bounds in enumerate(ranges) for layer in range(*bounds)]
-    for layer, stage in layers:
-        rank = placement.rank_of[0][stage]
-        for name, parameter in model.build(layer, layer + 1, seed=seed, device=device)[0].named_parameters():
-            place = f"{name} of layer {layer}"
-            alive, other, other_rank = holders.setdefault(id(parameter), (weakref.ref(parameter), place, rank))
-            if alive() is not parameter:  # Python reused the id of a freed parameter.
-                holders[id(parameter)] = (weakref.ref(parameter), place, rank)
-            elif rank != other_rank:
-                raise InputError(
-                    f"{other} and {place} of model {model.name} are one parameter, but rank {other_rank} and rank {rank} "
-                    "would each train a copy of it: use a placement that holds both layers on one rank (a V placement, "
-                    "as zbv has, holds the first and the last stage on rank 0), or untie them",
-                    field="model",
-                )
+    names_of: dict[int, tuple[weakref.ref[nn.Parameter], dict[int, str]]] = {}
+    ties: list[dict[int, str]] = []
+    for stage, (first, stop) in enumerate(ranges):
+        for layer in range(first, stop):
+            for name, parameter in model.build(layer, layer + 1, seed=seed, device=device)[0].named_parameters():
+                alive, names = names_of.get(id(parameter), (None, {}))
+                if alive is None or alive() is not parameter:
+                    names = {}
+                    names_of[id(parameter)] = (weakref.ref(parameter), names)
+                    ties.append(names)
+                names.setdefault(stage, f"{stage}.{layer - first}.{name}")
+    return [tuple(names.values()) for names in ties if len(names) > 1]

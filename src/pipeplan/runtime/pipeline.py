@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,10 +17,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
 from pipeplan.passes import Receives
-from pipeplan.runtime.agreement import agreed
+from pipeplan.runtime.agreement import Pass, StepAgreement, agreed, on_all_ranks
 from pipeplan.runtime.clocks import clock_for, offset_to_first
 from pipeplan.runtime.gradients import MicrobatchLoss, Reduction, clip, total_norm
-from pipeplan.runtime.microbatches import Shapes, in_words, joined, shapes, split
+from pipeplan.runtime.microbatches import Shapes, Uneven, in_words, joined, samples, shapes, sizes, split
 from pipeplan.runtime.offloading import Offloading, host_link
 from pipeplan.runtime.progress import Places
 from pipeplan.runtime.recording import OpTimes, Recorder, Recording
@@ -36,6 +36,7 @@ from pipeplan.runtime.stage_modules import (
     unwrapped,
     with_index,
 )
+from pipeplan.runtime.ties import Tied, Ties
 from pipeplan.runtime.torch_internals import Feed, Loss, ObservedStage, Observer, Runtime, Unobserved
 
 
@@ -48,7 +49,7 @@ class Evaluation:
     outputs
         Outputs of the last stage for the whole batch: those of the microbatches, joined along the first dimension.
     losses
-        Loss of every microbatch, shape (microbatches,); None without targets.
+        Loss of every microbatch, shape (microbatches,), or of those that have samples; None without targets.
     """
 
     outputs: Any
@@ -87,6 +88,10 @@ class Pipeline:
     scaler
         A ``torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler`` for float16, which makes all ranks skip a step
         together. The pipeline scales the losses with it; unscale the gradients as usual.
+    tied
+        Groups of parameters that train as one, by the number of the stage and the name in its module:
+        ``[("0.emb.weight", "3.head.weight")]``. They begin with the value of the first one; after each step all of them have
+        the sum of their gradients. :func:`ties_of` returns the groups of a whole model.
     checked
         True to refuse a schedule in which :func:`pipeplan.check` finds errors.
     places
@@ -95,8 +100,8 @@ class Pipeline:
     Raises
     ------
     InputError
-        If ``init_process_group`` has not been called, the ranks have different arguments, or a stage is on no rank or on a
-        wrong one.
+        If ``init_process_group`` has not been called, the ranks have different arguments, a stage is on no rank or on a
+        wrong one, or parameters cannot be tied.
     ShapeError
         If the schedule has another number of ranks, or PyTorch's runtime cannot express it.
     PipeplanError
@@ -115,12 +120,11 @@ class Pipeline:
         device: torch.device | str | None = None,
         receives: Receives = "early",
         scaler: GradScaler | None = None,
+        tied: Tied = (),
         checked: bool = True,
         places: Places | None = None,
     ) -> None:
         require_torch()
-        if reduction not in ("mean", "sum"):
-            raise InputError(f"invalid reduction {reduction!r}: expected mean or sum", field="reduction")
         self._group = _pipeline_group(group)
         self.rank, self.ranks = dist.get_rank(self._group), dist.get_world_size(self._group)
         own_stages: Any = stages if isinstance(stages, Mapping) else tuple(stages)
@@ -128,6 +132,8 @@ class Pipeline:
         self.device = with_index(device_of(modules, self._group) if device is None else torch.device(device))
 
         def find() -> Schedule:
+            if reduction not in ("mean", "sum"):
+                raise InputError(f"invalid reduction {reduction!r}: expected mean or sum", field="reduction")
             chosen = resolved(
                 schedule,
                 ranks=self.ranks,
@@ -150,6 +156,8 @@ class Pipeline:
             number: own_stages[number] if isinstance(own_stages, Mapping) else own_stages[index]
             for index, number in enumerate(numbers)
         }
+        self._ties = Ties(tied, self.schedule.placement.rank_of[0], self.stages, self._group)
+        self._agreement = StepAgreement(self._group, self.device)
         keep_gathered(modules, self.schedule)
         self._loss = MicrobatchLoss(loss or (lambda *_: None), self.schedule.microbatches, reduction, scaler)
         self._places = Places(self.ranks) if places is None else places
@@ -162,6 +170,14 @@ class Pipeline:
             scaler.scale(torch.zeros((), device=self.device))
 
     # --- what this rank is --------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        numbers = [str(number) for number in sorted(self.stages)]
+        stages = f"stages {', '.join(numbers[:-1])} and {numbers[-1]}" if numbers[1:] else f"stage {numbers[0]}"
+        return (
+            f"<Pipeline of {self.schedule.name or 'a schedule'}: rank {self.rank} of {self.ranks} trains {stages} of "
+            f"{self.schedule.stages} in {self.microbatches} microbatches on {self.device}>"
+        )
 
     @property
     def microbatches(self) -> int:
@@ -207,18 +223,16 @@ class Pipeline:
         Raises
         ------
         InputError
-            If inputs, targets or gradients are missing, the batch cannot be divided evenly or has another shape than the one
-            before, or the loss is not a scalar.
+            If inputs, targets or gradients are missing, the batch cannot be divided evenly or has other keywords or shapes
+            than the one before, on any rank; or the loss is not a scalar.
         """
-        if not torch.is_grad_enabled():
-            raise InputError("step() trains and needs gradients: call it outside torch.no_grad(), or call eval()")
-        feed = self._feed(inputs, targets, keywords, "step")
-        if self.is_last and feed.targets is None:
-            raise InputError(f"rank {self.rank} holds the last stage and needs the targets", field="targets")
+        feed = self._agreed_feed("step", inputs, targets, keywords)
         self._recorder.begin_step()
+        self._ties.drop_copies()
         try:
             # Only the rank of the last stage gets losses.
             losses, _ = self._training.run(feed)
+            self._ties.reduce()
         except Exception as error:
             error.add_note(f"on {self._places.of(self.rank).describe(self.schedule, self.rank)}")
             raise
@@ -230,8 +244,9 @@ class Pipeline:
     def eval(self, inputs: Any = None, targets: Any = None, **keywords: Any) -> Evaluation | None:
         """Run one batch forward on all ranks, without gradients and with the modules in evaluation mode.
 
-        Parameters are those of :meth:`step`; targets are optional. The forwards run in the order of the schedule. Batches
-        may have another size than in training.
+        Parameters are those of :meth:`step`; targets are optional. The forwards run in the order of the schedule. A batch
+        may have any size, and other shapes than the ones before. If its size is not divisible by the number of microbatches,
+        microbatches are padded with copies of their last sample, which are removed before the loss.
 
         Returns
         -------
@@ -241,9 +256,9 @@ class Pipeline:
         Raises
         ------
         InputError
-            In the cases of :meth:`step`.
+            In the cases of :meth:`step`, and if inputs and targets of an uneven batch have different numbers of samples.
         """
-        feed = self._feed(inputs, targets, keywords, "eval")
+        feed = self._agreed_feed("eval", inputs, targets, keywords)
         with evaluating(self.stages.values()), torch.no_grad():
             losses, outputs = self._evaluation.run(feed)
         if not self.is_last:
@@ -264,8 +279,10 @@ class Pipeline:
         Return the norm before, which is the same on all ranks: that of the whole model, as
         ``torch.nn.utils.clip_grad_norm_`` computes it without a pipeline.
         """
-        norm = total_norm(self.stages.values(), norm_type, self._group, self.device)
-        clip(self.stages.values(), max_norm, norm)
+        copies = self._ties.copies()
+        counted = [parameter for parameter in self.parameters() if parameter not in copies]
+        norm = total_norm(counted, norm_type, self._group, self.device)
+        clip(self.parameters(), max_norm, norm)
         return norm
 
     def forget_shapes(self) -> None:
@@ -317,7 +334,7 @@ class Pipeline:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state from :meth:`state_dict`.
+        """Load a state from :meth:`state_dict`. With tied parameters all ranks must call it; they get the first one's value.
 
         Raises
         ------
@@ -326,13 +343,22 @@ class Pipeline:
         RuntimeError
             If it does not fit a module (raised by PyTorch).
         """
-        for number, module in self.stages.items():
-            prefix = f"stages.{number}."
-            mine = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-            own = unwrapped(module)
-            if not mine and own.state_dict():
-                raise InputError(f"the checkpoint has no state of stage {number}, which rank {self.rank} holds")
-            own.load_state_dict(mine)
+
+        def load() -> tuple[bool, None]:
+            for number, module in self.stages.items():
+                prefix = f"stages.{number}."
+                mine = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+                own = unwrapped(module)
+                if not mine and own.state_dict():
+                    raise InputError(f"the checkpoint has no state of stage {number}, which rank {self.rank} holds")
+                own.load_state_dict(mine)
+            return True, None
+
+        if not self._ties:
+            load()
+            return
+        on_all_ranks(load, self._group)
+        self._ties.share_values()
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -357,31 +383,73 @@ class Pipeline:
         ]
         return Runtime(stages, schedule, observer, offloading, loss=loss, share=share)
 
-    def _feed(self, inputs: Any, targets: Any, keywords: dict[str, Any], of: str) -> Feed:
+    def _agreed_feed(self, what: Pass, inputs: Any, targets: Any, keywords: dict[str, Any]) -> Feed:
+        """Return this rank's feed of a pass that all ranks can start, or raise on all of them."""
+        shapes_of: list[Shapes] = []
+
+        def prepare() -> tuple[Feed, tuple[int, int, int]]:
+            feed = self._feed(what, inputs, targets, keywords)
+            now = shapes((feed.arguments[0], feed.keywords[0]))
+            before = self._shapes.get(what, now)
+            if what == "step":
+                _require_same_shapes(now, before)
+            shapes_of.append(now)
+            counts = samples(inputs) if self.is_first else 0, samples(targets) if self.is_last else 0
+            return feed, (now != before, *counts)
+
+        feed, (changed, size, wanted) = self._agreement.before(what, prepare)
+        if size % self.microbatches or wanted % self.microbatches:
+            if wanted not in (0, size):
+                raise InputError(
+                    f"the inputs hold {size} samples and the targets {wanted}: pass as many", field="targets"
+                )
+            feed = replace(feed, sizes=sizes(size, self.microbatches))
+        if changed:
+            self._evaluation.forget_shapes()
+        (self._shapes[what],) = shapes_of
+        return feed
+
+    def _feed(self, what: Pass, inputs: Any, targets: Any, keywords: dict[str, Any]) -> Feed:
+        training = what == "step"
+        if training and not torch.is_grad_enabled():
+            raise InputError("step() trains and needs gradients: call it outside torch.no_grad(), or call eval()")
         cut = partial(split, microbatches=self.microbatches, device=self.device)
+        padded: Uneven = "refused" if training else "padded"
         arguments: list[tuple[Any, ...]] = [()] * self.microbatches
         if self.is_first:
             if inputs is None:
                 raise InputError(f"rank {self.rank} holds the first stage and needs the inputs", field="inputs")
-            arguments = [part if isinstance(part, tuple) else (part,) for part in cut(inputs, what="the inputs")]
-        named = cut(keywords, what="the keywords") if keywords else [{} for _ in arguments]
-        wanted = self.is_last and targets is not None
-        feed = Feed(arguments, named, cut(targets, what="the targets") if wanted else None)
-        now = shapes((arguments[0], named[0]))
-        before = self._shapes.setdefault(of, now)
-        if _names(now) != _names(before):
+            parts = cut(inputs, what="the inputs", uneven=padded)
+            arguments = [part if isinstance(part, tuple) else (part,) for part in parts]
+        named = cut(keywords, what="the keywords", uneven=padded) if keywords else [{} for _ in arguments]
+        if not self.is_last or targets is None:
+            if self.is_last and training:
+                raise InputError(f"rank {self.rank} holds the last stage and needs the targets", field="targets")
+            return Feed(arguments, named, None)
+        return Feed(arguments, named, cut(targets, what="the targets", uneven="refused" if training else "kept"))
+
+
+def _require_same_shapes(now: Shapes, before: Shapes) -> None:
+    """Require that a batch has the keywords and the shapes of the one before, for which the buffers are allocated."""
+    if _names(now) != _names(before):
+        raise InputError(
+            f"this batch comes with the keywords {_names(now) or 'none'} and the ones before it with "
+            f"{_names(before) or 'none'}: pass the same with every batch, or call forget_shapes() on all ranks first",
+            field="keywords",
+        )
+    (arguments, named), (arguments_before, named_before) = now, before
+    changes = [("this batch", arguments, arguments_before)]
+    changes += [
+        (f"the keyword {name} of this batch", shape, shape_before)
+        for (name, shape), (_, shape_before) in zip(named, named_before, strict=True)
+    ]
+    for what, shape, shape_before in changes:
+        if shape != shape_before:
             raise InputError(
-                f"this batch comes with the keywords {_names(now) or 'none'} and the ones before it with "
-                f"{_names(before) or 'none'}: pass the same with every batch, or call forget_shapes() on all ranks first",
-                field="keywords",
-            )
-        if now != before:
-            raise InputError(
-                f"this batch has other shapes than the ones before it ({in_words(now)} after {in_words(before)}): "
-                "pad or drop it, or call forget_shapes() on all ranks first",
+                f"{what} has other shapes than before ({in_words(shape) or 'no tensor'} after "
+                f"{in_words(shape_before) or 'no tensor'}): pad or drop it, or call forget_shapes() on all ranks first",
                 field="inputs",
             )
-        return feed
 
 
 def _names(shapes_of_feed: Shapes) -> str:

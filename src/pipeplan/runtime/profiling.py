@@ -23,11 +23,10 @@ from pipeplan.costs import (
 from pipeplan.errors import InputError
 from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Floats, Placement, Schedule, Timeline, among, dependencies
 from pipeplan.passes import lower_for_torch
-from pipeplan.runtime.agreement import on_first_rank
 from pipeplan.runtime.clocks import clock_for
 from pipeplan.runtime.group import choose_device, in_job, ready_for_backward
 from pipeplan.runtime.launch import launch
-from pipeplan.runtime.model import Model, cut, require_ties_on_one_rank
+from pipeplan.runtime.model import Model, cut
 from pipeplan.runtime.models import model_for
 from pipeplan.runtime.progress import HowFar, Phase, Places, ProgressListener, RankPlace, Watcher, starting
 from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
@@ -168,7 +167,6 @@ class ProfileTask:
             ready_for_backward(device)
             model = model_for(self.options)
             ranges = cut(model, self.placement.stages, self.options.layout)
-            require_ties_on_one_rank(model, ranges, self.placement, seed=self.options.seed, device=device)
             stages = measure_stages(model, ranges, device, self.options.seed, self._measure(meet))
         finally:
             torch.set_num_threads(threads)
@@ -178,9 +176,6 @@ class ProfileTask:
         """Measure this rank's stages while the other ranks measure theirs, then a transfer, then whole steps."""
         model = model_for(self.options)
         ranges = cut(model, self.placement.stages, self.options.layout)
-        on_first_rank(
-            lambda: require_ties_on_one_rank(model, ranges, self.placement, seed=self.options.seed, device=device)
-        )
         mine = self.placement.stages_on(rank)
         rounds = self._rounds
 

@@ -135,16 +135,17 @@ class Recorder:
         return OpTimes(start, end, wait)
 
 
-def measured_timeline(schedule: Schedule, rows: list[OpTimes]) -> tuple[Timeline, Floats]:
-    """Return all ranks' times as a timeline in milliseconds from the first start, and each op's wait, shape (ops,).
+def measured_timeline(schedule: Schedule, rows: list[OpTimes], zero: float | None = None) -> tuple[Timeline, Floats]:
+    """Return all ranks' times as a timeline in milliseconds, and each op's wait, shape (ops,).
 
-    A RECV ends where the op that needs it found it there.
+    A RECV ends where the op that needs it found it there. ``zero`` is the time of the timeline's zero in nanoseconds; None:
+    the first start.
     """
     start, end, wait = (
         np.concatenate([getattr(row, name) for row in rows]).astype(np.float64) for name in ("start", "end", "wait")
     )
     end = received_when_needed(schedule, start, end)
-    zero = start.min()
+    zero = start.min() if zero is None else zero
     return Timeline(schedule, (start - zero) / 1e6, (end - zero) / 1e6, "ms", "measured"), wait / 1e6
 
 
@@ -187,6 +188,12 @@ class Recording:
         """Return the timeline of every step, in milliseconds from its first start."""
         return tuple(measured_timeline(self._schedule, step)[0] for step in self._steps)
 
+    def on_one_clock(self) -> tuple[Timeline, ...]:
+        """Return the timeline of every step, in milliseconds from the first start of the first step."""
+        self._require_steps()
+        zero = float(min(row.start.min() for row in self._steps[0]))
+        return tuple(measured_timeline(self._schedule, step, zero)[0] for step in self._steps)
+
     @property
     def timeline(self) -> Timeline:
         """Return the timeline of the step of median length, in milliseconds from its first start on any rank.
@@ -207,8 +214,9 @@ class Recording:
         return self._median()[1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :attr:`timeline` as ``.json`` (for ``pipeplan diff`` and ``explain``) or ``.trace.json`` (for Perfetto).
+        """Write :attr:`timeline` as ``.json`` with the times of all steps, or as ``.trace.json`` for Perfetto.
 
+        ``pipeplan profile --from`` takes the costs of all steps in the JSON file; other commands use the timeline.
         The first rank of the pipeline writes; the others do nothing. Pipelines of the same job need different files.
 
         Raises
@@ -223,7 +231,7 @@ class Recording:
         fitting = [ending for ending in writers if path.name.lower().endswith(ending)]
         if not fitting:
             raise UnknownNameError("format of timelines", path.suffix or path.name, writers)
-        text = writers[max(fitting, key=len)](TimelineContent(timeline=self.timeline))
+        text = writers[max(fitting, key=len)](TimelineContent(timeline=self.timeline, steps=self.on_one_clock()))
         if self._first_rank:
             with replacing(path) as temporary:
                 temporary.write_text(text, encoding="utf-8", newline="")

@@ -23,6 +23,8 @@ class RunResult:
         Every op of the step of median length, in milliseconds from the first start on any rank. A compute op lasts while it
         computes; a SEND, until it is handed over; a RECV, from its posting until the op that needs it finds its data. Both
         ops of an overlapped pair have the pair's time.
+    steps
+        Timeline of every timed step, in milliseconds from the first start of the first one.
     wait
         Time that the rank waited at each op before it could compute, in milliseconds, shape (ops,).
     step_seconds
@@ -41,6 +43,7 @@ class RunResult:
     """
 
     timeline: Timeline
+    steps: tuple[Timeline, ...]
     wait: Floats
     step_seconds: tuple[float, ...]
     losses: tuple[float, ...]

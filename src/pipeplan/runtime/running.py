@@ -19,17 +19,18 @@ from pipeplan.costs import RunOptions, RunOptionsKeywords, options_of
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.model import Schedule
 from pipeplan.passes import lower_for_torch
-from pipeplan.runtime.agreement import on_first_rank
+from pipeplan.runtime.agreement import from_first_rank
 from pipeplan.runtime.gradients import Difference, Reference
 from pipeplan.runtime.group import choose_device, in_job, local_device, process_group
 from pipeplan.runtime.launch import RankFailure, launch, watchdog
-from pipeplan.runtime.model import Model, cut, require_ties_on_one_rank
+from pipeplan.runtime.model import Model, cut, ties_between_stages
 from pipeplan.runtime.models import model_for
 from pipeplan.runtime.pipeline import Pipeline
 from pipeplan.runtime.progress import HowFar, Phase, Places, ProgressListener, RankPlace, Watcher, starting
 from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.results import RunResult
+from pipeplan.runtime.ties import Tied
 
 RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
 """Tolerance of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, which has 8 bits of mantissa."""
@@ -77,14 +78,14 @@ class RunTask:
 
     def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
         """Train in a process group of all ranks. Every rank returns the same result."""
-        model, placement = model_for(self.options), self.schedule.placement
-        ranges = cut(model, placement.stages, self.options.layout)
-        on_first_rank(lambda: require_ties_on_one_rank(model, ranges, placement, seed=self.options.seed, device=device))
-        return self.train(device, places)
+        model = model_for(self.options)
+        ranges = cut(model, self.schedule.stages, self.options.layout)
+        tied = from_first_rank(lambda: ties_between_stages(model, ranges, seed=self.options.seed, device=device))
+        return self.train(device, places, tied)
 
-    def train(self, device: torch.device, places: Places) -> RunResult:
-        """Train without checking shared parameters: when only times are measured, the weights do not matter."""
-        return _Trainer(self, device, places).run()
+    def train(self, device: torch.device, places: Places, tied: Tied = ()) -> RunResult:
+        """Train with these ties. When only times are measured, the weights do not matter."""
+        return _Trainer(self, device, places, tied).run()
 
 
 def _steps_done(place: RankPlace, ops: int) -> float:
@@ -97,14 +98,16 @@ def _steps_done(place: RankPlace, ops: int) -> float:
 class _Trainer:
     """One rank's pipeline with its optimizers, and the same training in a single process for comparison."""
 
-    def __init__(self, task: RunTask, device: torch.device, places: Places) -> None:
+    def __init__(self, task: RunTask, device: torch.device, places: Places, tied: Tied) -> None:
         torch.set_num_threads(task.options.threads)
         self.task, self.device = task, device
         self.model = model_for(task.options)
         self.ranges = cut(self.model, task.schedule.stages, task.options.layout)
         modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(dist.get_rank())}
         # An invalid schedule runs all the same: the verification of gradients reports its effect.
-        self.pipeline = Pipeline(task.schedule, modules, self.model.loss, device=device, checked=False, places=places)
+        self.pipeline = Pipeline(
+            task.schedule, modules, self.model.loss, device=device, tied=tied, checked=False, places=places
+        )
         self.optimizers = _optimizers(modules.values(), task.options.learning_rate)
         self.difference = Difference()
         self.reference: Reference | None = None
@@ -174,6 +177,7 @@ class _Trainer:
         relative = RELATIVE_TOLERANCE.get((self.device.type, self.model.dtype), 0.02)
         return RunResult(
             timeline=recording.timeline,
+            steps=recording.on_one_clock(),
             wait=recording.wait,
             step_seconds=recording.step_seconds,
             losses=tuple(sum(step) / len(step) for step in losses),

@@ -101,8 +101,10 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return [predicted, view_of(self.measured.timeline, title=f"{name}, measured")]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Return the writable contents of the measured step."""
-        return self.measured.contents()
+        """Return the writable contents of the measured step; its file also has the times of all steps."""
+        contents = self.measured.contents()
+        steps = tuple(in_unit(step, self.measured.timeline.unit) for step in self.run.steps)
+        return {**contents, "timeline": lambda chosen: replace(contents["timeline"](chosen), steps=steps)}
 
     def table(self) -> Iterable[RenderableType]:
         """Return the run, its predicted next to its measured times, and the gradients."""

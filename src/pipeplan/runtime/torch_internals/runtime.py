@@ -14,6 +14,7 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind, Schedule
+from pipeplan.runtime.microbatches import without_padding
 from pipeplan.runtime.offloading import Offloading
 from pipeplan.runtime.torch_internals.orders import Added, RowEntry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
@@ -34,11 +35,14 @@ class Feed:
         Keyword arguments of the modules of all stages on this rank.
     targets
         Targets of the loss; None without a loss.
+    sizes
+        Number of samples of each microbatch of an evaluation, without its padding; None if there is no padding.
     """
 
     arguments: list[tuple[Any, ...]]
     keywords: list[dict[str, Any]]
     targets: list[Any] | None
+    sizes: list[int] | None = None
 
 
 class Runtime(_PipelineScheduleRuntime):
@@ -77,6 +81,7 @@ class Runtime(_PipelineScheduleRuntime):
         self._observer, self._loss, self._share, self._offloading = observer, loss, share, offloading
         self._stage_of = {stage.stage_index: stage for stage in stages}
         self._targets: list[Any] = []
+        self._sizes: list[int] | None = None
         self._outputs: dict[int, Any] = {}
         self._due: dict[int, Tensor] = {}
         self._losses: dict[int, Tensor] = {}
@@ -106,7 +111,7 @@ class Runtime(_PipelineScheduleRuntime):
         self._losses.clear()
         self._due.clear()
         self._offloading.clear()
-        self._targets = feed.targets or []
+        self._targets, self._sizes = feed.targets or [], feed.sizes
         for stage in self._stages:
             stage.has_backward = self._has_backward
             stage.clear_runtime_states()
@@ -140,9 +145,11 @@ class Runtime(_PipelineScheduleRuntime):
 
     def _maybe_compute_loss(self, stage: Any, output: Any, _: Any, mb_index: int, *__: Any) -> None:
         if stage.is_last:
+            if self._sizes is not None:
+                output = without_padding(output, self._sizes[mb_index], max(self._sizes))
             if self._share is None:
                 self._outputs[mb_index] = output
-            if self._targets:
+            if self._targets and (self._sizes is None or self._sizes[mb_index]):
                 with stage.keeping(mb_index, self._targets[mb_index]):
                     self._losses[mb_index] = self._compute_loss(output, mb_index).detach()
         self._offloading.forward_ended((stage.stage_index, mb_index), self._observer.mark)
