@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -14,6 +16,7 @@ from torch import nn
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.model import Schedule
 from pipeplan.runtime.model import error_line
+from pipeplan.runtime.torch_internals import NeighbourFailed
 
 Stages = Mapping[int, nn.Module] | Iterable[nn.Module]
 """Modules of this rank's stages: by the number of the stage, or in the order of the stages."""
@@ -76,27 +79,68 @@ def on_all_ranks(work: Callable[[], tuple[Own, Shared]], group: Any) -> tuple[Ow
     except Exception as failure:
         error = failure
     by_rank: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(by_rank, (mine, _presentable(error)), group=group)
-    _raise_first(error, [failure for _, failure in by_rank])
+    dist.all_gather_object(by_rank, (mine, _Failure.of(error, dist.get_rank(group))), group=group)
+    _raise_first(error, [failure for _, failure in by_rank], dist.get_rank(group))
     assert own is not None
     return own, [answer for answer, _ in by_rank]
 
 
-def _raise_first(own: Exception | None, by_rank: Sequence[PipeplanError | None]) -> None:
-    """Raise this rank's own error, or that of the first rank that has one."""
-    if own is not None:
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Error of a rank as the other ranks raise it.
+
+    Attributes
+    ----------
+    follows
+        True if it follows from an error of another rank.
+    when
+        Time of the error in nanoseconds: what a rank computes from a failed neighbour's messages may fail later.
+    rank
+        Number of the rank.
+    error
+        The error, whose message names the rank.
+    """
+
+    follows: bool
+    when: int
+    rank: int
+    error: PipeplanError
+
+    @classmethod
+    def of(cls, error: Exception | None, rank: int, place: str = "") -> _Failure | None:
+        """Return an error as a failure, by its innermost cause: PyTorch wraps exceptions of modules."""
+        if error is None:
+            return None
+        cause: BaseException = error
+        while cause.__cause__ is not None and not isinstance(cause, PipeplanError):
+            cause = cause.__cause__
+        where = f"on {place or f'rank {rank}'}"
+        if isinstance(cause, PipeplanError):
+            shown = copy.copy(cause)
+            shown.args = (f"{where}: {cause}", *cause.args[1:])
+        else:
+            shown = RunError(f"{where}: {error_line(cause)}")
+        return cls(isinstance(error, NeighbourFailed), time.time_ns(), rank, shown)
+
+
+def _raise_first(own: Exception | None, failures: Sequence[_Failure | None], rank: int) -> None:
+    """Raise the error from which the others follow: on its rank as it is, on other ranks with the number of its rank."""
+    known = [failure for failure in failures if failure is not None]
+    if not known:
+        return
+    first = min(known, key=lambda failure: (failure.follows, failure.when, failure.rank))
+    if own is not None and first.rank == rank:
         raise own
-    for rank, error in enumerate(by_rank):
-        if error is not None:
-            error.args = (f"on rank {rank}: {error}", *error.args[1:])
-            raise error
+    vars(first.error)[_ELSEWHERE] = True
+    raise first.error from own
 
 
-def _presentable(error: Exception | None) -> PipeplanError | None:
-    """Return an error as other ranks raise it."""
-    if error is None or isinstance(error, PipeplanError):
-        return error
-    return RunError(error_line(error))
+_ELSEWHERE = "raised_elsewhere"
+
+
+def is_from_elsewhere(error: BaseException) -> bool:
+    """Return whether an error was raised on another rank first."""
+    return bool(vars(error).get(_ELSEWHERE, False))
 
 
 def from_first_rank(work: Callable[[], Answer]) -> Answer:
@@ -120,65 +164,71 @@ def from_first_rank(work: Callable[[], Answer]) -> Answer:
     return answer
 
 
-class StepAgreement:
-    """Exchange before every pass of a pipeline: either all ranks start it, or all raise.
+class PassAgreement:
+    """Exchanges of the ranks before and after a pass: either all of them go on, or all raise.
 
-    It takes one small all-reduce on the host; with a group of NCCL alone it is on the GPU, and waits for it.
+    Each exchange is one small all-reduce between the hosts.
 
     Parameters
     ----------
     group
         Process group of the pipeline.
-    device
-        Device of its stages.
     """
 
-    def __init__(self, group: Any, device: torch.device) -> None:
-        self._group = group
-        self._device = torch.device("cpu") if "cpu:" in dist.get_backend_config(group) else device
+    def __init__(self, group: Any) -> None:
+        self._rank = dist.get_rank(group)
+        # NCCL would make the host wait for its GPU.
+        self._group = group if "cpu:" in dist.get_backend_config(group) else _host_group(group)
 
-    def before(self, what: Pass, prepare: Callable[[], tuple[Own, Sequence[int]]]) -> tuple[Own, list[int]]:
-        """Return this rank's own preparation, and the largest of each of the ranks' numbers.
+    def together(
+        self, work: Callable[[], tuple[Own, Sequence[int]]], numbers: int = 0, place: Callable[[], str] | None = None
+    ) -> tuple[Own, list[int]]:
+        """Do this rank's work. Return its own answer, and the largest of each of the ranks' numbers.
+
+        Parameters
+        ----------
+        work
+            Function that returns the answer and this rank's numbers.
+        numbers
+            How many numbers each rank has.
+        place
+            Function that returns the place of the rank in words, for errors.
 
         Raises
         ------
         Exception
-            If ``prepare`` raises it on this rank.
+            If ``work`` raises it on this rank.
         PipeplanError
-            If ``prepare`` raises an exception on another rank.
-        InputError
-            If the ranks are before different passes.
+            If ``work`` raises an exception on another rank; the message names its place.
         """
         own, error = None, None
-        numbers: Sequence[int] = (0,) * _NUMBERS
+        mine: Sequence[int] = (0,) * numbers
         try:
-            own, numbers = prepare()
+            own, mine = work()
         except Exception as failure:
             error = failure
-        kind = _PASSES.index(what)
-        mine = torch.tensor([error is not None, kind, -kind, *numbers], device=self._device)
-        dist.all_reduce(mine, dist.ReduceOp.MAX, group=self._group)
-        failed, highest, lowest, *largest = mine.tolist()
-        if failed:
-            by_rank: list[Any] = [None] * dist.get_world_size(self._group)
-            dist.all_gather_object(by_rank, _presentable(error), group=self._group)
-            _raise_first(error, by_rank)
-        if highest != -lowest:
-            other = _PASSES[highest if highest != kind else -lowest]
-            raise InputError(
-                f"this rank calls {what}() while another one calls {other}(): all ranks must call the same"
-            )
+        where = "" if place is None or error is None else place()
+        if where and error is not None:
+            error.add_note(f"on {where}")
+        counts = torch.tensor([int(error is not None), *mine])
+        failures: list[Any] = [None] * dist.get_world_size(self._group)
+        try:
+            dist.all_reduce(counts, dist.ReduceOp.MAX, group=self._group)
+            if counts[0]:
+                dist.all_gather_object(failures, _Failure.of(error, self._rank, where), group=self._group)
+        except RuntimeError:
+            # The other ranks cannot be reached: they may have ended.
+            if error is not None:
+                raise error from None
+            raise
+        _raise_first(error, failures, self._rank)
         assert own is not None
-        return own, largest
+        return own, counts[1:].tolist()
 
 
-Pass = Literal["step", "eval"]
-"""Method of a pipeline that all ranks call together."""
-
-_PASSES: tuple[Pass, ...] = get_args(Pass)
-
-_NUMBERS = 3
-"""Number of integers that every rank passes to :meth:`StepAgreement.before`."""
+def _host_group(group: Any) -> Any:
+    """Return a group of the same ranks that communicates between hosts. All of them call this together."""
+    return dist.new_group(dist.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True)
 
 
 def _fingerprint(schedule: Schedule) -> str:

@@ -1,4 +1,4 @@
-"""The process group of workers started by pipeplan, or of the torchrun job that this process is in."""
+"""Process groups: of workers started by pipeplan, of the torchrun job that this process is in, and of a pipeline."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
 
 from pipeplan.errors import InputError
 
@@ -129,3 +130,24 @@ def _require_one_version() -> None:
     if len(set(versions)) > 1:
         listed = ", ".join(f"rank {rank}: {version}" for rank, version in enumerate(versions))
         raise InputError(f"all ranks need the same version of PyTorch; {listed}")
+
+
+def pipeline_group(group: dist.ProcessGroup | DeviceMesh | None) -> Any:
+    """Return the process group of a pipeline; None: all processes.
+
+    Raises
+    ------
+    InputError
+        If there is none yet, this process is not in it, or a mesh has several dimensions.
+    """
+    if not dist.is_initialized():
+        raise InputError("call torch.distributed.init_process_group() before making a Pipeline", field="group")
+    if isinstance(group, DeviceMesh):
+        if group.ndim != 1:
+            raise InputError(
+                "group is a multi-dimensional mesh: pass the pipeline's submesh, such as mesh['pp']", field="group"
+            )
+        group = group.get_group()
+    if group is not None and dist.get_rank(group) < 0:
+        raise InputError(f"process {dist.get_rank()} is not in the pipeline's process group", field="group")
+    return group

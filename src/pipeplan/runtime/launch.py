@@ -24,6 +24,7 @@ import torch
 from pipeplan.costs import ModelOptions
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.files import temporary_folder
+from pipeplan.runtime.agreement import is_from_elsewhere
 from pipeplan.runtime.progress import Phase, Places, RankPlace
 
 
@@ -41,6 +42,8 @@ class RankFailure:
         Place of the rank in its schedule.
     ours, is_input
         True if pipeplan raised the error deliberately; true if it is about the input.
+    elsewhere
+        True if another rank raised it first.
     """
 
     when: int
@@ -48,6 +51,7 @@ class RankFailure:
     place: RankPlace
     ours: bool
     is_input: bool
+    elsewhere: bool = False
 
     @classmethod
     def of(cls, error: BaseException, place: RankPlace) -> RankFailure:
@@ -57,7 +61,7 @@ class RankFailure:
         ours = isinstance(error, PipeplanError)
         first = (str(error).strip().splitlines() or [""])[0].strip()
         message = str(error) if ours else f"{type(error).__name__}: {first}"
-        return cls(time.monotonic_ns(), message, place, ours, isinstance(error, InputError))
+        return cls(time.monotonic_ns(), message, place, ours, isinstance(error, InputError), is_from_elsewhere(error))
 
 
 def read_failure(path: Path) -> RankFailure | None:
@@ -242,7 +246,7 @@ def _failure(task: RankTask, processes: list[subprocess.Popen[bytes]], places: P
             last_line = _last_line(files.output(rank))
             return RunError(f"{task.describe(rank, places.of(rank))}: {_ending(process.returncode)}{last_line}")
     # An error of another library may only follow from a broken connection; an error of pipeplan never does.
-    rank = min(failures, key=lambda rank: (not failures[rank].ours, failures[rank].when))
+    rank = min(failures, key=lambda rank: (failures[rank].elsewhere, not failures[rank].ours, failures[rank].when))
     first = failures[rank]
     if first.is_input:
         return InputError(first.message)

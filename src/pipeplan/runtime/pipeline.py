@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,10 +17,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
 from pipeplan.passes import Receives
-from pipeplan.runtime.agreement import Pass, StepAgreement, agreed, on_all_ranks
+from pipeplan.runtime.agreement import PassAgreement, agreed, on_all_ranks
 from pipeplan.runtime.clocks import clock_for, offset_to_first
+from pipeplan.runtime.feeds import Batch, Feeds, Pass
 from pipeplan.runtime.gradients import MicrobatchLoss, Reduction, clip, total_norm
-from pipeplan.runtime.microbatches import Shapes, Uneven, in_words, joined, samples, shapes, sizes, split
+from pipeplan.runtime.group import pipeline_group
+from pipeplan.runtime.microbatches import joined
 from pipeplan.runtime.offloading import Offloading, host_link
 from pipeplan.runtime.progress import Places
 from pipeplan.runtime.recording import OpTimes, Recorder, Recording
@@ -31,6 +33,7 @@ from pipeplan.runtime.stage_modules import (
     evaluating,
     keep_gathered,
     leaving,
+    modules_in,
     parts_of,
     require_runnable,
     unwrapped,
@@ -125,10 +128,10 @@ class Pipeline:
         places: Places | None = None,
     ) -> None:
         require_torch()
-        self._group = _pipeline_group(group)
+        self._group = pipeline_group(group)
         self.rank, self.ranks = dist.get_rank(self._group), dist.get_world_size(self._group)
         own_stages: Any = stages if isinstance(stages, Mapping) else tuple(stages)
-        modules = _modules(own_stages)
+        modules = modules_in(own_stages)
         self.device = with_index(device_of(modules, self._group) if device is None else torch.device(device))
 
         def find() -> Schedule:
@@ -157,12 +160,12 @@ class Pipeline:
             for index, number in enumerate(numbers)
         }
         self._ties = Ties(tied, self.schedule.placement.rank_of[0], self.stages, self._group)
-        self._agreement = StepAgreement(self._group, self.device)
+        self._agreement = PassAgreement(self._group)
+        self._feeds = Feeds(self.rank, self.is_first, self.is_last, self.microbatches, self.device)
         keep_gathered(modules, self.schedule)
         self._loss = MicrobatchLoss(loss or (lambda *_: None), self.schedule.microbatches, reduction, scaler)
         self._places = Places(self.ranks) if places is None else places
         self._recorder = Recorder(self.schedule, self.rank, clock_for(self.device), self._places)
-        self._shapes: dict[str, Shapes] = {}
         self._recorded: list[OpTimes] | None = None
         self._offset = 0
         if scaler is not None:
@@ -226,16 +229,12 @@ class Pipeline:
             If inputs, targets or gradients are missing, the batch cannot be divided evenly or has other keywords or shapes
             than the one before, on any rank; or the loss is not a scalar.
         """
-        feed = self._agreed_feed("step", inputs, targets, keywords)
+        feed = self._agreed_feed("step", self._training, inputs, targets, keywords)
         self._recorder.begin_step()
         self._ties.drop_copies()
-        try:
-            # Only the rank of the last stage gets losses.
-            losses, _ = self._training.run(feed)
-            self._ties.reduce()
-        except Exception as error:
-            error.add_note(f"on {self._places.of(self.rank).describe(self.schedule, self.rank)}")
-            raise
+        # Only the rank of the last stage gets losses.
+        losses, _ = self._run("step", self._training, feed, self._place)
+        self._ties.reduce()
         if self._recorded is not None:
             self._recorded.append(self._recorder.times(self._offset))
         self._recorder.between_steps()
@@ -258,9 +257,9 @@ class Pipeline:
         InputError
             In the cases of :meth:`step`, and if inputs and targets of an uneven batch have different numbers of samples.
         """
-        feed = self._agreed_feed("eval", inputs, targets, keywords)
+        feed = self._agreed_feed("eval", self._evaluation, inputs, targets, keywords)
         with evaluating(self.stages.values()), torch.no_grad():
-            losses, outputs = self._evaluation.run(feed)
+            losses, outputs = self._run("eval", self._evaluation, feed)
         if not self.is_last:
             return None
         return Evaluation(joined(outputs), torch.stack(losses) if losses else None)
@@ -287,7 +286,7 @@ class Pipeline:
 
     def forget_shapes(self) -> None:
         """Allow the next step and evaluation to take batches of other shapes. All ranks must call it."""
-        self._shapes.clear()
+        self._feeds.shapes.clear()
         self._training.forget_shapes()
         self._evaluation.forget_shapes()
 
@@ -362,6 +361,9 @@ class Pipeline:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+    def _place(self) -> str:
+        return self._places.of(self.rank).describe(self.schedule, self.rank)
+
     @cached_property
     def _training(self) -> Runtime:
         return self._runtime(self.schedule, self._recorder, self._loss.training, self._loss.share)
@@ -383,96 +385,25 @@ class Pipeline:
         ]
         return Runtime(stages, schedule, observer, offloading, loss=loss, share=share)
 
-    def _agreed_feed(self, what: Pass, inputs: Any, targets: Any, keywords: dict[str, Any]) -> Feed:
+    def _agreed_feed(self, kind: Pass, runtime: Runtime, inputs: Any, targets: Any, keywords: dict[str, Any]) -> Feed:
         """Return this rank's feed of a pass that all ranks can start, or raise on all of them."""
-        shapes_of: list[Shapes] = []
-
-        def prepare() -> tuple[Feed, tuple[int, int, int]]:
-            feed = self._feed(what, inputs, targets, keywords)
-            now = shapes((feed.arguments[0], feed.keywords[0]))
-            before = self._shapes.get(what, now)
-            if what == "step":
-                _require_same_shapes(now, before)
-            shapes_of.append(now)
-            counts = samples(inputs) if self.is_first else 0, samples(targets) if self.is_last else 0
-            return feed, (now != before, *counts)
-
-        feed, (changed, size, wanted) = self._agreement.before(what, prepare)
-        if size % self.microbatches or wanted % self.microbatches:
-            if wanted not in (0, size):
-                raise InputError(
-                    f"the inputs hold {size} samples and the targets {wanted}: pass as many", field="targets"
-                )
-            feed = replace(feed, sizes=sizes(size, self.microbatches))
+        batch = Batch(inputs, targets, keywords)
+        prepared, largest = self._agreement.together(lambda: self._feeds.prepare(kind, batch), Feeds.NUMBERS)
+        feed, changed = self._feeds.agreed(kind, prepared, largest)
         if changed:
-            self._evaluation.forget_shapes()
-        (self._shapes[what],) = shapes_of
+            runtime.forget_shapes()
         return feed
 
-    def _feed(self, what: Pass, inputs: Any, targets: Any, keywords: dict[str, Any]) -> Feed:
-        training = what == "step"
-        if training and not torch.is_grad_enabled():
-            raise InputError("step() trains and needs gradients: call it outside torch.no_grad(), or call eval()")
-        cut = partial(split, microbatches=self.microbatches, device=self.device)
-        padded: Uneven = "refused" if training else "padded"
-        arguments: list[tuple[Any, ...]] = [()] * self.microbatches
-        if self.is_first:
-            if inputs is None:
-                raise InputError(f"rank {self.rank} holds the first stage and needs the inputs", field="inputs")
-            parts = cut(inputs, what="the inputs", uneven=padded)
-            arguments = [part if isinstance(part, tuple) else (part,) for part in parts]
-        named = cut(keywords, what="the keywords", uneven=padded) if keywords else [{} for _ in arguments]
-        if not self.is_last or targets is None:
-            if self.is_last and training:
-                raise InputError(f"rank {self.rank} holds the last stage and needs the targets", field="targets")
-            return Feed(arguments, named, None)
-        return Feed(arguments, named, cut(targets, what="the targets", uneven="refused" if training else "kept"))
-
-
-def _require_same_shapes(now: Shapes, before: Shapes) -> None:
-    """Require that a batch has the keywords and the shapes of the one before, for which the buffers are allocated."""
-    if _names(now) != _names(before):
-        raise InputError(
-            f"this batch comes with the keywords {_names(now) or 'none'} and the ones before it with "
-            f"{_names(before) or 'none'}: pass the same with every batch, or call forget_shapes() on all ranks first",
-            field="keywords",
-        )
-    (arguments, named), (arguments_before, named_before) = now, before
-    changes = [("this batch", arguments, arguments_before)]
-    changes += [
-        (f"the keyword {name} of this batch", shape, shape_before)
-        for (name, shape), (_, shape_before) in zip(named, named_before, strict=True)
-    ]
-    for what, shape, shape_before in changes:
-        if shape != shape_before:
-            raise InputError(
-                f"{what} has other shapes than before ({in_words(shape) or 'no tensor'} after "
-                f"{in_words(shape_before) or 'no tensor'}): pad or drop it, or call forget_shapes() on all ranks first",
-                field="inputs",
-            )
-
-
-def _names(shapes_of_feed: Shapes) -> str:
-    """Return the names of the keywords in the shapes of a microbatch's arguments and keywords."""
-    return ", ".join(name for name, _ in shapes_of_feed[1])
-
-
-def _pipeline_group(group: dist.ProcessGroup | DeviceMesh | None) -> Any:
-    """Return the pipeline's process group; None: all processes."""
-    if not dist.is_initialized():
-        raise InputError("call torch.distributed.init_process_group() before making a Pipeline", field="group")
-    if isinstance(group, DeviceMesh):
-        if group.ndim != 1:
-            raise InputError(
-                "group is a multi-dimensional mesh: pass the pipeline's submesh, such as mesh['pp']", field="group"
-            )
-        group = group.get_group()
-    if group is not None and dist.get_rank(group) < 0:
-        raise InputError(f"process {dist.get_rank()} is not in the pipeline's process group", field="group")
-    return group
-
-
-def _modules(stages: Any) -> list[nn.Module]:
-    """Return the modules among the stages. Anything else is refused later, on all ranks together."""
-    parts = stages.values() if isinstance(stages, Mapping) else stages
-    return [module for module in parts if isinstance(module, nn.Module)]
+    def _run(
+        self, kind: Pass, runtime: Runtime, feed: Feed, place: Callable[[], str] | None = None
+    ) -> tuple[list[Tensor], list[Any]]:
+        """Run a pass on all ranks, or raise on all of them. Return losses and outputs of the last stage."""
+        try:
+            if runtime.must_look_ahead:
+                self._agreement.together(lambda: (runtime.look_ahead(feed), ()), place=place)
+            return self._agreement.together(lambda: (runtime.run(feed), ()), place=place)[0]
+        except Exception:
+            # Some ranks may have determined the shapes, and others not: next time they do so together.
+            runtime.forget_shapes()
+            self._feeds.shapes.pop(kind, None)
+            raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Schedule
+
+
+def modules_in(stages: Any) -> list[nn.Module]:
+    """Return the modules among the stages. Anything else is refused later, on all ranks together."""
+    parts = stages.values() if isinstance(stages, Mapping) else stages
+    return [module for module in parts if isinstance(module, nn.Module)]
 
 
 def require_runnable(modules: Iterable[nn.Module], schedule: Schedule) -> None:

@@ -20,7 +20,10 @@ The parts used, and why nothing public suffices:
 * ``_RecvInfo.buffer`` and ``_make_tensor_from_meta``; ``get_fwd_recv_ops``, ``get_bwd_recv_ops``, ``set_local_bwd_input``,
   overridden: PyTorch takes memory to receive all microbatches into at once, and keeps it.
 * ``_initialize_stages``, overridden: PyTorch looks ahead with one microbatch to learn what the stages send, outside DDP's
-  ``no_sync``, which leaves DDP waiting for a backward.
+  ``no_sync``, which leaves DDP waiting for a backward. ``_prepare_forward_infra``, ``_prepare_backward_infra``,
+  ``_send_meta`` and ``_recv_meta``, overridden: a module that raises then leaves the other ranks waiting for its metadata.
+* ``fwd_recv_ops``, ``bwd_recv_ops``, ``_batch_p2p`` and ``_stage_meta``: a step that fails on one rank sends zeros in its
+  remaining messages, so that the other ranks end theirs.
 * ``_step_microbatches`` of the single-stage schedules: only these show what they run; their ``pipeline_order`` is
   drawn separately (and numbers the last rank's forwards of 1F1B one too high).
 * ``_backward``: the split backward, which has no public entry.
@@ -43,6 +46,7 @@ Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torc
 tests run against the installed one.
 """
 
+from pipeplan.runtime.torch_internals.look_ahead import NeighbourFailed
 from pipeplan.runtime.torch_internals.orders import (
     SCHEDULE_CLASSES,
     Rows,
@@ -61,6 +65,7 @@ __all__ = [
     "Backward",
     "Feed",
     "Loss",
+    "NeighbourFailed",
     "ObservedStage",
     "Observer",
     "Rows",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pipeplan.model import Kind, Schedule
 from pipeplan.runtime.microbatches import without_padding
 from pipeplan.runtime.offloading import Offloading
+from pipeplan.runtime.torch_internals.look_ahead import NeighbourFailed
 from pipeplan.runtime.torch_internals.orders import Added, RowEntry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
 
@@ -91,7 +92,7 @@ class Runtime(_PipelineScheduleRuntime):
             stage.stage_index_to_group_rank = rank_of
         rows = [entries_of(schedule, rank) for rank in range(schedule.ranks)]
         order: dict[int, list[Any]] = {rank: _actions(row) for rank, row in enumerate(rows)}
-        order[self.rank] = _ObservedActions(rows[self.rank], observer)
+        order[self.rank] = self._observed = _ObservedActions(rows[self.rank], observer)
         self.pipeline_order_with_comms = order
         # The public way to register functions accepts only types of PyTorch's own.
         added = {Added.R: self._recompute, Added.OFFLOAD: self._offload, Added.RELOAD: self._reload}
@@ -101,12 +102,37 @@ class Runtime(_PipelineScheduleRuntime):
         """Look ahead again in the next pass for the shapes that the stages send."""
         self._stages_forward_initialized = self._stages_backward_initialized = False
 
-    def run(self, feed: Feed) -> tuple[list[Tensor], list[Any]]:
-        """Run one pass. Return the losses and outputs of the microbatches on the rank of the last stage, else empty lists.
+    @property
+    def must_look_ahead(self) -> bool:
+        """Return whether the shapes that the stages send are unknown. It is the same on all ranks."""
+        return not self._stages_forward_initialized
 
-        Losses are detached and not synchronized with the GPU. Only an evaluation keeps outputs; without targets it has no
-        losses.
+    def look_ahead(self, feed: Feed) -> bool:
+        """Determine the shapes that the stages send, on all ranks together, and return True.
+
+        Raises
+        ------
+        NeighbourFailed
+            If a stage on another rank fails.
+        Exception
+            If a module or the loss of this rank raises it.
         """
+        self._begin(feed)
+        for stage in self._stages:
+            stage.failure = None
+        error = None
+        try:
+            self._initialize_stages(feed.arguments[0], feed.keywords[0], torch.tensor(0), None)
+        except Exception as failure:
+            error = failure
+        failures = [stage.failure for stage in self._stages if stage.failure is not None]
+        causes = [cause for cause in failures if not isinstance(cause, NeighbourFailed)]
+        first = next(iter((*causes, *failures)), error)
+        if first is not None:
+            raise first
+        return True
+
+    def _begin(self, feed: Feed) -> None:
         self._outputs.clear()
         self._losses.clear()
         self._due.clear()
@@ -115,12 +141,39 @@ class Runtime(_PipelineScheduleRuntime):
         for stage in self._stages:
             stage.has_backward = self._has_backward
             stage.clear_runtime_states()
+
+    def run(self, feed: Feed) -> tuple[list[Tensor], list[Any]]:
+        """Run one pass. Return the losses and outputs of the microbatches on the rank of the last stage, else empty lists.
+
+        Losses are detached and not synchronized with the GPU. Only an evaluation keeps outputs; without targets it has no
+        losses. If the pass fails, its messages are sent and received all the same, so that the other ranks can end theirs.
+        """
+        self._begin(feed)
         # In place of targets, PyTorch hands on the numbers of the microbatches, by which the loss finds its own.
         numbers = [torch.tensor(number) for number in range(self._n_microbatches)]
-        with _failing_at_once():
-            self._step_microbatches(feed.arguments, feed.keywords, numbers, None, return_outputs=False)
+        try:
+            with _failing_at_once():
+                self._step_microbatches(feed.arguments, feed.keywords, numbers, None, return_outputs=False)
+        except Exception:
+            with suppress(RuntimeError):  # The other ranks may have ended.
+                self._end_messages()
+            raise
         self._targets = []
         return [self._losses[n] for n in sorted(self._losses)], [self._outputs[n] for n in sorted(self._outputs)]
+
+    def _end_messages(self) -> None:
+        """Exchange the remaining messages of a failed step: zeros are sent, and what is received is dropped."""
+        posted = [*self.fwd_recv_ops.values(), *self.bwd_recv_ops.values()]
+        for action in self._observed.remaining():
+            post = _MESSAGES.get(action.computation_type.value)
+            if post is not None:
+                messages = getattr(self._stage_of[action.stage_index], post)(action.microbatch_index)
+                posted.append(schedules._batch_p2p(messages))
+        for messages in posted:
+            for message in messages:
+                message.wait()
+        self.fwd_recv_ops.clear()
+        self.bwd_recv_ops.clear()
 
     def _initialize_stages(self, *args: Any, **kwargs: Any) -> None:
         """Look ahead without side effects: restore buffers (PyTorch 2.14 does so itself), and let DDP expect no backward."""
@@ -131,17 +184,19 @@ class Runtime(_PipelineScheduleRuntime):
         theirs = hasattr(PipelineStage, "_pre_metadata_inference_backup")
         buffers = [] if theirs else [buffer for module in modules for buffer in module.buffers()]
         kept = [buffer.detach().clone() for buffer in buffers]
-        # Looking ahead runs a forward under DDP, which would then wait for its backward.
-        with ExitStack() as unreduced:
-            for module in modules:
-                if isinstance(module, DistributedDataParallel):
-                    unreduced.enter_context(module.no_sync())
-            super()._initialize_stages(*args, **kwargs)
-        for stage in self._stages:
-            stage.give_up_buffers()
-        with torch.no_grad():
-            for buffer, before in zip(buffers, kept, strict=True):
-                buffer.copy_(before)
+        try:
+            # Looking ahead runs a forward under DDP, which would then wait for its backward.
+            with ExitStack() as unreduced:
+                for module in modules:
+                    if isinstance(module, DistributedDataParallel):
+                        unreduced.enter_context(module.no_sync())
+                super()._initialize_stages(*args, **kwargs)
+        finally:
+            for stage in self._stages:
+                stage.give_up_buffers()
+            with torch.no_grad():
+                for buffer, before in zip(buffers, kept, strict=True):
+                    buffer.copy_(before)
 
     def _maybe_compute_loss(self, stage: Any, output: Any, _: Any, mb_index: int, *__: Any) -> None:
         if stage.is_last:
@@ -186,6 +241,15 @@ class Runtime(_PipelineScheduleRuntime):
         """Do nothing: losses are kept by the number of their microbatch."""
 
 
+_MESSAGES = {
+    Kind.SEND_F.name: "stand_in_fwd_send_ops",
+    Kind.RECV_F.name: "get_fwd_recv_ops",
+    Kind.SEND_B.name: "stand_in_bwd_send_ops",
+    Kind.RECV_B.name: "get_bwd_recv_ops",
+}
+"""Methods of a stage that post the messages of a failed step, by the kind of the op."""
+
+
 @contextmanager
 def _failing_at_once() -> Iterator[None]:
     """Make a failing step raise its error without waiting for its sends, as until PyTorch 2.14.
@@ -213,9 +277,15 @@ class _ObservedActions(list[Any]):
     def __init__(self, row: Sequence[RowEntry], observer: Observer) -> None:
         super().__init__(_actions(row))
         self._row, self._observer = row, observer
+        self._place = 0
+
+    def remaining(self) -> list[Any]:
+        """Return the actions after the one that the runtime turned to last."""
+        return _actions(self._row[self._place + 1 :])
 
     def __iter__(self) -> Iterator[Any]:
-        for cell, action in self._row:
+        for place, (cell, action) in enumerate(self._row):
+            self._place = place
             if cell is not None:
                 self._observer.turn(cell)
             if action is not None:

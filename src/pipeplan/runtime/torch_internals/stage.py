@@ -24,6 +24,7 @@ from pipeplan.model import Kind
 from pipeplan.runtime.offloading import Copy, Offloading
 from pipeplan.runtime.saved_tensors import Recomputation, Staying, forgetting, vacate
 from pipeplan.runtime.stage_modules import StageSavings
+from pipeplan.runtime.torch_internals.look_ahead import LookAheadStage
 
 BUFFERS_STAY = not hasattr(_RecvInfo, "take_buffer")
 """True if receive buffers are allocated for all microbatches at once and kept, as until 2.14."""
@@ -59,6 +60,13 @@ class KeptForwards:
             return
         state = self._stage._forward_chunk_states[microbatch]
         state.live_outputs = [None] * len(state.live_outputs)
+
+    def replace_outputs(self, microbatch: int, outputs: tuple[Tensor, ...]) -> None:
+        """Put these in place of a forward's outputs."""
+        if BUFFERS_STAY:
+            self._stage.fwd_cache[microbatch] = (outputs, [])
+        else:
+            self._stage._forward_chunk_states[microbatch] = self._stage._make_forward_chunk_state(outputs, [])
 
     def put_back_received(self, microbatch: int) -> None:
         """Restore the received inputs for a forward that runs again."""
@@ -152,7 +160,7 @@ class Unobserved:
         """Do nothing."""
 
 
-class ObservedStage(PipelineStage):
+class ObservedStage(LookAheadStage):
     """Stage that notifies an observer of its computation, and keeps only the tensors that its schedule needs.
 
     Backward passes run outside the caller's ``autocast``, as PyTorch recommends: their ops take the types of the forward's.
@@ -178,6 +186,7 @@ class ObservedStage(PipelineStage):
         super().clear_runtime_states()
         self.give_up_buffers()
         self._recomputation.clear()
+        self._reduction_due = False
         for microbatches in (self._whole, self._left, self._passed_on):
             microbatches.clear()
 
@@ -236,6 +245,19 @@ class ObservedStage(PipelineStage):
         self._take_buffers(self.grad_recv_info.get(bwd_chunk_id, ()))
         received: list[Any] = super().get_bwd_recv_ops(bwd_chunk_id)
         return received
+
+    def stand_in_fwd_send_ops(self, microbatch: int) -> list[Any]:
+        """Post SEND_F with zeros, for a step that has failed here."""
+        outputs = tuple(_make_tensor_from_meta(meta, self.device).zero_() for meta in self._stage_meta.outputs)
+        self._forwards.replace_outputs(microbatch, outputs)
+        sent: list[Any] = super().get_fwd_send_ops(microbatch)
+        return sent
+
+    def stand_in_bwd_send_ops(self, microbatch: int) -> list[Any]:
+        """Post SEND_B with zeros, which PyTorch sends if there is no gradient."""
+        self.bwd_cache[microbatch] = (None,) * len(self.args_recv_info[microbatch])
+        sent: list[Any] = self.get_bwd_send_ops(microbatch)
+        return sent
 
     def set_local_bwd_input(self, next_stage_bwd_outputs: Any, mb_index: int) -> None:
         """Take a gradient from a stage of this rank; without one, PyTorch writes zeros into the buffer."""
