@@ -28,6 +28,7 @@ SLOW = (
     "runtime/test_profiled.py",
     "runtime/test_run.py",
     "runtime/test_train_text.py",
+    "runtime/test_train_tied.py",
     "runtime/test_trained_by_csv.py",
     "sweeps/test_cluster.py",
     "sweeps/test_plan.py",

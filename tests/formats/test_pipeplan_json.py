@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, UnknownNameError
 from pipeplan.formats import parse_json, read_schedule, read_schedule_or_timeline, schedule_json, timeline_json
+from pipeplan.formats.pipeplan_json import parse_steps
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
@@ -72,6 +74,25 @@ def test_timelines_are_read_as_they_were_written(schedule, forward, unit):
     assert read.start.tobytes() == timeline.start.tobytes()
     assert read.end.tobytes() == timeline.end.tobytes()
     assert read.unit == unit
+
+
+def test_the_steps_of_a_run_are_read_as_they_were_written():
+    timeline = parse_json(changed(**TIMES, source="measured"))
+    assert isinstance(timeline, Timeline)
+    steps = tuple(replace(timeline, start=timeline.start + late, end=timeline.end + late) for late in (2.0, 9.5))
+    text = timeline_json(timeline, steps=steps)
+    read = parse_steps(text)
+    assert [step.start.tolist() for step in read] == [[2, 6, 3, 4], [9.5, 13.5, 10.5, 11.5]]
+    assert [step.source for step in read] == ["measured", "measured"]
+    for other in (parse_json(text), *parse_steps(timeline_json(timeline))):
+        assert isinstance(other, Timeline)
+        assert other.start.tolist() == timeline.start.tolist()
+    assert parse_steps(json.dumps(PLAN)) == ()
+    assert "steps" not in json.loads(timeline_json(timeline))
+    with pytest.raises(
+        FormatError, match=r"run.json: 'end' has \[1, 2\] times per rank, but the rows have \[2, 2\] ops"
+    ):
+        parse_steps(changed(**TIMES, steps=[{"start": TIMES["start"], "end": [[1], [2, 4]]}]), name="run.json")
 
 
 @pytest.mark.parametrize(

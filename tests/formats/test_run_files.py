@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,19 @@ def test_own_records_in_a_folder_are_steps(tmp_path):
     assert [step.makespan for step in run.timelines] == [RUN.makespan, SLOWER.makespan]
     assert run.left_out == (str(folder / "c.json"),)
     assert run.typical.makespan == RUN.makespan
+
+
+def test_a_recording_holds_its_steps_and_the_time_between_them(tmp_path):
+    """The compute ops of the second step begin 3 ms after those of the first have ended."""
+    later = RUN.makespan + 3.0 - SLOWER.start.min()
+    steps = (RUN, replace(SLOWER, start=SLOWER.start + later, end=SLOWER.end + later))
+    (tmp_path / "run.json").write_text(timeline_json(RUN, steps=steps))
+    for source in (tmp_path / "run.json", tmp_path):
+        run = read_run(source)
+        assert [step.makespan for step in run.timelines] == pytest.approx([RUN.makespan, SLOWER.makespan])
+        assert [step.start.min() for step in run.timelines] == [0.0, 0.0]
+        assert (run.steps, run.files, run.pauses) == (2, 1, pytest.approx((3.0,)))
+        assert str(run) == "2 steps, from 1 file"
 
 
 def replica(run: Timeline, stage: int, rank: int, processes: int = 4) -> str:

@@ -26,6 +26,7 @@ from torch.utils.checkpoint import checkpoint
 
 import pipeplan
 from pipeplan.errors import PipeplanError
+from pipeplan.formats import read_run
 from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.runtime import Pipeline
 from pipeplan.strategies import strategy
@@ -377,6 +378,12 @@ def evaluated() -> Any:
             assert not before.outputs.requires_grad
             parts = zip(expected.chunk(MICROBATCHES), target.chunk(MICROBATCHES), strict=True)
             torch.testing.assert_close(before.losses, torch.stack([loss(*part) for part in parts]))
+        for size in (16, 7, 3):
+            some = pipeline.eval(x[:size], target[:size])
+            if some is not None:
+                torch.testing.assert_close(some.outputs, expected[:size])
+                pairs = zip(expected[:size].tensor_split(4), target[:size].tensor_split(4), strict=True)
+                torch.testing.assert_close(some.losses, torch.stack([loss(*pair) for pair in pairs if len(pair[0])]))
         flags = [part.training for module in pipeline.stages.values() for part in module.modules()]
         pipeline.step(x[:8], target[:8])
         gradients = [p.grad.clone() for p in pipeline.parameters()]
@@ -412,6 +419,11 @@ def recorded() -> Any:
     assert isinstance(back, Timeline)
     assert back.schedule == recording.timeline.schedule == pipeline.schedule
     assert [step.makespan for step in recording.steps] == pytest.approx([1e3 * s for s in recording.step_seconds])
+    kept = read_run(folder / "steps.json")
+    assert [step.makespan for step in kept.timelines] == pytest.approx([1e3 * s for s in recording.step_seconds])
+    assert len(kept.pauses) == 1
+    assert 0 < kept.pauses[0] < 1e4
+    assert pipeplan.profile(source=folder / "steps.json").settings().forward_times is not None
     trace = (folder / "steps.trace.json").read_text()
     assert '"1F0"' in trace
     assert (recording.wait >= 0).all()

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 
 from pipeplan.costs import Limits, RunOptions, Settings
-from pipeplan.errors import GradientError, InputError, ShapeError
+from pipeplan.errors import GradientError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import Model, from_torch, run, torch_internals
@@ -172,13 +172,21 @@ def test_what_pytorchs_runtime_cannot_express(name: str, reason: str) -> None:
         run(schedule(name, 2, 4), TINY)
 
 
-def test_tied_parameters_train_on_one_rank_as_in_one_process() -> None:
-    """ZBV holds the first and the last stage on rank 0; every rank's reference holds both, too."""
-    plans = {"zbv": schedule("zbv", 2, 4), "dualpipev": schedule("dualpipev", 2, 4)}
-    lowered = {name: lower_for_torch(plan) for name, plan in plans.items()}
+def test_tied_parameters_train_as_in_one_process() -> None:
+    """ZBV holds the embedding and the head on one rank, the others on two; every rank's reference holds both."""
+    names = ("zbv", "dualpipev", "1f1b", "zb-h1", "interleaved-1f1b")
+    lowered = {name: lower_for_torch(schedule(name, 2, 4)) for name in names}
     results = run_all(lowered, model="tests.runtime.models:tied")
-    assert differences(results) == dict.fromkeys(plans, (0.0, 0.0))
-    assert results["zbv"].losses == pytest.approx(trained_in_one_process(tied(), steps=2), rel=1e-5)
+    assert differences(results) == dict.fromkeys(names, (0.0, 0.0))
+    losses = trained_in_one_process(tied(), steps=2)
+    assert [results[name].losses for name in names] == [pytest.approx(losses, rel=1e-5)] * len(names)
+
+
+def test_blocks_that_are_one_train_as_in_one_process() -> None:
+    """All stages of all ranks share every parameter of the block."""
+    lowered = {name: lower_for_torch(schedule(name, 2, 4)) for name in ("hanayo", "interleaved-1f1b")}
+    results = run_all(lowered, model="tests.runtime.models:tied_blocks")
+    assert differences(results) == dict.fromkeys(lowered, (0.0, 0.0))
 
 
 def trained_in_one_process(model: Model, steps: int, microbatches: int = 4) -> list[float]:
@@ -194,12 +202,3 @@ def trained_in_one_process(model: Model, steps: int, microbatches: int = 4) -> l
         optimizer.zero_grad()
         losses.append(loss.item())
     return losses
-
-
-@pytest.mark.parametrize("name", ["1f1b", "interleaved-1f1b", "v-min"])
-def test_a_parameter_that_two_ranks_would_share_is_refused(name: str) -> None:
-    """The first rank holds the embedding, and the last one the head; or, behind V stages, both hold the tied blocks."""
-    plan = schedule(name, 2, 4)
-    model = "tests.runtime.models:" + ("tied_blocks" if name == "v-min" else "tied")
-    with pytest.raises(InputError, match=r"rank 0 and rank 1 would each train a copy.*V placement.*or untie them"):
-        run(plan, model, steps=1, timeout=60.0)

@@ -132,7 +132,7 @@ def _raise_first(own: Exception | None, failures: Sequence[_Failure | None], ran
     if own is not None and first.rank == rank:
         raise own
     vars(first.error)[_ELSEWHERE] = True
-    raise first.error from own
+    raise first.error from None
 
 
 _ELSEWHERE = "raised_elsewhere"
