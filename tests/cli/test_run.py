@@ -75,6 +75,7 @@ def test_profile_then_run_with_it(tmp_path, capsys):
     assert document["makespan"] == pytest.approx(min(steps["steps"]) * 1e3, rel=0.5)
     assert (document["noise"] is None) == (steps["spread"] < 0.1)
     assert json.loads((tmp_path / "run.trace").read_text())["traceEvents"]
+    assert [len(step["start"]) for step in json.loads((tmp_path / "run.json").read_text())["steps"]] == [2, 2]
     assert main(["simulate", timeline, "--no-visualization"]) == 2
     assert "holds a measured timeline" in capsys.readouterr().err
     assert main(["explain", timeline, "--json"]) == 0

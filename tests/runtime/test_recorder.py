@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import pipeplan
+from pipeplan.formats import read_file, read_run
 from pipeplan.model import HOST_KINDS, Kind, parse_schedule
 from pipeplan.runtime.progress import Phase, Places
-from pipeplan.runtime.recording import OpTimes, Recorder, measured_timeline, step_nanoseconds
+from pipeplan.runtime.recording import OpTimes, Recorder, Recording, measured_timeline, step_nanoseconds
 
 
 class Given:
@@ -84,6 +88,28 @@ def test_a_receive_ends_where_its_op_found_it() -> None:
     assert timeline.end[3] == timeline.start[4]
     assert wait.tolist() == pytest.approx([0, 0, 0, 0, 1.19e-4, 0])
     assert step_nanoseconds([first, second]) == 300
+
+
+def test_a_recording_is_saved_with_all_its_steps(tmp_path: Path) -> None:
+    """The third step is of median length; on one clock, steps follow each other after 1 and 2 ms."""
+    plan = parse_schedule("0F0 0B0\n1F0 1B0", microbatches=1)
+
+    def step(begin: int, length: int) -> list[OpTimes]:
+        moments = np.array([[0, 3], [1, 2]]) * length + begin
+        return [OpTimes(row * 10**6, (row + length) * 10**6, np.zeros(2, np.int64)) for row in moments]
+
+    steps = [step(1000, 10), step(1041, 30), step(1163, 20)]
+    recording = Recording(plan, first_rank=True)
+    recording.fill([[times[rank] for times in steps] for rank in range(2)])
+    recording.save(tmp_path / "run.json")
+    assert recording.timeline.makespan == 80.0
+    assert read_file(tmp_path / "run.json").makespan == 80.0  # type: ignore[union-attr]
+    run = read_run(tmp_path / "run.json")
+    assert [timeline.makespan for timeline in run.timelines] == [40.0, 120.0, 80.0]
+    assert run.pauses == (1.0, 2.0)
+    costs: Any = pipeplan.profile(source=tmp_path / "run.json").measured.stages[0]
+    assert (costs["F"].median, costs["F"].count) == (20.0, 3)
+    assert costs["F"].low < 20.0 < costs["F"].high
 
 
 def test_places_are_told_in_the_notation() -> None:

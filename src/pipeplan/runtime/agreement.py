@@ -78,9 +78,12 @@ def on_all_ranks(work: Callable[[], tuple[Own, Shared]], group: Any) -> tuple[Ow
         own, mine = work()
     except Exception as failure:
         error = failure
+    rank = dist.get_rank(group)
     by_rank: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(by_rank, (mine, _Failure.of(error, dist.get_rank(group))), group=group)
-    _raise_first(error, [failure for _, failure in by_rank], dist.get_rank(group))
+    dist.all_gather_object(by_rank, (mine, _Failure.of(error, rank, f"rank {rank}")), group=group)
+    if error is not None:
+        raise error
+    _raise_first([failure for _, failure in by_rank])
     assert own is not None
     return own, [answer for answer, _ in by_rank]
 
@@ -107,28 +110,27 @@ class _Failure:
     error: PipeplanError
 
     @classmethod
-    def of(cls, error: Exception | None, rank: int, place: str = "") -> _Failure | None:
+    def of(cls, error: Exception | None, rank: int, place: str) -> _Failure | None:
         """Return an error as a failure, by its innermost cause: PyTorch wraps exceptions of modules."""
         if error is None:
             return None
         cause: BaseException = error
         while cause.__cause__ is not None and not isinstance(cause, PipeplanError):
             cause = cause.__cause__
-        where = f"on {place or f'rank {rank}'}"
         if isinstance(cause, PipeplanError):
             shown = copy.copy(cause)
-            shown.args = (f"{where}: {cause}", *cause.args[1:])
+            shown.args = (f"on {place}: {cause}", *cause.args[1:])
         else:
-            shown = RunError(f"{where}: {error_line(cause)}")
+            shown = RunError(f"on {place}: {error_line(cause)}")
         return cls(isinstance(error, NeighbourFailed), time.time_ns(), rank, shown)
 
 
-def _raise_first(own: Exception | None, failures: Sequence[_Failure | None], rank: int) -> None:
-    """Raise the error from which the others follow: on its rank as it is, on other ranks with the number of its rank."""
-    known = [failure for failure in failures if failure is not None]
-    if not known:
+def _raise_first(failures: Sequence[_Failure | None], own: Exception | None = None, rank: int | None = None) -> None:
+    """Raise the first error, from which the others may follow; on its rank as it is, on the others with its place."""
+    failed = [failure for failure in failures if failure is not None]
+    if not failed:
         return
-    first = min(known, key=lambda failure: (failure.follows, failure.when, failure.rank))
+    first = min(failed, key=lambda failure: (failure.follows, failure.when, failure.rank))
     if own is not None and first.rank == rank:
         raise own
     vars(first.error)[_ELSEWHERE] = True
@@ -192,7 +194,7 @@ class PassAgreement:
         numbers
             How many numbers each rank has.
         place
-            Function that returns the place of the rank in words, for errors.
+            Function that returns the place of the rank in words, if an error of one rank may follow from one of another.
 
         Raises
         ------
@@ -207,8 +209,9 @@ class PassAgreement:
             own, mine = work()
         except Exception as failure:
             error = failure
-        where = "" if place is None or error is None else place()
-        if where and error is not None:
+        where = f"rank {self._rank}"
+        if place is not None and error is not None:
+            where = place()
             error.add_note(f"on {where}")
         counts = torch.tensor([int(error is not None), *mine])
         failures: list[Any] = [None] * dist.get_world_size(self._group)
@@ -221,7 +224,9 @@ class PassAgreement:
             if error is not None:
                 raise error from None
             raise
-        _raise_first(error, failures, self._rank)
+        if error is not None and place is None:
+            raise error
+        _raise_first(failures, error, self._rank)
         assert own is not None
         return own, counts[1:].tolist()
 

@@ -233,7 +233,7 @@ class Pipeline:
         self._recorder.begin_step()
         self._ties.drop_copies()
         # Only the rank of the last stage gets losses.
-        losses, _ = self._run("step", self._training, feed, self._place)
+        losses, _ = self._run("step", self._training, feed, self._describe_place)
         self._ties.reduce()
         if self._recorded is not None:
             self._recorded.append(self._recorder.times(self._offset))
@@ -259,7 +259,7 @@ class Pipeline:
         """
         feed = self._agreed_feed("eval", self._evaluation, inputs, targets, keywords)
         with evaluating(self.stages.values()), torch.no_grad():
-            losses, outputs = self._run("eval", self._evaluation, feed)
+            losses, outputs = self._run("eval", self._evaluation, feed, lambda: f"rank {self.rank}, in an evaluation")
         if not self.is_last:
             return None
         return Evaluation(joined(outputs), torch.stack(losses) if losses else None)
@@ -361,7 +361,7 @@ class Pipeline:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _place(self) -> str:
+    def _describe_place(self) -> str:
         return self._places.of(self.rank).describe(self.schedule, self.rank)
 
     @cached_property
@@ -395,12 +395,13 @@ class Pipeline:
         return feed
 
     def _run(
-        self, kind: Pass, runtime: Runtime, feed: Feed, place: Callable[[], str] | None = None
+        self, kind: Pass, runtime: Runtime, feed: Feed, place: Callable[[], str]
     ) -> tuple[list[Tensor], list[Any]]:
         """Run a pass on all ranks, or raise on all of them. Return losses and outputs of the last stage."""
         try:
             if runtime.must_look_ahead:
-                self._agreement.together(lambda: (runtime.look_ahead(feed), ()), place=place)
+                ahead = f"rank {self.rank}, determining the shapes of its stages"
+                self._agreement.together(lambda: (runtime.look_ahead(feed), ()), place=lambda: ahead)
             return self._agreement.together(lambda: (runtime.run(feed), ()), place=place)[0]
         except Exception:
             # Some ranks may have determined the shapes, and others not: next time they do so together.
