@@ -169,18 +169,19 @@ def from_first_rank(work: Callable[[], Answer]) -> Answer:
 class PassAgreement:
     """Exchanges of the ranks before and after a pass: either all of them go on, or all raise.
 
-    Each exchange is one small all-reduce between the hosts.
+    Each exchange is one small all-reduce. If the group has a backend for the CPU, it does not wait for a GPU.
 
     Parameters
     ----------
     group
         Process group of the pipeline.
+    device
+        Device of the stages.
     """
 
-    def __init__(self, group: Any) -> None:
-        self._rank = dist.get_rank(group)
-        # NCCL would make the host wait for its GPU.
-        self._group = group if "cpu:" in dist.get_backend_config(group) else _host_group(group)
+    def __init__(self, group: Any, device: torch.device) -> None:
+        self._rank, self._group = dist.get_rank(group), group
+        self._device = torch.device("cpu") if "cpu:" in dist.get_backend_config(group) else device
 
     def together(
         self, work: Callable[[], tuple[Own, Sequence[int]]], numbers: int = 0, place: Callable[[], str] | None = None
@@ -213,11 +214,12 @@ class PassAgreement:
         if place is not None and error is not None:
             where = place()
             error.add_note(f"on {where}")
-        counts = torch.tensor([int(error is not None), *mine])
+        counts = torch.tensor([int(error is not None), *mine], device=self._device)
         failures: list[Any] = [None] * dist.get_world_size(self._group)
         try:
             dist.all_reduce(counts, dist.ReduceOp.MAX, group=self._group)
-            if counts[0]:
+            failed, *largest = counts.tolist()
+            if failed:
                 dist.all_gather_object(failures, _Failure.of(error, self._rank, where), group=self._group)
         except RuntimeError:
             # The other ranks cannot be reached: they may have ended.
@@ -228,12 +230,7 @@ class PassAgreement:
             raise error
         _raise_first(failures, error, self._rank)
         assert own is not None
-        return own, counts[1:].tolist()
-
-
-def _host_group(group: Any) -> Any:
-    """Return a group of the same ranks that communicates between hosts. All of them call this together."""
-    return dist.new_group(dist.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True)
+        return own, largest
 
 
 def _fingerprint(schedule: Schedule) -> str:

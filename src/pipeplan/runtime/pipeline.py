@@ -160,7 +160,7 @@ class Pipeline:
             for index, number in enumerate(numbers)
         }
         self._ties = Ties(tied, self.schedule.placement.rank_of[0], self.stages, self._group)
-        self._agreement = PassAgreement(self._group)
+        self._agreement = PassAgreement(self._group, self.device)
         self._feeds = Feeds(self.rank, self.is_first, self.is_last, self.microbatches, self.device)
         keep_gathered(modules, self.schedule)
         self._loss = MicrobatchLoss(loss or (lambda *_: None), self.schedule.microbatches, reduction, scaler)
@@ -228,6 +228,9 @@ class Pipeline:
         InputError
             If inputs, targets or gradients are missing, the batch cannot be divided evenly or has other keywords or shapes
             than the one before, on any rank; or the loss is not a scalar.
+        RunError
+            If a module or the loss raises an exception on another rank; the message names its place. On its own rank, the
+            exception is raised with its place as a note. Gradients are then undefined.
         """
         feed = self._agreed_feed("step", self._training, inputs, targets, keywords)
         self._recorder.begin_step()
