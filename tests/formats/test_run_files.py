@@ -111,7 +111,8 @@ def test_a_recording_holds_its_steps_and_the_time_between_them(tmp_path):
         run = read_run(source)
         assert [step.makespan for step in run.timelines] == pytest.approx([RUN.makespan, SLOWER.makespan])
         assert [step.start.min() for step in run.timelines] == [0.0, 0.0]
-        assert (run.steps, run.files, run.pauses) == (2, 1, pytest.approx((3.0,)))
+        assert (run.steps, run.files) == (2, 1)
+        assert run.pauses == pytest.approx((3.0,))
         assert str(run) == "2 steps, from 1 file"
 
 
