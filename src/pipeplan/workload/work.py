@@ -138,7 +138,8 @@ class Gemm:
 class GroupedGemm:
     """Products of ``groups`` experts, which share ``rows`` tokens evenly, in one kernel.
 
-    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension.
+    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension. A fused kernel may also sum the gradients
+    of the biases (``sums_biases``).
     """
 
     name: str
@@ -149,6 +150,7 @@ class GroupedGemm:
     precision: Precision = "bf16"
     accumulates: bool = False
     weight_gradient: bool = False
+    sums_biases: bool = False
 
     @property
     def flops(self) -> float:

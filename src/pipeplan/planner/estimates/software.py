@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -97,10 +97,14 @@ class Software:
         Whether models are trained with dropout.
     core
         Fused attention library, by name in :data:`CORES`.
+    small_attention
+        Whether the fused attention's operands have 8 bits if those of products have.
     fused_activation, fused_loss
         Whether the FFN's activation function, and the cross entropy, are one kernel each.
     fused_experts
         Whether the routed experts' products, biases and activation function are one kernel each way.
+    bias_epilogue
+        Factor on the time of the fused product that also sums the gradients of the experts' biases.
     fp32_gradients
         Whether gradients are accumulated and reduced in 32 bits.
     context_method
@@ -125,6 +129,9 @@ class Software:
         Seconds of host time per kernel launch, including the framework's Python.
     expert_launch
         Seconds per expert and grouped product, if every expert's kernels are launched on their own.
+    expert_casts
+        Seconds of host time per expert and grouped product for casting its operands, by precision, if every expert's operands
+        are cast on their own.
     op_gap
         Seconds lost between two ops of a pipeline rank.
     apart_bytes
@@ -153,10 +160,12 @@ class Software:
     title: str
     attention: AttentionKernel = "flash"
     core: str = "native"
+    small_attention: bool = False
     dropout: bool = False
     fused_activation: bool = True
     fused_loss: bool = True
     fused_experts: bool = False
+    bias_epilogue: float = 1.0
     fp32_gradients: bool = True
     context_method: ContextMethod = "ring"
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
@@ -168,6 +177,7 @@ class Software:
     graphs: bool = False
     launch: float = EAGER_LAUNCH
     expert_launch: float = 0.0
+    expert_casts: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     op_gap: float = 0.0
     apart_bytes: float = 0.0
     framework: Framework = "megatron"
@@ -210,6 +220,33 @@ _MEGATRON_CORE = Software(
     launch=MEGATRON_LAUNCH,
     expert_launch=EXPERT_LAUNCH,
     source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
+)
+_BRIDGE = replace(
+    _MEGATRON_CORE,
+    name="megatron-bridge-26.04",
+    title="Megatron Bridge's performance recipes until 26.04, with TP overlap, without whole graphs",
+    hides=frozenset({"tensor", "context", "data", "parameters"}),
+    dispatch="ranks",
+    expert_casts=MappingProxyType({"fp8": 112e-6, "mxfp8": 51e-6, "nvfp4": 51e-6}),
+    fp32_gradients=False,
+    source=(
+        "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without the "
+        "experts, or none; gradients are reduced in 16 bits"
+    ),
+)
+_BRIDGE_WHOLE = replace(
+    _BRIDGE,
+    name="megatron-bridge",
+    title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
+    hides=_BRIDGE.hides | {"expert"},
+    small_attention=True,
+    graphs=True,
+    fused_experts=True,
+    expert_launch=0.0,
+    source=(
+        "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, "
+        "moe_a2a_overlap, full-iteration graphs, use_transformer_engine_op_fuser, fp8_dot_product_attention; gradients are reduced in 16 bits"
+    ),
 )
 _LLM_FOUNDRY = Software(
     name="llm-foundry",
@@ -316,29 +353,47 @@ _TABLE = (
         fp32_gradients=False,
         source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
     ),
+    _BRIDGE,
+    _BRIDGE_WHOLE,
     replace(
-        _MEGATRON_CORE,
-        name="megatron-bridge",
-        title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
-        hides=frozenset({"tensor", "context", "expert", "data", "parameters"}),
-        dispatch="ranks",
-        graphs=True,
-        fused_experts=True,
-        expert_launch=0.0,
-        fp32_gradients=False,
-        source=(
-            "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, "
-            "moe_a2a_overlap, full-iteration graphs, use_transformer_engine_op_fuser; gradients are reduced in 16 bits"
-        ),
+        _BRIDGE_WHOLE,
+        name="megatron-bridge-16-bit-attention",
+        title="Megatron Bridge's performance recipes since 26.06 with attention in 16 bits",
+        small_attention=False,
     ),
     replace(
-        _MEGATRON_CORE,
-        name="megatron-bridge-26.04",
-        title="Megatron Bridge's performance recipes until 26.04, with TP overlap, without whole graphs",
-        hides=frozenset({"tensor", "context", "data", "parameters"}),
-        dispatch="ranks",
-        fp32_gradients=False,
-        source="as megatron-bridge; its recipes of that time capture parts of a layer without the experts, or nothing",
+        _BRIDGE_WHOLE,
+        name="megatron-bridge-26.06.01",
+        title="Megatron Bridge 26.06.01, whose product with gradients of experts' biases is slow",
+        bias_epilogue=10.0,
+        source="NVIDIA/cudnn-frontend issue 256: grouped_gemm_dglu_wrapper_sm100 takes 10 times as long in 1.24 and 1.25",
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-26.04-overlapped",
+        title="Megatron Bridge with DeepEP or HybridEP and overlapped expert exchanges",
+        hides=_BRIDGE.hides | {"expert"},
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-all-to-all",
+        title="Megatron Bridge with the all-to-all dispatcher",
+        dispatch="experts",
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-all-to-all-overlapped",
+        title="Megatron Bridge with the all-to-all dispatcher and overlapped expert exchanges",
+        hides=_BRIDGE.hides | {"expert"},
+        dispatch="experts",
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-25.09",
+        title="Megatron Bridge 25.09 on Blackwell: experts of fixed capacity in CUDA graphs",
+        dispatch="experts",
+        graphs=True,
+        source="scripts/performance at a2884419: apply_moe_token_drop, cuda_graphs",
     ),
     replace(
         _MEGATRON_CORE,

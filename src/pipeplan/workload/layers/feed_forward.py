@@ -153,8 +153,9 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     read = experts.latent_width or model.hidden
     up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=read, columns=columns)
     act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
-    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read)
     bias = round(local * (columns + read)) if experts.expert_bias else 0
+    sums = bool(bias) and execution.fused_experts
+    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read, sums_biases=sums)
     bias_gradients = (
         (MemoryPass(name="experts' bias gradients", bytes=HALF * rows * (columns + read), kernels=2),) if bias else ()
     )
@@ -183,7 +184,13 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
             Part(kept=kept[1:]),
             down,
             biased,
-            Part(modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))}),
+            Part(
+                modules={
+                    "moe_act": Recompute(
+                        work=clamped.forward + act.forward, drops=frozenset({"experts' activation output"})
+                    )
+                }
+            ),
             _moved("combine", model, experts, execution, sent),
             _latent("up", model, experts, execution),
         )
@@ -229,11 +236,22 @@ def _latent(name: str, model: ModelShape, experts: Experts, execution: Execution
     )
 
 
-def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inner: float, columns: float) -> Part:
+def _grouped(
+    name: str,
+    execution: Execution,
+    *,
+    groups: float,
+    rows: float,
+    inner: float,
+    columns: float,
+    sums_biases: bool = False,
+) -> Part:
     precision = execution.precision
     small = NUMBER_BYTES[precision] < HALF
 
-    def product(rows: float, columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
+    def product(
+        rows: float, columns: float, inner: float, *, weight_gradient: bool = False, sums_biases: bool = False
+    ) -> GroupedGemm:
         return GroupedGemm(
             name=name,
             groups=groups,
@@ -243,6 +261,7 @@ def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inn
             precision=precision,
             accumulates=weight_gradient and execution.fp32_gradients,
             weight_gradient=weight_gradient,
+            sums_biases=sums_biases,
         )
 
     return Part(
@@ -252,7 +271,7 @@ def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inn
         ),
         backward_input=(
             *((cast(f"{name} gradient", rows * columns, precision),) if small else ()),
-            product(rows, inner, columns),
+            product(rows, inner, columns, sums_biases=sums_biases),
         ),
         backward_weight=(product(rows, columns, inner, weight_gradient=True),),
         parameters=RankParameters(expert=round(groups * inner * columns)),
