@@ -17,7 +17,7 @@ from pipeplan.model import Floats, Schedule
 from pipeplan.planner.answers import CostsFrom, Estimate, StepTime
 from pipeplan.planner.calibration import Calibration
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.error_bars import error_bar
+from pipeplan.planner.error_bars import error_bar, why_no_bar
 from pipeplan.planner.estimates.memory import rank_memory
 from pipeplan.planner.estimates.running import StepRun, run
 from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
@@ -189,6 +189,10 @@ def estimate(
     layers = [[layer_costs.layer for layer_costs in stage] for stage in stages.layers]
     memory = rank_memory(layers, ran.schedule, filled, stages.transfer_bytes)
     peaks = tuple(rank.total for rank in memory)
+    bar, reason = None, ()
+    if with_error_bar:
+        bar = error_bar(model, cluster, configuration, time.total, without=without_run)
+        reason = () if bar else (why_no_bar(model, cluster, configuration, without=without_run),)
     return Estimate(
         step_time=time.total,
         peak_memory_gib=max(peaks),
@@ -198,9 +202,9 @@ def estimate(
         tokens_per_second=tokens / time.total,
         flops=flops,
         mfu=flops / (configuration.gpus * time.total * format_peak(cluster.gpu, configuration.precision)),
-        error_bar=error_bar(model, cluster, configuration, time.total, without=without_run) if with_error_bar else None,
+        error_bar=bar,
         costs_from=_costs_from(calibration, model, filled),
-        assumed=_assumed(model, configuration),
+        assumed=(*_assumed(model, configuration), *reason),
         settings=filled.record,
     )
 

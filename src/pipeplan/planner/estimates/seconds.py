@@ -98,7 +98,9 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
         if isinstance(work, Collective):
             column = _COLUMN[_GROUP_KIND[work.group]]
             time = _collective_seconds(machine, work)
-            if work.beside and _GROUP_KIND[work.group] in machine.software.hides:
+            # Only schedules that compute another microbatch meanwhile hide what moves tokens to experts and back.
+            hider = "expert" if work.beside == "batch" else _GROUP_KIND[work.group]
+            if work.beside and hider in machine.software.hides:
                 # A product starts only with the first rank's share of its input; the other shares are hidden.
                 first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
                 seconds[column] += first

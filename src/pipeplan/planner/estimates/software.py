@@ -130,7 +130,7 @@ class Software:
     expert_launch
         Seconds per expert and grouped product, if every expert's kernels are launched on their own.
     expert_casts
-        Seconds of host time per expert and grouped product for casting its operands, by precision, if every expert's operands
+        Seconds of host time per expert and grouped product to cast its operands, by precision, if every expert's operands
         are cast on their own.
     op_gap
         Seconds lost between two ops of a pipeline rank.
@@ -230,8 +230,8 @@ _BRIDGE = replace(
     expert_casts=MappingProxyType({"fp8": 112e-6, "mxfp8": 51e-6, "nvfp4": 51e-6}),
     fp32_gradients=False,
     source=(
-        "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without the "
-        "experts, or none; gradients are reduced in 16 bits"
+        "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without "
+        "the experts, or none; gradients are reduced in 16 bits"
     ),
 )
 _BRIDGE_WHOLE = replace(
@@ -244,8 +244,8 @@ _BRIDGE_WHOLE = replace(
     fused_experts=True,
     expert_launch=0.0,
     source=(
-        "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, "
-        "moe_a2a_overlap, full-iteration graphs, use_transformer_engine_op_fuser, fp8_dot_product_attention; gradients are reduced in 16 bits"
+        "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, moe_a2a_overlap, "
+        "full-iteration graphs, use_transformer_engine_op_fuser, fp8_dot_product_attention; gradients are reduced in 16 bits"
     ),
 )
 _LLM_FOUNDRY = Software(
