@@ -402,7 +402,13 @@ _TABLE = (
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         source="arXiv 2402.15627 section 3",
     ),
-    replace(_MEGATRON_CORE, name="primus", title="Primus on Megatron Core, AMD", source="AMD-AGI/Primus"),
+    replace(
+        _MEGATRON_CORE,
+        name="primus",
+        title="Primus on Megatron Core, AMD",
+        adds_bytes=ADDED_APART,
+        source="AMD-AGI/Primus examples/megatron/configs: gradient_accumulation_fusion is off",
+    ),
     _TORCHTITAN,
     replace(
         _TORCHTITAN,
