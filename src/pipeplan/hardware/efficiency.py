@@ -121,7 +121,7 @@ _CDNA3 = Generation(
     kernel=4e-6,
 )
 """For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there and .51 on MI300X; whole steps .85 of that,
-about as on Hopper. forward, backward: causal rows of ROCm/aiter's op_tests/cpp/mha/README.md (MI300X, 32-bit accumulation)."""
+about as on Hopper. forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums)."""
 
 _CDNA4 = replace(
     _CDNA3,

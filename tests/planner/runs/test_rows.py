@@ -66,6 +66,13 @@ def test_a_row_is_a_configuration():
     assert row.measured.peak_bytes == 59 * 2**30
 
 
+def test_copies_of_a_sharded_state():
+    parallel = {"pp": 1, "dp": None, "dp_replicate": 2, "dp_shard": 4, "fsdp": "FSDP2"}
+    hybrid = row_from(changed(parallel=parallel, schedule=None, layout=None, batch={"global": 48})).configuration
+    assert hybrid is not None
+    assert (hybrid.data, hybrid.replicate, hybrid.shards, hybrid.zero) == (8, 2, 4, 3)
+
+
 def test_an_id_decides_nothing():
     assert row_from(changed(id="another")).configuration == row_from(ROW).configuration
 

@@ -99,7 +99,8 @@ def read_configuration(
     ----------
     document
         ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
-        ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too. With
+        ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, and
+        ``replicate`` is the number of copies of a sharded state (HSDP). With
         tensor ranks, sequence parallelism is on unless it is set; a layout implies the chunks per rank. See
         :func:`assumptions_of`.
     folder
@@ -123,6 +124,7 @@ def read_configuration(
     counts: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
     by_stage = values.pop("recompute_by_stage", None)
     offload = values.pop("offload", 0.0)
+    replicate = values.pop("replicate", 1)
     chosen = _chosen(values)
     if by_stage is not None:
         chosen["recompute_by_stage"] = tuple(
@@ -134,11 +136,8 @@ def read_configuration(
         else _one("offload", offload)
     )
     configuration = Configuration(**(counts | _implied(chosen) | chosen))
-    return (
-        shape,
-        machines,
-        configuration if "data" in chosen else replace(configuration, data=_replicas(machines, configuration)),
-    )
+    data = configuration.data if "data" in chosen else _replicas(machines, configuration)
+    return shape, machines, replace(configuration, data=data, replicate=_count("replicate", replicate))
 
 
 def _implied(chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,6 +225,8 @@ def configuration_document(shape: ModelShape, machines: Cluster, configuration: 
         implied = choice.field == "data" or (choice.field == "sequence_parallel" and configuration.tensor > 1)
         if value != usual[choice.field] or implied:
             document[short_name(choice.field)] = _plain(choice.field, value)
+    if configuration.replicate > 1:
+        document["replicate"] = configuration.replicate
     if configuration.recompute_by_stage is not None:
         document["recompute_by_stage"] = [written("recompute", modules) for modules in configuration.recompute_by_stage]
     return document
@@ -304,7 +305,8 @@ def in_words(configuration: Configuration) -> str:
     schedule = f"{configuration.schedule}{chunks}, " if configuration.pipeline > 1 else ""
     recompute = recompute_in_words(configuration)
     again = "" if recompute == "none" else f", {recompute}" if recompute[0].isdigit() else f", recompute {recompute}"
-    zero = f", ZeRO-{configuration.zero}" if configuration.zero > 1 else ""
+    copies = f" in {configuration.replicate} copies" if configuration.replicate > 1 else ""
+    zero = f", ZeRO-{configuration.zero}{copies}" if configuration.zero > 1 or copies else ""
     return f"{degrees_in_words(configuration)}, {schedule}microbatch {configuration.microbatch_size}{again}{zero}"
 
 

@@ -108,7 +108,7 @@ def _updated(configuration: Configuration, held: _Held) -> float:
     # From ZeRO-1 on, each replica updates its share.
     if configuration.zero == 0:
         return held.dense + held.expert
-    return held.dense / (configuration.data * configuration.context) + held.expert / configuration.expert_data
+    return held.dense / configuration.shards + held.expert / configuration.expert_shards
 
 
 def _communication(
@@ -118,20 +118,22 @@ def _communication(
     reduced = gathered = 0.0
     # Bytes per gradient on the network: 16-bit gradients unless the trainer accumulates in 32 bits.
     width = 4.0 if fp32_gradients else 2.0
-    # Parameters, replicas that share them, and the distance of these replicas in GPUs: tensor ranks are innermost.
+    # Parameters, the ranks that shard them, copies of these groups, and the ranks' distance in GPUs: tensor is innermost.
+    experts = configuration.expert * configuration.expert_tensor
     groups = (
-        (held.dense, configuration.data * configuration.context, configuration.tensor),
-        (held.expert, configuration.expert_data, configuration.expert * configuration.expert_tensor),
+        (held.dense, configuration.shards, configuration.replicate, configuration.tensor),
+        (held.expert, configuration.expert_shards, configuration.expert_replicate, experts),
     )
-    for parameters, replicas, stride in groups:
-        if not parameters or replicas == 1:
+    for parameters, shards, copies, stride in groups:
+        if not parameters:
             continue
         # ZeRO-1 and above: reduce-scatter, then gather the updated weights; FSDP without a pipeline gathers per microbatch.
         if configuration.zero == 0:
-            reduced += collective_time(cluster, "all_reduce", width * parameters, replicas, stride)
+            reduced += collective_time(cluster, "all_reduce", width * parameters, shards * copies, stride)
         elif not configuration.gathers_weights:
-            reduced += collective_time(cluster, "reduce_scatter", width * parameters, replicas, stride)
-            gathered += collective_time(cluster, "all_gather", 2.0 * parameters, replicas, stride)
+            reduced += collective_time(cluster, "reduce_scatter", width * parameters, shards, stride)
+            reduced += collective_time(cluster, "all_reduce", width * parameters / shards, copies, stride * shards)
+            gathered += collective_time(cluster, "all_gather", 2.0 * parameters, shards, stride)
     return reduced, gathered
 
 

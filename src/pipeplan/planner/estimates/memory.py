@@ -170,7 +170,7 @@ def full_state(parameters: RankParameters, configuration: Configuration) -> Stat
     pipeline.
     """
     rules = memory_rules(configuration.software)
-    shards, expert_shards = configuration.data * configuration.context, max(configuration.expert_data, 1)
+    shards, expert_shards = configuration.shards, configuration.expert_shards
     state = state_bytes(
         parameters,
         zero=configuration.zero,

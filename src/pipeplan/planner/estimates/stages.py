@@ -15,7 +15,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, WorkMachine, exposed, work_seconds
 from pipeplan.planner.estimates.software import software
-from pipeplan.workload import Execution, LayerWork, ModelShape, Precision, layers_of, recomputed
+from pipeplan.workload import Execution, LayerWork, ModelShape, Operation, Precision, layers_of, recomputed
 
 
 def format_peak(gpu: Gpu, precision: Precision) -> float:
@@ -133,10 +133,13 @@ def layer_sums(
 
 @dataclass(frozen=True, slots=True)
 class _Sharding:
-    """Number of ranks over which parameters are sharded and gathered for every microbatch, and the distance between them."""
+    """Number of ranks over which parameters are sharded and gathered for every microbatch, and the distance between them.
 
-    dense: tuple[int, int]
-    expert: tuple[int, int]
+    The third number is that of the copies of such a group, over which gradients are summed, too.
+    """
+
+    dense: tuple[int, int, int]
+    expert: tuple[int, int, int]
 
     @classmethod
     def of(cls, configuration: Configuration) -> _Sharding | None:
@@ -144,18 +147,25 @@ class _Sharding:
         if not configuration.gathers_weights:
             return None
         return cls(
-            (configuration.data * configuration.context, configuration.tensor),
-            (configuration.expert_data, configuration.expert * configuration.expert_tensor),
+            (configuration.shards, configuration.tensor, configuration.replicate),
+            (
+                configuration.expert_shards,
+                configuration.expert * configuration.expert_tensor,
+                configuration.expert_replicate,
+            ),
         )
 
-    def seconds(self, machine: WorkMachine, layer: LayerWork, operation: str, width: float) -> float:
+    def seconds(self, machine: WorkMachine, layer: LayerWork, operation: Operation, width: float) -> float:
         """Return the seconds of gathering a layer's parameters, or reducing its gradients, of ``width`` bytes each."""
-        sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
         apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
-        return machine.factors.factor("collective") * sum(
-            collective_time(machine.cluster, operation, width * size, ranks, max(stride, apart))
-            for size, (ranks, stride) in sizes
-        )
+        total = 0.0
+        groups = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
+        for size, (ranks, stride, copies) in groups:
+            distance = max(stride, apart)
+            total += collective_time(machine.cluster, operation, width * size, ranks, distance)
+            if operation == "reduce_scatter":
+                total += collective_time(machine.cluster, "all_reduce", width * size / ranks, copies, distance * ranks)
+        return machine.factors.factor("collective") * total
 
 
 @lru_cache(maxsize=4096)

@@ -44,7 +44,7 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
 _WHOLE: Mapping[str, tuple[str, ...]] = {
     "model": ("seq",),
     "hardware": ("count", "gpus_per_node", "nvlink_domain"),
-    "parallel": ("tp", "pp", "dp", "cp", "vp", "ep", "etp"),
+    "parallel": ("tp", "pp", "dp", "dp_replicate", "dp_shard", "cp", "vp", "ep", "etp"),
     "batch": ("micro", "global", "microbatches"),
 }
 _NUMBERS: Mapping[str, tuple[str, ...]] = {
@@ -259,6 +259,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         layers=layout_from(document.get("layout"), pipeline, chunks, model.layers),
         sequence_parallel=bool(parallel.get("sp", trainer not in EARLY)) and tensor > 1,
         zero=_zero(document, trainer),
+        replicate=parallel.get("dp_replicate", 1),
         precision=precision,
         recompute=recompute_of(document.get("recompute")) or (),
         software=trainer,
@@ -324,6 +325,8 @@ def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, 
     parallel, hardware = row["parallel"], row["hardware"]
     if parallel.get("dp"):
         return int(parallel["dp"]), []
+    if parallel.get("dp_shard"):
+        return int(parallel["dp_shard"]) * int(parallel.get("dp_replicate", 1)), []
     if hardware.get("count"):
         return max(1, int(hardware["count"]) // others), []
     if allocated := row.get("measured", {}).get("allocated_gib"):
