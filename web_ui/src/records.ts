@@ -305,6 +305,8 @@ export type ConfigurationRecord = {
   readonly sequence_parallel: boolean;
   readonly zero: 0 | 1 | 2 | 3;
   readonly replicate: number;
+  readonly lora_rank: number;
+  readonly document: number | null;
   readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
   readonly recompute: readonly string[];
   readonly recompute_by_stage: readonly (readonly string[])[] | null;

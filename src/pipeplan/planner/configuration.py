@@ -58,6 +58,10 @@ class Configuration:
     replicate
         Number of whole copies of what is sharded: ranks of the data and context groups shard within as many equal parts, and
         gradients are summed across them (HSDP).
+    lora_rank
+        Rank of low-rank adapters, the only parameters that are trained then (LoRA); 0: all parameters are trained.
+    document
+        Tokens of each of the documents that are packed into a sequence; None: one document per sequence.
     precision
         Number format of the matrix products.
     recompute
@@ -98,6 +102,8 @@ class Configuration:
     sequence_parallel: bool = False
     zero: Zero = 1
     replicate: int = 1
+    lora_rank: int = 0
+    document: int | None = None
     precision: Precision = "bf16"
     recompute: tuple[str, ...] = ()
     recompute_by_stage: tuple[tuple[str, ...], ...] | None = None
@@ -114,6 +120,10 @@ class Configuration:
             raise InputError(f"invalid zero {self.zero!r}: expected 0, 1, 2 or 3", field="zero")
         if self.precision not in get_args(Precision):
             raise UnknownNameError("precision", str(self.precision), get_args(Precision), field="precision")
+        if isinstance(self.lora_rank, bool) or not isinstance(self.lora_rank, int) or self.lora_rank < 0:
+            raise ShapeError(f"lora_rank must be an integer >= 0, got {self.lora_rank!r}", field="lora_rank")
+        if self.document is not None:
+            _require_count("document", self.document)
         if self.data * self.context % self.replicate:
             raise ShapeError(
                 f"replicate {self.replicate} does not divide data {self.data} x context {self.context}",

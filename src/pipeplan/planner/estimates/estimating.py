@@ -186,7 +186,8 @@ def estimate(
     time = step_time(configuration, stages, ran, end)
     # Recomputed FLOPs do not count: MFU is of the model, not of the hardware (arXiv 2204.02311 appendix B).
     tokens = configuration.global_batch * configuration.sequence
-    flops = token_flops(model, configuration.sequence).training * tokens
+    each = token_flops(model, min(configuration.document or configuration.sequence, configuration.sequence))
+    flops = tokens * (each.adapting if configuration.lora_rank else each.training)
     filled = replace(configuration, layers=stages.layout)
     layers = [[layer_costs.layer for layer_costs in stage] for stage in stages.layers]
     memory = rank_memory(layers, ran.schedule, filled, stages.transfer_bytes)
@@ -300,6 +301,10 @@ def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]
     if model.approximates:
         like = model.source.removeprefix("config.json of ")
         assumptions.append(f"model: {model.approximates} is not modelled and is treated as {like}")
+    if configuration.lora_rank:
+        assumptions.append("training: adapters beside every product of a layer, everything else is frozen")
+    if configuration.document:
+        assumptions.append("documents: packed, attention within each of them")
     if model.experts is not None:
         assumptions.append("experts: balanced routing, no dropped tokens")
     return tuple(assumptions)

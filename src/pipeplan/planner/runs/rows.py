@@ -45,7 +45,7 @@ _WHOLE: Mapping[str, tuple[str, ...]] = {
     "model": ("seq",),
     "hardware": ("count", "gpus_per_node", "nvlink_domain"),
     "parallel": ("tp", "pp", "dp", "dp_replicate", "dp_shard", "cp", "vp", "ep", "etp"),
-    "batch": ("micro", "global", "microbatches"),
+    "batch": ("micro", "global", "microbatches", "document"),
 }
 _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "hardware": ("hbm_tb_s",),
@@ -260,6 +260,8 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         sequence_parallel=bool(parallel.get("sp", trainer not in EARLY)) and tensor > 1,
         zero=_zero(document, trainer),
         replicate=parallel.get("dp_replicate", 1),
+        lora_rank=document.get("lora_rank") or 0,
+        document=document.get("batch", {}).get("document"),
         precision=precision,
         recompute=recompute_of(document.get("recompute")) or (),
         software=trainer,

@@ -5,8 +5,11 @@ A mixture consists of router, dispatch, grouped products, combine, and shared ex
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeplan.workload.components import Experts
 from pipeplan.workload.layers.part import (
+    ADAPTER,
     FULL,
     HALF,
     NUMBER_BYTES,
@@ -264,7 +267,7 @@ def _grouped(
             sums_biases=sums_biases,
         )
 
-    return Part(
+    part = Part(
         forward=(
             *((cast(f"{name} input", rows * inner, precision),) if small else ()),
             product(rows, columns, inner),
@@ -277,6 +280,32 @@ def _grouped(
         parameters=RankParameters(expert=round(groups * inner * columns)),
         transient_bytes=HALF * (rows * (inner + columns) + groups * inner * columns),
     )
+    return _adapted(part, execution, groups=groups, rows=rows, inner=inner, columns=columns)
+
+
+def _adapted(part: Part, execution: Execution, *, groups: float, rows: float, inner: float, columns: float) -> Part:
+    """Return the products of experts with a low-rank adapter beside each; without a rank, the products alone."""
+    rank = execution.adapter_rank
+    if not rank:
+        return part
+    name = f"{part.forward[-1].name} {ADAPTER}"
+
+    def product(columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
+        return GroupedGemm(
+            name=name, groups=groups, rows=rows, columns=columns, inner=inner, weight_gradient=weight_gradient
+        )
+
+    adapters = Part(
+        forward=(product(rank, inner), product(columns, rank)),
+        backward_input=(product(rank, columns), product(inner, rank)),
+        backward_weight=(
+            product(rank, inner, weight_gradient=True),
+            product(columns, rank, weight_gradient=True),
+        ),
+        kept=(Kept(name=name, bytes=HALF * rows * rank, until="W", gradient_bytes=HALF * rows * rank),),
+        adapters=RankParameters(expert=round(groups * rank * (inner + columns))),
+    )
+    return joined((replace(part, backward_weight=()), adapters))
 
 
 def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution, sent: float) -> Part:
