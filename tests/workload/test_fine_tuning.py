@@ -65,7 +65,7 @@ def test_adapters_need_less_time_and_memory(tensor: int, zero: int):
     asked = Configuration(sequence=8192, global_batch=32, tensor=tensor, data=8 // tensor, recompute=("full",))
     whole = estimate(LLAMA, machines, replace(asked, zero=zero))
     adapted = estimate(LLAMA, machines, replace(asked, zero=zero, lora_rank=RANK))
-    assert 0.6 * whole.step_time < adapted.step_time < 0.9 * whole.step_time
+    assert 0.6 * whole.step_time < adapted.step_time < whole.step_time
     assert adapted.memory[0].optimizer < 0.02 * whole.memory[0].optimizer
     assert adapted.memory[0].weights == pytest.approx(whole.memory[0].weights, rel=0.02)
     assert adapted.flops == pytest.approx(32 * 8192 * token_flops(LLAMA, 8192).adapting)
