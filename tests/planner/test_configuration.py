@@ -27,7 +27,7 @@ def test_what_follows_from_a_configuration():
         ({"chunks": -1}, ShapeError, "got -1", None),
         ({"group_size": 0}, ShapeError, "group size must be", None),
         ({"zero": 5}, InputError, "invalid zero 5: expected 0, 1, 2 or 3", None),
-        ({"lora_rank": -1}, ShapeError, "lora_rank must be an integer >= 0, got -1", None),
+        ({"lora_rank": -1}, ShapeError, "lora rank must be an integer >= 1, got -1", None),
         ({"document": 0}, ShapeError, "document must be an integer >= 1, got 0", None),
         ({"replicate": 3}, ShapeError, "replicate 3 does not divide data 2 x context 2", None),
         ({"precision": "int8"}, UnknownNameError, "unknown precision 'int8'", None),

@@ -120,8 +120,8 @@ class Configuration:
             raise InputError(f"invalid zero {self.zero!r}: expected 0, 1, 2 or 3", field="zero")
         if self.precision not in get_args(Precision):
             raise UnknownNameError("precision", str(self.precision), get_args(Precision), field="precision")
-        if isinstance(self.lora_rank, bool) or not isinstance(self.lora_rank, int) or self.lora_rank < 0:
-            raise ShapeError(f"lora_rank must be an integer >= 0, got {self.lora_rank!r}", field="lora_rank")
+        if self.lora_rank != 0:
+            _require_count("lora_rank", self.lora_rank)
         if self.document is not None:
             _require_count("document", self.document)
         if self.data * self.context % self.replicate:

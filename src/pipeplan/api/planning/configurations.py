@@ -127,7 +127,7 @@ def read_configuration(
     counts: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
     by_stage = values.pop("recompute_by_stage", None)
     offload = values.pop("offload", 0.0)
-    counted = {name: _count(name, values.pop(name)) for name in _COUNTED if name in values}
+    counted: dict[str, Any] = {name: _count(name, values.pop(name)) for name in _COUNTED if name in values}
     chosen = _chosen(values)
     if by_stage is not None:
         chosen["recompute_by_stage"] = tuple(

@@ -192,10 +192,10 @@ def estimate(
     layers = [[layer_costs.layer for layer_costs in stage] for stage in stages.layers]
     memory = rank_memory(layers, ran.schedule, filled, stages.transfer_bytes)
     peaks = tuple(rank.total for rank in memory)
-    bar, reason = None, ()
+    bar, assumed = None, _assumed(model, configuration)
     if with_error_bar:
         bar = error_bar(model, cluster, configuration, time.total, without=without_run)
-        reason = () if bar else (why_no_bar(model, cluster, configuration, without=without_run),)
+        assumed += () if bar else (why_no_bar(model, cluster, configuration, without=without_run),)
     return Estimate(
         step_time=time.total,
         peak_memory_gib=max(peaks),
@@ -207,7 +207,7 @@ def estimate(
         mfu=flops / (configuration.gpus * time.total * format_peak(cluster.gpu, configuration.precision)),
         error_bar=bar,
         costs_from=_costs_from(calibration, model, filled),
-        assumed=(*_assumed(model, configuration), *reason),
+        assumed=assumed,
         settings=filled.record,
     )
 
