@@ -73,6 +73,16 @@ def test_copies_of_a_sharded_state():
     assert (hybrid.data, hybrid.replicate, hybrid.shards, hybrid.zero) == (8, 2, 4, 3)
 
 
+def test_a_fully_sharded_run_is_not_split_unless_it_says_so():
+    parallel = {"tp": None, "pp": None, "dp": 8, "fsdp": "full"}
+    row = row_from(changed(parallel=parallel, schedule=None, layout=None))
+    assert row.configuration is not None
+    assert (row.configuration.tensor, row.configuration.pipeline) == (1, 1)
+    assert row.assumed[0] == "tensor and pipeline degree: 1, because parameters are fully sharded"
+    unsplit = row_from(changed(parallel={"tp": None, "zero": 1}))
+    assert unsplit.refused == "the row has no parallel.tp"
+
+
 def test_an_id_decides_nothing():
     assert row_from(changed(id="another")).configuration == row_from(ROW).configuration
 

@@ -18,7 +18,7 @@ from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.memory_rules import memory_rules
-from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state
+from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state, with_degrees
 from pipeplan.planner.runs.schedules import NamedSchedule, chunks_of, layout_from, scheduled
 from pipeplan.planner.runs.settings import (
     cluster_of,
@@ -219,8 +219,10 @@ def row_from(document: Any, index: int = 0) -> RunRow:
         source=str(source.get("title", "")) if isinstance(source, dict) else str(source),
     )
     try:
+        document, assumed = with_degrees(document)
         require_form(document)
-        return _whole(document, row)
+        row = _whole(document, row)
+        return replace(row, assumed=(*assumed, *row.assumed))
     except PipeplanError as error:
         return replace(row, refused=str(error))
 
