@@ -5,8 +5,9 @@ import pytest
 from pipeplan.errors import UnknownNameError
 from pipeplan.hardware import cluster, memory_time
 from pipeplan.planner import Configuration, estimate
+from pipeplan.planner.estimates.properties import ASYNC_SHARE, CORES, EXPERT_LAUNCH, ROW_WISE
 from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, exposed, work_seconds
-from pipeplan.planner.estimates.software import ASYNC_SHARE, CORES, EXPERT_LAUNCH, ROW_WISE, SOFTWARE, software
+from pipeplan.planner.estimates.software import SOFTWARE, software
 from pipeplan.planner.estimates.stages import execution_of, layer_costs
 from pipeplan.workload import AttentionCore, Collective, Gemm, GroupedGemm, MemoryPass, Precision, model
 from tests.planner.configurations import H100, LLAMA, configuration

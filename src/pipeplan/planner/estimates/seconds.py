@@ -17,7 +17,7 @@ from pipeplan.hardware import (
     memory_time,
 )
 from pipeplan.model import Floats
-from pipeplan.planner.estimates.software import CORES, Software
+from pipeplan.planner.estimates.properties import CORES, Software
 from pipeplan.workload import (
     AttentionCore,
     Collective,
