@@ -1,4 +1,4 @@
-"""Reference pages of settings and options, and the keywords that type checkers see, made from the records of options.
+"""Reference pages of settings and options, and the names and keywords that type checkers see, made from declarations.
 
 ``python -m docs.build.options --write`` writes them; a test checks that the files are current.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from pipeplan.api.comparing.compare import CompareOptions
 from pipeplan.api.conversions import ConvertOptions
 from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
+from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.costs import (
@@ -30,8 +31,13 @@ from pipeplan.costs import (
     Range,
     RunOptions,
     Setting,
+    SettingsTable,
     table_of,
 )
+from pipeplan.hardware import PRESETS
+from pipeplan.strategies import STRATEGIES
+from pipeplan.trainers import TRAINERS, runners
+from pipeplan.workload import MODELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,12 +63,22 @@ from __future__ import annotations
 
 {classes}'''
 
+_NAMES = '''"""Built-in names, which editors complete; made by ``python -m docs.build.options --write``.
+
+Functions take any text in place of them: plugins have further names.
+"""
+
+from typing import Literal
+
+{literals}'''
+
 _SETTINGS_IMPORTS = """import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
+from pipeplan.costs.from_settings import SettingsLike
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.settings import Communication, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
@@ -86,6 +102,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.options import Names
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
+    from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
 """
 
@@ -208,15 +225,33 @@ def _type(record: type[Any], field: Field[Any]) -> str:
         found = about.keyword or _BY_KIND.get(about.kind, str(field.type))
     if about.in_bytes and about.kind == "number":
         found = f"float | str{' | None' if 'None' in found else ''}"
-    if record is ConfiguredSettings.__base__ and "None" not in found:
+    if record is SettingsTable and "None" not in found:
         found += " | None"
     return f"Required[{found}]" if field.default is MISSING else found
+
+
+def names() -> str:
+    """A module with a ``Literal`` for each kind of name."""
+    kinds: dict[str, tuple[str, Iterable[str]]] = {
+        "ScheduleName": ("Strategies.", STRATEGIES.built_in),
+        "FormatName": ("Formats of :func:`pipeplan.export`.", export_formats(built_in_formats())),
+        "TrainerName": ("Trainers of :func:`pipeplan.check`.", runners(TRAINERS.built_in)),
+        "GpuName": ("GPUs of a cluster.", PRESETS.built_in),
+        "ModelName": ("Models of :func:`pipeplan.plan`.", sorted(MODELS.built_in)),
+    }
+    return _NAMES.format(literals="\n".join(_literal(kind, *entry) for kind, entry in kinds.items()))
+
+
+def _literal(kind: str, about: str, named: Iterable[str]) -> str:
+    lines = "".join(f'    "{name}",\n' for name in named)
+    return f'{kind} = Literal[\n{lines}]\n"""{about}"""\n'
 
 
 def files() -> dict[Path, str]:
     """The files with what they must hold."""
     source = ROOT / "src" / "pipeplan"
     return {
+        source / "names.py": names(),
         ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
         ROOT / "docs" / "reference" / "options.md": options_markdown(),
         source / "costs" / "keywords.py": keywords(_SETTINGS_IMPORTS, [ConfiguredSettings, *_OF_RUNS], {}),

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from pipeplan.api.outputs import (
         all_formats as all_formats,
+        built_in_formats as built_in_formats,
         content_as as content_as,
         export_formats as export_formats,
         holds_schedule as holds_schedule,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from pipeplan.api.planning.one_configuration import ChosenConfiguration as ChosenConfiguration
     from pipeplan.api.planning.plans import Plan as Plan
     from pipeplan.api.planning.presets import Gpus as Gpus, Models as Models, gpus as gpus, models as models
+    from pipeplan.api.registering import Plugin as Plugin, register as register
     from pipeplan.api.searching.fronts import ParetoFront as ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord as SearchRecord
     from pipeplan.api.searching.search_words import decisions_of as decisions_of, gain_of as gain_of
@@ -139,6 +141,7 @@ else:
             "exports": {"Export", "ExportOptions", "export", "exported_to"},
             "outputs": {
                 "all_formats",
+                "built_in_formats",
                 "content_as",
                 "export_formats",
                 "holds_schedule",
@@ -152,6 +155,7 @@ else:
             "planning.one_configuration": {"ChosenConfiguration"},
             "planning.plans": {"Plan"},
             "planning.presets": {"Gpus", "Models", "gpus", "models"},
+            "registering": {"Plugin", "register"},
             "searching.fronts": {"ParetoFront"},
             "searching.search_record": {"SearchRecord"},
             "searching.search_words": {"decisions_of", "gain_of"},

@@ -52,7 +52,7 @@ class ShapeTiming(Record, frozen=True, kw_only=True):
 def timing(strategy: Strategy, ranks: int, microbatches: int) -> ShapeTiming:
     """Simulate a strategy on a shape with unit costs."""
     try:
-        result = simulated(strategy.name, Settings(ranks=ranks, microbatches=microbatches))
+        result = simulated(strategy, Settings(ranks=ranks, microbatches=microbatches))
     except PipeplanError as error:
         return ShapeTiming(ranks=ranks, microbatches=microbatches, refused=str(error).splitlines()[0])
     return ShapeTiming(

@@ -13,7 +13,7 @@ from pipeplan.api.answers import contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.conversions import RearrangementOptions
 from pipeplan.api.keywords import ExportKeywords
-from pipeplan.api.outputs import export_formats, exported, placed, require_export, write_settings
+from pipeplan.api.outputs import export_format, export_formats, exported, placed, write_settings
 from pipeplan.api.simulating.simulate import ordered, simulated, timed
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.costs import ConfiguredSettings, Settings, options_of
@@ -21,6 +21,7 @@ from pipeplan.errors import InputError
 from pipeplan.files import is_stream
 from pipeplan.formats import Format, TrainerSettings, Training
 from pipeplan.model import Schedule, Timeline
+from pipeplan.names import FormatName
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Evidence, Record
 
@@ -66,7 +67,7 @@ class Export(Record, frozen=True, kw_only=True):
             return TrainerSettings(text=self.text)
         to, schedule, training = self.origin
         if (suffix := Path(path).suffix.lower()) in _CONFIGURATION:
-            right = Path(path).with_suffix(export_formats()[to].ending)
+            right = Path(path).with_suffix(export_format(to).ending)
             raise InputError(f"the settings of {to} are not a {suffix} file: write them to {right}", field="output")
         return _settings(to, schedule, placed(training, Path(path)))
 
@@ -84,7 +85,7 @@ class Export(Record, frozen=True, kw_only=True):
 
 @takes(ExportOptions, ConfiguredSettings)
 def export(
-    schedule: ScheduleLike | UnsetType = UNSET, /, to: str = "torch-csv", **options: Unpack[ExportKeywords]
+    schedule: ScheduleLike | UnsetType = UNSET, /, to: FormatName | str = "torch-csv", **options: Unpack[ExportKeywords]
 ) -> Export:
     """Export a schedule in another tool's format, as text.
 
@@ -124,8 +125,7 @@ def export(
 
 def exported_to(to: str, source: ScheduleLike, settings: Settings, options: ExportOptions) -> Export:
     """See :func:`export`."""
-    require_export(to)
-    chosen = export_formats()[to]
+    chosen = export_format(to)
     _require_trainer(chosen, options)
     training: Training = options
     if chosen.write_settings is not None:
@@ -171,7 +171,7 @@ def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> S
 
 
 def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSettings:
-    write = export_formats()[to].write_settings
+    write = export_format(to).write_settings
     assert write is not None
     return write(schedule, training)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.options import Names
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
+    from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
 
 
@@ -88,7 +89,7 @@ class PlanKeywords(EstimateOptionsKeywords, total=False):
 class CheckOptionsKeywords(TypedDict, total=False):
     """Keywords of CheckOptions."""
 
-    trainer: str | None
+    trainer: TrainerName | str | None
     trainer_version: str | None
 
 

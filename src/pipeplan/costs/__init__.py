@@ -1,8 +1,9 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
-from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, settings_from, settings_given
+from pipeplan.costs.config import Config, load_config, load_layers, parse_config
+from pipeplan.costs.conversion import ALIASES, settings_given
 from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
-from pipeplan.costs.from_settings import Settings
+from pipeplan.costs.from_settings import Settings, SettingsLike
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
     ProfileOptionsKeywords,
@@ -32,6 +33,7 @@ from pipeplan.costs.settings import (
     Communication,
     ConfiguredSettings,
     SettingsTable,
+    ShellSettings,
     Times,
     TimesPer,
 )
@@ -90,7 +92,9 @@ __all__ = [
     "SettingKind",
     "Settings",
     "SettingsKeywords",
+    "SettingsLike",
     "SettingsTable",
+    "ShellSettings",
     "Spread",
     "Times",
     "TimesPer",
@@ -103,12 +107,12 @@ __all__ = [
     "missing_in",
     "option",
     "options_of",
+    "parse_config",
     "parse_limit",
     "parse_size",
     "per_stage",
     "require_costs_file",
     "require_settings",
-    "settings_from",
     "settings_given",
     "settings_of",
     "stage_settings",

@@ -3,27 +3,68 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from pipeplan.costs.conversion import known_names, settings_given
 from pipeplan.costs.layers import balanced_layers, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
-from pipeplan.costs.settings import SettingsTable
+from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.values import parse_limit, ranges_in
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule
 
+if TYPE_CHECKING:
+    from pipeplan.costs.keywords import SettingsTableKeywords
+
 _ASSUMED = "times assumed: forward 1, backward 2"
 """Name of costs without any given time."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False)
 class Settings(SettingsTable):
-    """Settings of shape and costs; None means not set."""
+    """Settings of shape and costs, a value that every function takes as ``settings``; None means not set.
+
+    They are converted and checked once: lists and arrays become tuples, sizes such as ``2GiB`` bytes.
+    ``docs/reference/settings.md`` describes all of them.
+
+    Raises the errors of :class:`~pipeplan.costs.settings.SettingsTable`, and UnknownNameError for an unknown name.
+
+    Examples
+    --------
+    >>> costs = Settings(forward_times=[1.0, 2.0], activation_bytes="2GiB")
+    >>> costs.replace(p2p_time=0.1).forward_times
+    (1.0, 2.0)
+    """
+
+    __signature__ = signature(SettingsTable)
+
+    def __init__(self, **settings: Unpack[SettingsTableKeywords]) -> None:
+        vars(self).update({item.name: item.default for item in fields(self)} | settings_given(settings))
+
+    def replace(self, **changes: Unpack[SettingsTableKeywords]) -> Settings:
+        """Return the same settings with other values of some; None restores the default.
+
+        Ranks and stages determine each other: setting one of them resets the other. If a time changes, the name of the
+        costs is reset. Raises the errors of the constructor.
+        """
+        named = known_names(changes, SETTING_NAMES)
+        reset = {name for name, value in named.items() if value is None}
+        reset |= {other for name, other in _EITHER.items() if named.get(name) is not None and other not in named}
+        if any(SETTINGS[name].timing for name in named):
+            reset.add("costs_name")
+        defaults = {item.name: item.default for item in fields(self) if item.name in reset}
+        changed = copy(self)
+        vars(changed).update(defaults | settings_given(named))
+        return changed
 
     def costs(self, placement: Placement) -> Costs:
         """Return the costs of the stages of a placement.
@@ -78,13 +119,19 @@ class Settings(SettingsTable):
 
     def without(self, *names: str) -> Settings:
         """Return the same settings with these ones unset."""
-        out = {name: None for name in names if getattr(self, name) is not None}
-        return replace(self, **out) if out else self  # type: ignore[arg-type]
+        return self.replace(**dict.fromkeys(names)) if any(getattr(self, name) is not None for name in names) else self
 
     @property
     def times_given(self) -> bool:
         """True if any time of an op is set."""
         return _times_given(self)
+
+
+_EITHER = {"ranks": "stages", "stages": "ranks"}
+"""Settings of which one determines the other."""
+
+SettingsLike = Settings | Mapping[str, Any] | str | os.PathLike[str]
+"""Settings; a mapping with the keys of a config file; or a config file."""
 
 
 def costs_of(settings: SettingsTable, placement: Placement) -> Costs:

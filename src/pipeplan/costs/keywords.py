@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
+from pipeplan.costs.from_settings import SettingsLike
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.settings import Communication, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
@@ -61,10 +62,16 @@ class SettingsTableKeywords(TypedDict, total=False):
     variant: str | None
 
 
-class SettingsKeywords(SettingsTableKeywords, total=False):
-    """Keywords of ConfiguredSettings."""
+class ShellSettingsKeywords(SettingsTableKeywords, total=False):
+    """Keywords of ShellSettings."""
 
     config: str | os.PathLike[str] | None
+
+
+class SettingsKeywords(ShellSettingsKeywords, total=False):
+    """Keywords of ConfiguredSettings."""
+
+    settings: SettingsLike | None
 
 
 class DeviceOptionsKeywords(TypedDict, total=False):

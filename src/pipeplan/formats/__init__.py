@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pipeplan.formats.reading import (
         STANDARD_INPUT as STANDARD_INPUT,
         endings as endings,
+        is_readable as is_readable,
         is_standard_input as is_standard_input,
         parse as parse,
         read_file as read_file,
@@ -82,6 +83,7 @@ else:
             "reading": {
                 "STANDARD_INPUT",
                 "endings",
+                "is_readable",
                 "is_standard_input",
                 "parse",
                 "read_file",

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeplan.checking import check
 from pipeplan.errors import InputError, ShapeError
-from pipeplan.formats import endings, read_schedule_or_timeline
+from pipeplan.formats import is_readable, read_schedule_or_timeline
 from pipeplan.model import NO_GROUP, Kind, Placement, Schedule, Timeline, from_ops
 from pipeplan.passes import Receives, add_unshard_reshard, insert_communication, lower_for_torch, require_expressible
 from pipeplan.runtime import torch_internals
@@ -109,7 +109,7 @@ def _opened(source: ScheduleSource, ranks: int, microbatches: int | None, chunks
 
 
 def _is_file(name: str) -> bool:
-    return name.lower().endswith(endings()) or os.sep in name or os.path.exists(name)
+    return is_readable(name) or os.sep in name or os.path.exists(name)
 
 
 def forwards_alone(schedule: Schedule) -> Schedule:

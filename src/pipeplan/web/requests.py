@@ -31,7 +31,6 @@ from pipeplan.costs import (
     Setting,
     SettingKind,
     Settings,
-    settings_from,
     settings_given,
     table_of,
 )
@@ -121,6 +120,7 @@ def _type(setting: Setting) -> Any:
         "number": _either(number=number, text=text) if setting.in_bytes else number,
         "per_stage": _sizes(number, text) if setting.in_bytes else _either(number=number, list=_list_of(number)),
         "choice": word,
+        "name": text,
         "text": text,
         "flag": bool,
         "limit": _either(number=number, text=text, list=_list_of(float | text)),
@@ -197,7 +197,7 @@ class SettingsIn(_Settings):  # type: ignore[misc]
     def settings(self) -> Settings:
         """Return the settings of the workbench."""
         # Checked values are tuples where JSON has lists, of which pydantic would warn.
-        return settings_from(self.model_dump(exclude_none=True, warnings=False))
+        return Settings(**self.model_dump(exclude_none=True, warnings=False))
 
 
 class FileIn(Strict):

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from pipeplan.api.arguments import ScheduleLike, asked, takes
 from pipeplan.api.simulating.result import Result, result_of
-from pipeplan.api.sources import label, opened, resolve
+from pipeplan.api.sources import Source, label, opened, resolve
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, ConfiguredSettings, Settings, SettingsKeywords
@@ -141,7 +141,7 @@ def _with_communication(schedule: Schedule) -> Schedule:
     return insert_communication(schedule)
 
 
-def _again(name: str, source: str | Schedule | Timeline) -> Iterable[str]:
+def _again(name: str, source: Source) -> Iterable[str]:
     """Yield a warning if the source's times are discarded."""
     if isinstance(source, Timeline):
         yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"

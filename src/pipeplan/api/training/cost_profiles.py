@@ -45,11 +45,11 @@ from pipeplan.records import Evidence
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pipeplan.api.planning.options import ModelLike
     from pipeplan.api.training.calibrations import CalibrationProfile
     from pipeplan.hardware import Gpu
+    from pipeplan.names import GpuName
     from pipeplan.runtime import Profile
-    from pipeplan.workload import ModelShape
-
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
@@ -149,8 +149,8 @@ def profile(
 @overload
 def profile(
     *,
-    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any],
-    gpu: str | os.PathLike[str] | Gpu | None = None,
+    calibrate: ModelLike,
+    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
     source: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
@@ -164,8 +164,8 @@ def profile(
     /,
     *,
     source: str | os.PathLike[str] | None = None,
-    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any] | None = None,
-    gpu: str | os.PathLike[str] | Gpu | None = None,
+    calibrate: ModelLike | None = None,
+    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
     **options: Any,
@@ -224,10 +224,10 @@ def profiled(
 
 
 def calibrated(
-    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any],
+    calibrate: ModelLike,
     options: CalibrationOptions,
     *,
-    gpu: str | os.PathLike[str] | Gpu | None = None,
+    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
     source: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
