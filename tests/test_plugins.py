@@ -144,13 +144,16 @@ SMALL = Trainer(
 )
 
 
+H99 = replace(PRESETS["h100-sxm"], gpu=replace(gpu("h100"), name="h99"), aliases=())
+TABLES = {"lifo": STRATEGIES, "words": formats(), "small": TRAINERS, "gpt-mine": MODELS, "h99": PRESETS}
+
+
 @pytest.fixture
 def registered():
     """A plugin of every kind."""
-    plugins = (LIFO, WORDS, SMALL, replace(model("gpt2"), name="gpt-mine"), replace(PRESETS["h100-sxm"], gpu=replace(gpu("h100"), name="h99"), aliases=()))  # fmt: skip
-    pipeplan.register(*plugins)
+    pipeplan.register(LIFO, WORDS, SMALL, replace(model("gpt2"), name="gpt-mine"), H99)
     yield
-    for table, name in ((STRATEGIES, "lifo"), (formats(), "words"), (TRAINERS, "small"), (MODELS, "gpt-mine"), (PRESETS, "h99")):  # fmt: skip
+    for name, table in TABLES.items():
         table.remove(name)
 
 
@@ -241,8 +244,9 @@ def declared(folder: Path) -> Path:
     info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    groups = project["entry-points"]
-    lines = [line for group, names in groups.items() for line in (f"[{group}]", *(f"{name} = {value}" for name, value in names.items()))]  # fmt: skip
+    lines: list[str] = []
+    for group, names in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in names.items())]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return folder
 

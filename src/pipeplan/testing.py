@@ -16,7 +16,7 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from pipeplan.checking import check
+from pipeplan.checking import Report, check
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError, InfeasibleError, PipeplanError, ShapeError
 from pipeplan.formats import Format
@@ -52,16 +52,27 @@ def check_strategy(rule: Strategy, *, cases: int = 200, seed: int = 0) -> None:
         If the strategy breaks one of these rules; the message names the shape.
     """
     for name in ("name", "title", "shapes", "paper", "idea"):
-        assert getattr(rule, name).strip(), f"{rule.name} has no {name}"
-    assert rule.bubble.text, f"{rule.name} has no text for its bubble"
-    assert rule.memory.text, f"{rule.name} has no text for its memory"
+        _require(getattr(rule, name).strip(), f"{rule.name} has no {name}")
+    _require(rule.bubble.text, f"{rule.name} has no text for its bubble")
+    _require(rule.memory.text, f"{rule.name} has no text for its memory")
     random, shapes = Random(seed), list(_shapes(rule))
     sample = sorted(random.sample(range(len(shapes)), min(cases, len(shapes))))
     accepted = [shapes[place] for place in sample if _is_right(rule, shapes[place])]
-    assert accepted, f"{rule.name} refuses all of {len(sample)} shapes of up to 6 ranks and 14 microbatches"
+    _require(accepted, f"{rule.name} refuses all of {len(sample)} shapes of up to 6 ranks and 14 microbatches")
     if rule.looks_at_costs:
         for shape in accepted:
             _require_limits(rule, shape, random)
+
+
+def _require(holds: object, message: str) -> None:
+    """Raise an AssertionError unless a condition holds, also where Python runs with ``-O``."""
+    if not holds:
+        raise AssertionError(message)
+
+
+def _require_valid(case: str, report: Report) -> None:
+    if report.problems:
+        raise AssertionError(f"{case} is invalid: {report.problems[0]}")
 
 
 def _shapes(rule: Strategy) -> Iterator[Shape]:
@@ -81,25 +92,28 @@ def _is_right(rule: Strategy, shape: Shape) -> bool:
     try:
         schedule = rule(shape)
     except ShapeError as error:
-        assert rule.name in str(error), f"{case} is refused without naming the strategy: {error}"
+        _require(rule.name in str(error), f"{case} is refused without naming the strategy: {error}")
         return False
     except Exception as error:
         raise AssertionError(f"{case} raises {type(error).__name__} instead of ShapeError: {error}") from error
-    assert schedule == rule(shape), f"{case} is another schedule each time"
-    assert schedule.name == rule.name, f"{case} is named {schedule.name}"
+    _require(schedule == rule(shape), f"{case} is another schedule each time")
+    _require(schedule.name == rule.name, f"{case} is named {schedule.name}")
     size = (schedule.ranks, schedule.microbatches, schedule.slices)
-    assert size == (shape.ranks, shape.microbatches, shape.slices), f"{case} has {size} ranks, microbatches and slices"
+    _require(
+        size == (shape.ranks, shape.microbatches, shape.slices), f"{case} has {size} ranks, microbatches and slices"
+    )
     placement = rule.placed(shape)
-    assert schedule.placement.rank_of == placement.rank_of, f"{case} is not on the placement {placement.name}"
-    problems = check(schedule).problems
-    assert not problems, f"{case} is invalid: {problems[0]}"
+    _require(schedule.placement.rank_of == placement.rank_of, f"{case} is not on the placement {placement.name}")
+    _require_valid(case, check(schedule))
     simulation = simulate(schedule, Settings().costs(placement))
     for word, value, formula in (
         ("idle time", float(simulation.timeline.idle.max()), rule.bubble),
         ("peak memory", float(simulation.memory.peak_activation.max()), rule.memory),
     ):
         most = formula.value(shape)
-        assert value <= most + _EXACT, f"{case}: its {word} is {value:g}, and its formula {formula.text} gives {most:g}"
+        _require(
+            value <= most + _EXACT, f"{case}: its {word} is {value:g}, and its formula {formula.text} gives {most:g}"
+        )
     return True
 
 
@@ -121,8 +135,7 @@ def _require_limits(rule: Strategy, shape: Shape, random: Random) -> None:
         schedule = rule(shape, costs, limits)
     except (CostError, InfeasibleError):
         return
-    problems = check(schedule, memory=None if limits is None else costs.memory.rule(placement, limits)).problems
-    assert not problems, f"{case} is invalid: {problems[0]}"
+    _require_valid(case, check(schedule, memory=None if limits is None else costs.memory.rule(placement, limits)))
 
 
 def _in_words(shape: Shape) -> str:
@@ -153,9 +166,9 @@ def check_format(format: Format) -> None:
     AssertionError
         If a schedule changes, or invalid text is not refused by a PipeplanError.
     """
-    assert format.read is not None, f"the format {format.name} has no reader"
-    write = format.write_schedule
-    assert write is not None, f"the format {format.name} does not write schedules"
+    read, write = format.read, format.write_schedule
+    if read is None or write is None:
+        raise AssertionError(f"the format {format.name} does not {'read' if read is None else 'write'} schedules")
     kept = 0
     for name in _EXAMPLES:
         rule = strategy(name)
@@ -164,14 +177,14 @@ def check_format(format: Format) -> None:
             text = write(schedule)
         except PipeplanError:
             continue
-        content = format.read(text, name, False)
+        content = read(text, name, False)
         same = isinstance(content, Schedule) and replace(content, name=name) == schedule
-        assert same, f"{format.name} does not read {name} as it was written"
+        _require(same, f"{format.name} does not read {name} as it was written")
         kept += 1
-    assert kept, f"{format.name} expresses none of {', '.join(_EXAMPLES)}"
+    _require(kept, f"{format.name} expresses none of {', '.join(_EXAMPLES)}")
     for text in ("", "\n", "no schedule", "0F0 9X9", "{}", "[1, 2]"):
         try:
-            format.read(text, "text", False)
+            read(text, "text", False)
         except PipeplanError:
             continue
         except Exception as error:
