@@ -31,7 +31,18 @@ def test_every_public_name_is_there():
 def test_every_command_has_its_function():
     commands = "simulate compare explain search pareto plan estimate check export convert profile run diff schedules"
     assert sorted(FUNCTIONS) == sorted(
-        [*commands.split(), "models", "gpus", "read", "read_schedule", "save", "steady_state"]
+        [
+            *commands.split(),
+            "models",
+            "gpus",
+            "save",
+            "steady_state",
+            "sweep",
+            "register",
+            "read",
+            "read_schedule",
+            "read_timeline",
+        ]
     )
 
 

@@ -20,6 +20,7 @@ from pipeplan.api.exports import ExportOptions
 from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
+from pipeplan.api.sweeping.study import SweepOptions
 from pipeplan.costs import (
     GROUPS,
     SETTING_GROUPS,
@@ -96,14 +97,23 @@ from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsK
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping, Sequence
+    from typing import Any, TypeAlias, TypeVar
+
+    from numpy.typing import NDArray
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
     from pipeplan.api.searching.options import Names
+    from pipeplan.costs import Communication, Layer, SettingsLike, TimesPer
+    from pipeplan.costs.keywords import GivenSizes, GivenTimes
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
+
+    Value = TypeVar("Value")
+    Varied: TypeAlias = Value | Sequence[Value] | NDArray[Any]
 """
 
 _OF_RUNS = (RunOptions, ProfileOptions, CalibrationOptions)
@@ -117,6 +127,7 @@ _OF_THE_API = (
     ConvertOptions,
     DiffOptions,
     ExportOptions,
+    SweepOptions,
 )
 _FUNCTIONS: dict[str, type[Options]] = {
     "SearchKeywords": SearchOptions,
@@ -130,11 +141,19 @@ _FUNCTIONS: dict[str, type[Options]] = {
     "ExportKeywords": ExportOptions,
 }
 
+_VARIED = '''class SweepKeywords(SweepOptionsKeywords, total=False):
+    """Keywords of a study: each setting has one value, or a list of them."""
+
+{fields}
+    config: str | os.PathLike[str] | None
+    settings: SettingsLike | None
+'''
+
 _BY_PLACE = {"model", "cluster"}
 """Options of a plan that its function also takes by place."""
 
 _BY_KIND = {
-    "layers": "Sequence[Layer | Mapping[str, float]] | None",
+    "layers": "Sequence[Layer | Mapping[str, Any]] | None",
     "layout": "Sequence[int] | None",
     "limit": "float | str | Sequence[float | str] | None",
     "stages": "str | Sequence[int] | None",
@@ -193,6 +212,10 @@ def keywords(imports: str, records: Sequence[type[Options]], functions: Mapping[
         f'class {name}(SettingsKeywords, {_name(record)}, total=False):\n    """Options and settings of a function."""\n'
         for name, record in functions.items()
     ]
+    if SweepOptions in records:
+        types = ((each.name, _type(SettingsTable, each)) for each in _fields(SettingsTable))
+        several = (f"    {name}: Varied[{type_}]" for name, type_ in types)
+        of_functions.append(_VARIED.format(fields="\n".join(several)))
     return _KEYWORDS.format(imports=imports, classes="\n\n".join([*written.values(), *of_functions]))
 
 

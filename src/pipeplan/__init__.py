@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Result,
         ScheduleLike,
         SearchRecord,
+        Study,
         TrainingRun,
         Verdict,
         check,
@@ -42,11 +43,14 @@ if TYPE_CHECKING:
         models,
         profile,
         read,
+        read_schedule,
+        read_timeline,
         register,
         run,
         save,
         schedules,
         simulate,
+        sweep,
     )
     from pipeplan.api.planning.estimation import estimate
     from pipeplan.api.planning.planned import plan
@@ -54,7 +58,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.steady_states import SteadyStates, steady_state
     from pipeplan.costs import Costs, Settings
     from pipeplan.errors import PipeplanError
-    from pipeplan.formats import Training, read_schedule
+    from pipeplan.formats import Training
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
 
 __version__ = "0.1.0"
@@ -82,6 +86,7 @@ __all__ = [
     "SearchRecord",
     "Settings",
     "SteadyStates",
+    "Study",
     "Timeline",
     "Training",
     "TrainingRun",
@@ -100,6 +105,7 @@ __all__ = [
     "profile",
     "read",
     "read_schedule",
+    "read_timeline",
     "register",
     "run",
     "save",
@@ -107,6 +113,7 @@ __all__ = [
     "search",
     "simulate",
     "steady_state",
+    "sweep",
 ]
 
 _HOMES = {
@@ -116,7 +123,7 @@ _HOMES = {
     "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
     "pipeplan.costs": {"Costs", "Settings"},
     "pipeplan.errors": {"PipeplanError"},
-    "pipeplan.formats": {"Training", "read_schedule"},
+    "pipeplan.formats": {"Training"},
     "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
 }
 """Modules of the public names that are not in :mod:`pipeplan.api`; plans and searches load the planner and the solver."""

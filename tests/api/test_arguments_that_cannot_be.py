@@ -23,7 +23,7 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
             "a schedule is a name, a file, a strategy, a schedule or a timeline, not None",
         ),
         (lambda: pipeplan.simulate(["1f1b", "zbv"]), r"not \['1f1b', 'zbv'\]; compare takes several"),
-        (lambda: pipeplan.compare([]), "the list of schedules is empty: leave it out to compare all"),
+        (lambda: pipeplan.compare([]), "the list of schedules is empty: leave it out for all"),
         (
             lambda: pipeplan.simulate(settings=3),
             "settings must be a pipeplan.Settings, a mapping or a config file, not 3",
@@ -35,7 +35,7 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
         (lambda: pipeplan.simulate(settings={"rank": 2}), "unknown key in settings: 'rank'; did you mean 'ranks'"),
         (lambda: pipeplan.register("1f1b"), "cannot register '1f1b': expected one of Strategy, Format, Trainer"),
         (lambda: pipeplan.estimate(3), "the file of configurations must be a path, not 3"),
-        (lambda: pipeplan.read_schedule(3), "the schedule file must be a path, not 3"),
+        (lambda: pipeplan.read_schedule(3), "the file must be a path, not 3"),
         (lambda: pipeplan.simulate(config=3), "the config file must be a path, not 3"),
         (lambda: pipeplan.read(b"x.csv"), "the file must be a path, not b'x.csv'"),
         (lambda: pipeplan.diff("1f1b", object), "the run must be a path, not <class 'object'>"),

@@ -92,11 +92,14 @@ if TYPE_CHECKING:
         as_taken_by as as_taken_by,
         file_of as file_of,
         read as read,
+        read_schedule as read_schedule,
+        read_timeline as read_timeline,
         resolve as resolve,
         same_ranks as same_ranks,
         settings_for as settings_for,
         shape_of as shape_of,
     )
+    from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
     from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
     from pipeplan.api.training.cost_profiles import (
         CostProfile as CostProfile,
@@ -161,7 +164,18 @@ else:
             "searching.search_words": {"decisions_of", "gain_of"},
             "simulating.result": {"Result", "ResultRecord"},
             "simulating.simulate": {"simulate", "simulated", "timed", "without_times"},
-            "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "settings_for", "shape_of"},
+            "sources": {
+                "as_taken_by",
+                "file_of",
+                "read",
+                "read_schedule",
+                "read_timeline",
+                "resolve",
+                "same_ranks",
+                "settings_for",
+                "shape_of",
+            },
+            "sweeping.study": {"Study", "sweep"},
             "training.calibrations": {"CalibrationProfile"},
             "training.cost_profiles": {"CostProfile", "calibrated", "costs_of_run", "profile", "profiled"},
             "training.measuring": {"TrainingReport"},

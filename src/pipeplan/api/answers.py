@@ -16,6 +16,7 @@ from pipeplan.model import Schedule, Timeline, require_text, shortened
 from pipeplan.records import Record
 
 if TYPE_CHECKING:
+    import pandas
     from rich.console import RenderableType
 
     from pipeplan.drawing import Look, View
@@ -82,8 +83,8 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
 
         show(*self.table())
 
-    def to_frame(self) -> Any:
-        """Return a pandas ``DataFrame``, whose rows depend on the class.
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a data frame, whose rows depend on the class.
 
         Raises
         ------
@@ -91,10 +92,10 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
             If pandas is not installed.
         """
         try:
-            import pandas
+            from pandas import DataFrame
         except ImportError:
             raise MissingExtraError("pandas", "pandas") from None
-        return pandas.DataFrame(self._rows())
+        return DataFrame(self._rows())
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: the picture, or the table of an answer that has none."""

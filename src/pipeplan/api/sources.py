@@ -74,6 +74,42 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
 
 
+def read_schedule(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule:
+    """Read the schedule in a file, or the order of ops of the timeline in it.
+
+    Parameters
+    ----------
+    path, keep_duplicates
+        As for :func:`pipeplan.read`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`pipeplan.read`.
+    """
+    content = read(path, keep_duplicates=keep_duplicates)
+    return content.schedule if isinstance(content, Timeline) else content
+
+
+def read_timeline(path: str | os.PathLike[str]) -> Timeline:
+    """Read the timeline in a file, or in the traces of a run.
+
+    Parameters
+    ----------
+    path
+        As for :func:`pipeplan.read`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`pipeplan.read`, and for a file with a schedule, which has no times.
+    """
+    content = read(path)
+    if isinstance(content, Schedule):
+        raise InputError(f"{path} holds a schedule, which has no times: simulate it, or read it with read_schedule")
+    return content
+
+
 def resolve(
     source: ScheduleLike, settings: Settings, *, of_measured: bool = False, called: str | None = None
 ) -> Schedule:

@@ -91,29 +91,6 @@ def read_schedule_or_timeline(path: FilePath, *, keep_duplicates: bool = False) 
     return content
 
 
-def read_schedule(path: FilePath, *, keep_duplicates: bool = False) -> Schedule:
-    """Return the schedule in a file, or the schedule of its timeline.
-
-    Parameters
-    ----------
-    path
-        Path of the file; its suffix determines the format.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-
-    Raises
-    ------
-    UnknownNameError
-        If no format has the file's suffix.
-    InputError
-        If the file cannot be read or contains costs.
-    FormatError
-        If its content is not in the format of its suffix.
-    """
-    content = read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
-    return content.schedule if isinstance(content, Timeline) else content
-
-
 STANDARD_INPUT = "/dev/stdin"
 """Name of standard input in place of a file; ``-`` is another one."""
 

@@ -86,12 +86,17 @@ def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack
     ('zbv', 33.0)
     """
     chosen, settings = options_and_settings(CompareOptions, options)
+    return comparison_of(listed_schedules(schedules), settings, leads=chosen.leads)
+
+
+def listed_schedules(schedules: Iterable[ScheduleLike | Sequence[ScheduleLike]]) -> list[ScheduleLike]:
+    """Return schedules, and those of lists among them, in their order. Raises InputError if all lists are empty."""
     listed: list[ScheduleLike] = []
     for entry in schedules:
         listed.extend(entry if isinstance(entry, list | tuple) else [cast("ScheduleLike", entry)])
     if schedules and not listed:
-        raise InputError("the list of schedules is empty: leave it out to compare all", field="schedules")
-    return comparison_of(listed, settings, leads=chosen.leads)
+        raise InputError("the list of schedules is empty: leave it out for all", field="schedules")
+    return listed
 
 
 def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False) -> Comparison:
