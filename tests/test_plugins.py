@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ import pipeplan
 from pipeplan.api import all_formats
 from pipeplan.api.outputs import output_endings
 from pipeplan.cli import main
+from pipeplan.costs import SettingsKeywords
 from pipeplan.errors import InputError, PluginError, UnknownNameError
 from pipeplan.formats import TrainerSettings, formats
 from pipeplan.hardware import PRESETS, gpu
@@ -145,7 +147,13 @@ SMALL = Trainer(
 
 
 H99 = replace(PRESETS["h100-sxm"], gpu=replace(gpu("h100"), name="h99"), aliases=())
-TABLES = {"lifo": STRATEGIES, "words": formats(), "small": TRAINERS, "gpt-mine": MODELS, "h99": PRESETS}
+TABLES: dict[str, Registry[Any]] = {
+    "lifo": STRATEGIES,
+    "words": formats(),
+    "small": TRAINERS,
+    "gpt-mine": MODELS,
+    "h99": PRESETS,
+}
 
 
 @pytest.fixture
@@ -158,7 +166,7 @@ def registered():
 
 
 def test_a_registered_strategy_takes_part_everywhere(registered, capsys):
-    shape = {"ranks": 2, "microbatches": 2}
+    shape: SettingsKeywords = {"ranks": 2, "microbatches": 2}
     assert pipeplan.simulate("LIFO", **shape).name == pipeplan.simulate("stack", **shape).name == "lifo"
     assert "lifo" in pipeplan.compare(**shape)
     assert pipeplan.compare(["lifo", "zbv"], **shape)["stack"].makespan == 9
@@ -189,7 +197,7 @@ def test_other_registered_plugins_take_part(registered, tmp_path, capsys):
 
 
 def test_a_strategy_object_is_a_schedule_without_being_registered():
-    shape = {"ranks": 2, "microbatches": 4}
+    shape: SettingsKeywords = {"ranks": 2, "microbatches": 4}
     assert pipeplan.simulate(LIFO, **shape).makespan == 15
     assert [result.name for result in pipeplan.compare(LIFO, "1f1b", **shape)] == ["lifo", "1f1b"]
     assert pipeplan.explain(LIFO, **shape).name == "lifo"
@@ -212,6 +220,7 @@ def test_a_registered_strategy_has_a_page_of_the_documentation(registered):
 COMMANDS = """
 import sys, pipeplan
 from pipeplan.cli import main
+from pipeplan.costs import SettingsKeywords
 from pipeplan.formats import formats
 from pipeplan.strategies import STRATEGIES
 
@@ -271,7 +280,7 @@ def test_the_example_is_installed_by_pip_and_passes_its_own_tests(tmp_path):
 
 
 def test_the_registries_of_pipeplan_have_the_documented_groups():
-    groups = [STRATEGIES, formats(), TRAINERS, MODELS, PRESETS]
+    groups: list[Registry[Any]] = [STRATEGIES, formats(), TRAINERS, MODELS, PRESETS]
     assert [table.group for table in groups] == [
         f"pipeplan.{kind}" for kind in ("strategies", "formats", "trainers", "models", "gpus")
     ]

@@ -11,6 +11,7 @@ import pytest
 
 import pipeplan
 import pipeplan.api
+from docs.build.python_pages import PUBLIC
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.cli.app import command_line
@@ -26,6 +27,16 @@ def test_every_public_name_is_there():
         assert name == "ScheduleLike" or getattr(pipeplan, name).__doc__, name
     assert set(pipeplan.__all__) <= set(dir(pipeplan))
     assert pipeplan.__version__
+
+
+def test_every_submodule_is_there_with_its_public_names():
+    assert set(PUBLIC) | {"errors", "runtime"} == set(pipeplan.SUBMODULES) <= set(dir(pipeplan))
+    for module, (_, public) in PUBLIC.items():
+        front = getattr(pipeplan, module)
+        assert front is importlib.import_module(f"pipeplan.{module}")
+        for name in public.split():
+            assert getattr(front, name).__doc__, f"{module}.{name}"
+            assert name in getattr(front, "__all__", [name]), f"{module}.{name}"
 
 
 def test_every_command_has_its_function():

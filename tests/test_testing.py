@@ -73,6 +73,10 @@ def test_a_strategy_without_faults_passes():
     check_strategy(GPIPE)
 
 
+def refusing(schedule: Schedule) -> str:
+    raise FormatError("no")
+
+
 def fixed(text: str):
     return lambda schedule: text
 
@@ -93,14 +97,15 @@ def test_a_fault_of_a_format_is_found(changes, message):
 
 def test_a_format_refuses_what_is_no_schedule_in_its_own_words():
     rows = formats()["rows"]
-    assert rows.read is not None
+    read = rows.read
+    assert read is not None
 
     def careless(text: str, name: str, keep: bool):
-        return rows.read(text, name, keep) if text.strip() else Schedule.from_rows(Placement.linear(1), 1, [text[0]])
+        return read(text, text[0] if not text.strip() else name, keep)
 
     with pytest.raises(AssertionError, match="rows raises IndexError for the text ''"):
         check_format(replace(rows, read=careless))
     with pytest.raises(FormatError):
-        rows.read("", "x", False)
+        read("", "x", False)
     with pytest.raises(AssertionError, match="expresses none of 1f1b, gpipe"):
-        check_format(replace(rows, write_schedule=refusing_everything))
+        check_format(replace(rows, write_schedule=refusing))

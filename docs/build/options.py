@@ -105,8 +105,7 @@ if TYPE_CHECKING:
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
     from pipeplan.api.searching.options import Names
-    from pipeplan.costs import Communication, Layer, SettingsLike, TimesPer
-    from pipeplan.costs.keywords import GivenSizes, GivenTimes
+    from pipeplan.costs import Communication, GivenSizes, GivenTimes, Layer, SettingsLike, TimesPer
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
     from pipeplan.names import TrainerName

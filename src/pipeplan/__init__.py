@@ -7,6 +7,9 @@
 Each command of the shell is the function of the same name, with the same options. Its answer can be saved (``save(path)``),
 printed (``print()``), shown in a notebook, and converted to a dictionary or a data frame (``to_dict()``, ``to_frame()``).
 Names are loaded on first use, so that importing pipeplan is fast.
+
+Its public submodules are for code that builds on pipeplan: ``costs``, ``errors``, ``formats``, ``hardware``, ``model``,
+``passes``, ``planner``, ``runtime``, ``strategies``, ``sweeps``, ``testing``, ``trainers`` and ``workload``.
 """
 
 from __future__ import annotations
@@ -15,6 +18,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeplan import (
+        costs as costs,
+    )
+    from pipeplan import (
+        errors as errors,
+    )
+    from pipeplan import (
+        formats as formats,
+    )
+    from pipeplan import (
+        hardware as hardware,
+    )
+    from pipeplan import (
+        model as model,
+    )
+    from pipeplan import (
+        passes as passes,
+    )
+    from pipeplan import (
+        planner as planner,
+    )
+    from pipeplan import (
+        runtime as runtime,
+    )
+    from pipeplan import (
+        strategies as strategies,
+    )
+    from pipeplan import (
+        sweeps as sweeps,
+    )
+    from pipeplan import (
+        testing as testing,
+    )
+    from pipeplan import (
+        trainers as trainers,
+    )
+    from pipeplan import (
+        workload as workload,
+    )
     from pipeplan.api import (
         CalibrationProfile,
         Comparison,
@@ -116,6 +158,23 @@ __all__ = [
     "sweep",
 ]
 
+SUBMODULES = (
+    "costs",
+    "errors",
+    "formats",
+    "hardware",
+    "model",
+    "passes",
+    "planner",
+    "runtime",
+    "strategies",
+    "sweeps",
+    "testing",
+    "trainers",
+    "workload",
+)
+"""Public submodules, which are loaded on first use as well; ``docs/reference/submodules.md`` lists their public names."""
+
 _HOMES = {
     "pipeplan.api.planning.estimation": {"estimate"},
     "pipeplan.api.planning.planned": {"plan"},
@@ -130,6 +189,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in SUBMODULES:
+        return import_module(f"pipeplan.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
     home = next((home for home, names in _HOMES.items() if name in names), "pipeplan.api")
@@ -137,4 +198,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *SUBMODULES})

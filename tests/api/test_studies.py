@@ -10,12 +10,14 @@ import pytest
 import pipeplan
 from pipeplan.errors import CostError, InputError, PipeplanError, UnknownNameError
 from pipeplan.strategies import STRATEGIES
+from pipeplan.sweeps import SweepProgress
 
 MINE = replace(STRATEGIES["gpipe"], name="mine", aliases=())
 
 
 def test_every_case_is_what_a_simulation_gives():
-    names, microbatches, limits = ["1f1b", "zbv", MINE], [4, 8], [None, "3act"]
+    names: list[pipeplan.ScheduleLike] = ["1f1b", "zbv", MINE]
+    microbatches, limits = [4, 8], [None, "3act"]
     study = pipeplan.sweep(names, ranks=4, microbatches=microbatches, memory_limit=limits, p2p_time=0.25)
     assert study.varied == ("microbatches", "memory_limit")
     assert len(study) == 12
@@ -34,7 +36,7 @@ def test_every_case_is_what_a_simulation_gives():
 
 def test_lists_ranges_and_arrays_vary_and_a_tuple_is_one_value():
     study = pipeplan.sweep(
-        "1f1b", ranks=2, num_batches=range(2, 5, 2), p2p_time=np.linspace(0, 1, 3), forward_times=(1.0, 2.0)
+        "1f1b", ranks=2, microbatches=range(2, 5, 2), p2p_time=np.linspace(0, 1, 3), forward_times=(1.0, 2.0)
     )
     assert study.varied == ("microbatches", "p2p_time")
     assert [tuple(case.settings.values()) for case in study] == list(product([2, 4], [0.0, 0.5, 1.0]))
@@ -86,7 +88,8 @@ def test_a_frame_has_a_row_per_case_and_the_table_the_first_ones(capsys):
 
 
 def test_a_larger_study_resumes_from_the_store_of_a_smaller_one(tmp_path):
-    store, so_far = tmp_path / "study.db", []
+    store = tmp_path / "study.db"
+    so_far: list[SweepProgress] = []
     shared: dict[str, Any] = {"ranks": 2, "store": store, "progress": so_far.append}
     pipeplan.sweep(["1f1b", MINE], microbatches=[2, 4], **shared)
     assert (so_far[-1].done, so_far[-1].tasks, so_far[-1].stored) == (4, 4, 0)
@@ -136,7 +139,7 @@ def test_studies_that_cannot_be(options, error, message):
 @pytest.mark.slow
 def test_processes_give_the_same_answers():
     options: dict[str, Any] = {"ranks": 2, "microbatches": list(range(2, 12)), "p2p_time": [0.0, 0.5]}
-    schedules = ["1f1b", "zbv", replace(MINE, name="elsewhere")]
+    schedules: list[pipeplan.ScheduleLike] = ["1f1b", "zbv", replace(MINE, name="elsewhere")]
     assert [case.to_dict() for case in pipeplan.sweep(schedules, workers=2, **options)] == [
         case.to_dict() for case in pipeplan.sweep(schedules, **options)
     ]

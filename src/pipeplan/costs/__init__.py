@@ -6,6 +6,8 @@ from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, w
 from pipeplan.costs.from_settings import Settings, SettingsLike
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
+    GivenSizes,
+    GivenTimes,
     ProfileOptionsKeywords,
     RunOptionsKeywords,
     SettingsKeywords,
@@ -73,6 +75,8 @@ __all__ = [
     "Costs",
     "DataType",
     "Device",
+    "GivenSizes",
+    "GivenTimes",
     "Group",
     "Layer",
     "Layout",
