@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.files import Written, file_name, is_stream, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, Training, formats, in_order
-from pipeplan.trainers import TRAINERS
 
 if TYPE_CHECKING:
     from pipeplan.drawing import Look
-    from pipeplan.trainers import Trainer
+    from pipeplan.registry import Registry
 
 Contents = Mapping[Content, Callable[[Format], Any]]
 """Contents of an answer that can be written, each made when its format is known."""
@@ -41,24 +40,26 @@ _BARE = Training()
 
 def all_formats() -> Mapping[str, Format]:
     """Return all formats by name: pictures first, then those of :mod:`pipeplan.formats` and :mod:`pipeplan.trainers`."""
-    return _joined(formats(), TRAINERS)
+    return _joined(lambda registry: registry)
 
 
 def built_in_formats() -> Mapping[str, Format]:
     """Return the formats that come with pipeplan."""
-    return _joined(formats().built_in, TRAINERS.built_in)
+    return _joined(lambda registry: registry.built_in)
 
 
 def known_formats() -> Mapping[str, Format]:
     """Return the formats that are known without loading plugins."""
-    return _joined(formats().known, TRAINERS.known)
+    return _joined(lambda registry: registry.known)
 
 
-def _joined(declared: Mapping[str, Format], trainers: Mapping[str, Trainer]) -> Mapping[str, Format]:
+def _joined(part: Callable[[Registry[Any]], Mapping[str, Any]]) -> Mapping[str, Format]:
+    """Return pictures, and the formats in a part of the registries of formats and of trainers."""
     from pipeplan.api.pictures import PICTURES
+    from pipeplan.trainers import TRAINERS
 
-    of_trainers = (entry for trainer in trainers.values() for entry in trainer.formats)
-    return {entry.name: entry for entry in PICTURES} | in_order((*declared.values(), *of_trainers))
+    of_trainers = (entry for trainer in part(TRAINERS).values() for entry in trainer.formats)
+    return {entry.name: entry for entry in PICTURES} | in_order((*part(formats()).values(), *of_trainers))
 
 
 def export_formats(among: Mapping[str, Format] | None = None) -> Mapping[str, Format]:

@@ -55,9 +55,7 @@ def _leave_kernels(code: int) -> None:
 def _run(arguments: Sequence[str]) -> int:
     try:
         with ended_by_signals() as signals, standard_streams() as answer:
-            from pipeplan.cli.app import answered  # slow to load, so signals are handled already
-
-            code = answered(arguments, signals.require_none)
+            code = _answered(arguments, signals)
             signals.require_none()
             sys.stdout.flush()
             if answer is None or answer.failure is None:
@@ -68,6 +66,17 @@ def _run(arguments: Sequence[str]) -> int:
         return 130
     except Terminated as end:
         return end.code
+
+
+def _answered(arguments: Sequence[str], signals: Signals) -> int:
+    if list(arguments) == ["--version"]:
+        from pipeplan import __version__
+
+        print(__version__)
+        return 0
+    from pipeplan.cli.app import answered  # slow to load, so signals are handled already
+
+    return answered(arguments, signals.require_none)
 
 
 def _reason(failure: OSError) -> str:
