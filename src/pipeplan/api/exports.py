@@ -128,12 +128,16 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     chosen = export_format(to)
     _require_trainer(chosen, options)
     training: Training = options
-    if chosen.write_settings is not None:
-        settings, training = _laid_out(settings, training)
     wanted = options.rearrangement
     if chosen.write_settings is None:
         return _of_schedule(chosen, source, settings, wanted, training)
-    schedule = _order(source, settings, wanted)
+    layers = settings.layers_per_stage
+    # Without costs per layer, they are the trainer's layers of each stage alone.
+    schedule = _order(source, settings.replace(layers_per_stage=None) if settings.layers is None else settings, wanted)
+    if settings.layers is not None:
+        training = _counted(settings, training, schedule.stages)
+    elif layers is not None:
+        training = replace(training, layers=layers)
     made = _settings(to, schedule, training)
     if training.csv is not None and not made.files:
         raise InputError(f"csv does not apply to {to}, which generates the order of ops itself", field="csv")
@@ -176,14 +180,18 @@ def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSetting
     return write(schedule, training)
 
 
-def _laid_out(settings: Settings, training: Training) -> tuple[Settings, Training]:
-    """Move the layers of each stage from the settings to the trainer, unless costs per layer need them.
+def _counted(settings: Settings, training: Training, stages: int) -> Training:
+    """Return the training with the blocks of each stage, and the MTP layers, that follow from the roles of layers.
 
-    Among the layers of costs are the embedding and the head, which a trainer does not count.
+    Raises InputError for roles where no trainer has them, and for another number of MTP layers.
     """
-    if settings.layers is not None or settings.layers_per_stage is None:
-        return settings, training
-    return replace(settings, layers_per_stage=None), replace(training, layers=settings.layers_per_stage)
+    counted = settings.blocks(stages)
+    if counted is None:
+        return training
+    blocks, mtp_layers = counted
+    if training.mtp_layers not in (0, mtp_layers):
+        raise InputError(f"the layers have {mtp_layers} of role mtp, not {training.mtp_layers}", field="mtp_layers")
+    return replace(training, layers=blocks, mtp_layers=mtp_layers)
 
 
 def _require_trainer(chosen: Format, training: Training) -> None:

@@ -12,7 +12,7 @@ from pipeplan.costs.keywords import (
     RunOptionsKeywords,
     SettingsKeywords,
 )
-from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
+from pipeplan.costs.layers import Layer, Layout, Role, balanced, balanced_layers, blocks_of, bounds_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.options import (
     FOLDED_GROUPS,
@@ -90,6 +90,7 @@ __all__ = [
     "ProfileOptionsKeywords",
     "Range",
     "Receives",
+    "Role",
     "RunOptions",
     "RunOptionsKeywords",
     "Setting",
@@ -105,6 +106,7 @@ __all__ = [
     "Transfer",
     "balanced",
     "balanced_layers",
+    "blocks_of",
     "bounds_of",
     "load_config",
     "load_layers",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from pipeplan.costs.conversion import known_names, settings_given
-from pipeplan.costs.layers import balanced_layers, stage_settings
+from pipeplan.costs.layers import Layout, balanced_layers, blocks_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
@@ -117,6 +117,13 @@ class Settings(SettingsTable):
             )
         return offloaded
 
+    def blocks(self, stages: int) -> tuple[tuple[int, ...], int] | None:
+        """Return the transformer blocks of each of this many stages as trainers count them, and the number of MTP layers.
+
+        None without layers that have a role. Raises InputError for layers that are where no trainer has them.
+        """
+        return None if self.layers is None else blocks_of(self.layers, layout_of(self, stages))
+
     def without(self, *names: str) -> Settings:
         """Return the same settings with these ones unset."""
         return self.replace(**dict.fromkeys(names)) if any(getattr(self, name) is not None for name in names) else self
@@ -210,17 +217,24 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
                 field="layers_per_stage",
             )
         return settings
-    stages = placement.stages
-    layout = (
-        balanced_layers(settings.layers, stages) if settings.layers_per_stage is None else settings.layers_per_stage
-    )
-    if len(layout) != stages:
-        raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
+    layout = layout_of(settings, placement.stages)
     of_stages = stage_settings(settings.layers, layout)
     twice = next((name for name in (*of_stages, "backward_times") if getattr(settings, name) is not None), None)
     if twice is not None:
         raise CostError(f"{twice.replace('_', ' ')} follow from the layers: set only one of the two", field=twice)
     return replace(settings, layers=None, layers_per_stage=None, **of_stages)
+
+
+def layout_of(settings: SettingsTable, stages: int) -> Layout:
+    """Return the number of layers of each stage, of settings with ``layers``.
+
+    Raises CostError for a ``layers_per_stage`` of another number of stages, and InputError for more stages than layers.
+    """
+    assert settings.layers is not None
+    layout = settings.layers_per_stage or balanced_layers(settings.layers, stages)
+    if len(layout) != stages:
+        raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
+    return layout
 
 
 def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
@@ -311,7 +325,8 @@ def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
         yield f"the backward time for {other} is assumed to be the forward's"
     if settings.overlap_times is None and schedule.joined.any():
         yield "overlapped forward and backward: assumed to take as long as both in sequence"
-    if settings.recompute_times is None and schedule.has(Kind.R):
+    recompute_given = settings.recompute_times is not None or any(layer.recompute for layer in settings.layers or ())
+    if not recompute_given and schedule.has(Kind.R):
         yield "a recomputation is assumed to take the forward's time"
 
 

@@ -112,6 +112,7 @@ class ProfileOptionsKeywords(ModelOptionsKeywords, MeasuringOptionsKeywords, tot
     """Keywords of ProfileOptions."""
 
     warmup: int
+    per_layer: bool
 
 
 class CalibrationOptionsKeywords(MeasuringOptionsKeywords, total=False):

@@ -28,6 +28,7 @@ from pipeplan.costs import (
     Layer,
     Options,
     Range,
+    Role,
     Setting,
     SettingKind,
     Settings,
@@ -69,6 +70,8 @@ class Strict(BaseModel):
 
 
 def _layer_field(field: dataclasses.Field[Any]) -> Any:
+    if field.name == "role":
+        return (Role | None, None)
     whole = isinstance(field.default, int) and not isinstance(field.default, float)
     return (Annotated[int if whole else float, Field(ge=0)] | None, None)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, final, get_type_hints, overload
 
@@ -89,7 +89,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
     @classmethod
     def of(cls, measured: Profile | RunCosts) -> CostProfile:
         """Return the costs of a measurement."""
-        settings = {name: value for name, value in asdict(measured.settings()).items() if value is not None}
+        settings = {name: value for name, value in vars(measured.settings()).items() if value is not None}
         return cls(**settings).holding(measured=measured)
 
     def settings(self) -> Settings:
@@ -102,7 +102,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
             noise = noise_of_steps(self.measured.measured_steps, "ms")
             return [self.measured.check(), *self.measured.doubts(), *([] if noise is None else [noise])]
         noise = noise_of_ops(
-            (f"{words} of stage {number}", spread)
+            (f"{words} of {'stage' if self.measured.roles is None else 'layer'} {number}", spread)
             for number, stage in enumerate(self.measured.stages)
             for words, spread in (("forward", stage.forward), ("backward", stage.backward))
         )
@@ -295,7 +295,8 @@ def _profile_parts(measured: Profile, checks: Sequence[str]) -> tuple[Renderable
     stages = measured.stages
     forms = [[getattr(stage, name) for name in _TIMES] for stage in stages]
     times = Times.of((spread.median for spreads in forms for spread in spreads), "ms")
-    table = columns("stage", f"F ({times.unit})", "B", "I", "W", "R", "copy", "held", "by W", "static", padding=1)
+    noun = "stage" if measured.roles is None else "layer"
+    table = columns(noun, f"F ({times.unit})", "B", "I", "W", "R", "copy", "held", "by W", "static", padding=1)
     held = (
         size_texts([float(getattr(stage, name)) for stage in stages])
         for name in ("activation_bytes", "weight_activation_bytes", "static_bytes")
