@@ -108,7 +108,7 @@ class Study(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield line("! over the memory limit")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        empty = dict.fromkeys(Summary.__struct_fields__)
+        empty = dict.fromkeys(Summary.__struct_fields__) | {"fits": False}
         return [
             {"schedule": case.schedule}
             | case.settings
