@@ -202,6 +202,8 @@ def test_a_strategy_object_is_a_schedule_without_being_registered():
     assert [result.name for result in pipeplan.compare(LIFO, "1f1b", **shape)] == ["lifo", "1f1b"]
     assert pipeplan.explain(LIFO, **shape).name == "lifo"
     assert pipeplan.check(LIFO, **shape).valid
+    assert pipeplan.schedules(LIFO).schedules[0].title == "last in, first out"
+    assert pipeplan.search(start=[LIFO, "1f1b"], evaluations=20, placement="linear", **shape).makespan <= 15
     assert str(pipeplan.export(LIFO, to="rows", **shape)).startswith("0F0 0F1")
     assert "lifo" not in pipeplan.schedules()
     with pytest.raises(UnknownNameError, match="unknown schedule 'lifo'"):

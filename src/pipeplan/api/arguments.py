@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from textwrap import fill
@@ -53,18 +54,20 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
             for parameter in inspect.signature(function).parameters.values()
             if parameter.kind is not parameter.VAR_KEYWORD
         ]
-        names = {parameter.name for parameter in own}
+        names, types = {parameter.name for parameter in own}, _types_of_keywords(function)
         further = {
             field.name: inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=field.type,
+                annotation=types.get(field.name, field.type),
             )
             for record in records
             for field in fields(record)
             if field.name in table_of(record).keys() - names
         }
+        # What determines all others comes first.
+        further = {name: further[name] for name in ("settings", "config") if name in further} | further
         function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [*own, *further.values()], return_annotation=inspect.signature(function).return_annotation
         )
@@ -79,6 +82,15 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
         return function
 
     return decorated
+
+
+def _types_of_keywords(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the types of keywords as type checkers see them: those of ``**options: Unpack[SomeKeywords]``."""
+    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(function.__annotations__.get("options")))
+    if unpacked is None:
+        return {}
+    types = function.__globals__[unpacked[1]].__annotations__
+    return {name: re.sub(r"^Required\[(.*)\]$", r"\1", hint.__forward_arg__) for name, hint in types.items()}
 
 
 def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> tuple[_Record, Settings]:

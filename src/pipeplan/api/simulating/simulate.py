@@ -30,12 +30,12 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
     Parameters
     ----------
     schedule
-        A strategy's name (:func:`pipeplan.schedules` lists them); a file that holds a schedule (CSV, JSON); a schedule.
-        Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is simulated
-        again on these costs, with a warning; a measured one is refused.
+        A strategy or its name (:func:`pipeplan.schedules` lists them); a file that holds a schedule (CSV, JSON); a
+        schedule. Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is
+        simulated again on these costs, with a warning; a measured one is refused.
     **options
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
-        ``docs/reference/settings.md`` lists; a list is per stage. ``config`` is a YAML, TOML or JSON file with some of them.
+        ``docs/reference/settings.md`` lists; a list is per stage.
 
     Raises
     ------
