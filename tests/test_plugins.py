@@ -269,6 +269,25 @@ def test_the_entry_points_of_a_package_are_found(tmp_path):
     assert "words" in said
 
 
+def test_a_package_that_cannot_be_loaded_is_one_line(tmp_path):
+    info = tmp_path / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pipeplan.strategies]\nbroken = nowhere:X\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeplan", "compare", "-p", "2", "-m", "4", "--json"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr == (
+        "pipeplan: warning: the plugin 'broken' of the package broken cannot be loaded from nowhere:X "
+        "(ModuleNotFoundError: No module named 'nowhere'); upgrade or uninstall it\n"
+    )
+
+
 @pytest.mark.slow
 def test_the_example_is_installed_by_pip_and_passes_its_own_tests(tmp_path):
     """Without a network: setuptools, which builds it, is installed."""

@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is not None:
         return _run(list(arguments))
+    # Of a plugin that cannot be loaded, the place in pipeplan's code says nothing.
+    warnings.formatwarning = lambda message, *_: f"pipeplan: warning: {message}\n"
     code = _run(sys.argv[1:])
     _leave_kernels(code)
     return code
