@@ -196,6 +196,12 @@ def test_other_registered_plugins_take_part(registered, tmp_path, capsys):
     assert "h99" in [preset.gpu.name for preset in pipeplan.gpus()]
 
 
+@pytest.mark.parametrize("name", ["png", "megatron", "rows"])
+def test_built_in_formats_stay(name):
+    with pytest.raises(InputError, match=f"'{name}'.* choose another name"):
+        pipeplan.register(replace(WORDS, name=name))
+
+
 def test_a_strategy_object_is_a_schedule_without_being_registered():
     shape: SettingsKeywords = {"ranks": 2, "microbatches": 4}
     assert pipeplan.simulate(LIFO, **shape).makespan == 15

@@ -13,7 +13,7 @@ from pipeplan.api.answers import contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.conversions import RearrangementOptions
 from pipeplan.api.keywords import ExportKeywords
-from pipeplan.api.outputs import export_format, export_formats, exported, placed, write_settings
+from pipeplan.api.outputs import export_format, export_formats, exported, placed, with_blocks, write_settings
 from pipeplan.api.simulating.simulate import ordered, simulated, timed
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.costs import ConfiguredSettings, Settings, options_of
@@ -135,7 +135,7 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     # Without costs per layer, they are the trainer's layers of each stage alone.
     schedule = _order(source, settings.replace(layers_per_stage=None) if settings.layers is None else settings, wanted)
     if settings.layers is not None:
-        training = _counted(settings, training, schedule.stages)
+        training = with_blocks(training, settings, schedule.stages)
     elif layers is not None:
         training = replace(training, layers=layers)
     made = _settings(to, schedule, training)
@@ -178,20 +178,6 @@ def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSetting
     write = export_format(to).write_settings
     assert write is not None
     return write(schedule, training)
-
-
-def _counted(settings: Settings, training: Training, stages: int) -> Training:
-    """Return the training with the blocks of each stage, and the MTP layers, that follow from the roles of layers.
-
-    Raises InputError for roles where no trainer has them, and for another number of MTP layers.
-    """
-    counted = settings.blocks(stages)
-    if counted is None:
-        return training
-    blocks, mtp_layers = counted
-    if training.mtp_layers not in (0, mtp_layers):
-        raise InputError(f"the layers have {mtp_layers} of role mtp, not {training.mtp_layers}", field="mtp_layers")
-    return replace(training, layers=blocks, mtp_layers=mtp_layers)
 
 
 def _require_trainer(chosen: Format, training: Training) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.files import Written, file_name, is_stream, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, Training, formats, in_order
@@ -59,7 +60,9 @@ def _joined(part: Callable[[Registry[Any]], Mapping[str, Any]]) -> Mapping[str, 
     from pipeplan.trainers import TRAINERS
 
     of_trainers = (entry for trainer in part(TRAINERS).values() for entry in trainer.formats)
-    return {entry.name: entry for entry in PICTURES} | in_order((*part(formats()).values(), *of_trainers))
+    declared = in_order((*part(formats()).values(), *of_trainers))
+    pictures = {entry.name: entry for entry in PICTURES}
+    return pictures | {name: entry for name, entry in declared.items() if name not in pictures}
 
 
 def export_formats(among: Mapping[str, Format] | None = None) -> Mapping[str, Format]:
@@ -91,7 +94,7 @@ def write(
     *,
     what: str,
     ending: str | None = None,
-    training: Training | None = None,
+    training: Callable[[], Training] = Training,
     **look: Unpack[Look],
 ) -> Written:
     """Write those contents that the file's format can hold; ``what`` names them in messages.
@@ -100,9 +103,7 @@ def write(
     """
     chosen = format_of(path, contents, what, ending)
     if chosen.write_settings is not None and not is_stream(path):
-        return write_settings(
-            chosen.write_settings(contents["settings"](chosen), placed(training or _BARE, path)), path
-        )
+        return write_settings(chosen.write_settings(contents["settings"](chosen), placed(training(), path)), path)
     with replacing(path) as temporary:
         temporary.write_bytes(content_as(chosen, contents, **look))
     return Written.of(path, warnings=() if chosen.warnings is None else chosen.warnings(contents["schedule"](chosen)))
@@ -132,6 +133,20 @@ def placed(training: Training, path: Path) -> Training:
         return training
     order = path.with_suffix(".csv")
     return replace(training, csv=str(order if order != path else path.with_suffix(".order.csv")))
+
+
+def with_blocks(training: Training, settings: Settings, stages: int) -> Training:
+    """Return the training with the blocks of each stage, and the MTP layers, that follow from the roles of layers.
+
+    Raises InputError for roles where no trainer has them, and for another number of MTP layers.
+    """
+    counted = None if training.layers is not None else settings.blocks(stages)
+    if counted is None:
+        return training
+    blocks, mtp_layers = counted
+    if training.mtp_layers not in (0, mtp_layers):
+        raise InputError(f"the layers have {mtp_layers} of role mtp, not {training.mtp_layers}", field="mtp_layers")
+    return replace(training, layers=blocks, mtp_layers=mtp_layers)
 
 
 def content_as(

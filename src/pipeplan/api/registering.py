@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeplan.api.outputs import built_in_formats
 from pipeplan.errors import InputError
 from pipeplan.formats import Format, formats
 from pipeplan.hardware import PRESETS, Preset
@@ -47,4 +48,6 @@ def register(*plugins: Plugin) -> None:
         if registry is None:
             kinds = ", ".join(registry.kind.__name__ for registry in registries)
             raise InputError(f"cannot register {shortened(repr(plugin), 60)}: expected one of {kinds}")
+        if isinstance(plugin, Format) and plugin.name in built_in_formats():
+            raise InputError(f"cannot register the format '{plugin.name}': it is built in; choose another name")
         registry.add(plugin)

@@ -64,7 +64,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     warnings, notes = assumed_times(settings, schedule)
     warnings = (*_again(name, opened_source), *_padding(settings, schedule), *warnings)
-    return result_of(simulation, limits=limits, warnings=warnings, notes=notes)
+    return result_of(simulation, limits=limits, warnings=warnings, notes=notes, settings=settings)
 
 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
