@@ -190,7 +190,8 @@ def schedules(name: ScheduleName | str | Strategy | None = None, /, *, machines:
         require_text(name, "the name of a schedule", field="schedule")
     if machines:
         if name is not None:
-            raise InputError("machines takes no schedule: drop one of them")
+            shown = name.name if isinstance(name, Strategy) else name
+            raise InputError(f"machines takes no schedule: drop {shown} or machines")
         return all_machines()
     if name is None:
         strategies = tuple(STRATEGIES.values())
