@@ -76,7 +76,8 @@ def test_what_is_made_from_the_declarations_is_current():
 
 
 def test_settings_are_values_that_convert_what_they_are_given():
-    costs = Settings(num_devices=2, forward_times=np.array([1, 2]), activation_bytes=["2GiB", 1], recompute=[0])  # type: ignore[call-arg]
+    stages: Any = [np.int64(0)]
+    costs = Settings(num_devices=2, forward_times=np.array([1, 2]), activation_bytes=["2GiB", 1], recompute=stages)  # type: ignore[call-arg]
     assert (costs.ranks, costs.forward_times, costs.activation_bytes) == (2, (1.0, 2.0), (2.0**31, 1.0))
     assert costs == Settings(ranks=2, forward_times=(1, 2), activation_bytes=(2**31, 1), recompute=(0,))
     assert hash(costs) == hash(copy.deepcopy(costs))
@@ -86,6 +87,7 @@ def test_settings_are_values_that_convert_what_they_are_given():
         costs.ranks = 3  # type: ignore[misc]
     with pytest.raises(UnknownNameError, match="unknown setting 'rank'; did you mean 'ranks'"):
         Settings(rank=2)  # type: ignore[call-arg]
+    assert repr(Settings(ranks=2, p2p_time=0)) == "Settings(ranks=2)"
     assert list(signature(Settings).parameters) == list(SETTINGS)
 
 

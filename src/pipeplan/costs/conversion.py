@@ -92,6 +92,8 @@ def _plain(name: str, value: Any) -> Any:
     """Convert arrays and numpy's numbers to lists and numbers; raise CostError for a set, which has no order."""
     if isinstance(value, set | frozenset):
         raise CostError(f"{name}: a set has no order; pass a list, not {shortened(repr(value), 60)}", field=name)
+    if isinstance(value, list | tuple):
+        return [entry.tolist() if hasattr(entry, "tolist") else entry for entry in value]
     return value.tolist() if hasattr(value, "tolist") else value
 
 

@@ -60,7 +60,7 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
         If the suffix is another one, or the file cannot be written.
     """
     require_costs_file(path)
-    values = _changed(settings)
+    values = settings.changed
     if settings.layers is not None:
         values["layers"] = [_changed(layer) for layer in settings.layers]
     if path.suffix == ".json":
@@ -70,9 +70,9 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
     write_text(path, "".join([*lines, *(f"{key}: {json_text(_rounded(value))}\n" for key, value in values.items())]))
 
 
-def _changed(record: Settings | Layer) -> dict[str, Any]:
-    """Return the fields that have no default, or another value."""
-    pairs = ((field, getattr(record, field.name)) for field in fields(record))
+def _changed(layer: Layer) -> dict[str, Any]:
+    """Return the fields of a layer that have no default, or another value."""
+    pairs = ((field, getattr(layer, field.name)) for field in fields(layer))
     return {field.name: value for field, value in pairs if value != field.default}
 
 

@@ -41,14 +41,23 @@ class Settings(SettingsTable):
     Examples
     --------
     >>> costs = Settings(forward_times=[1.0, 2.0], activation_bytes="2GiB")
-    >>> costs.replace(p2p_time=0.1).forward_times
-    (1.0, 2.0)
+    >>> costs.replace(activation_bytes=None, p2p_time=0.1)
+    Settings(forward_times=(1.0, 2.0), p2p_time=0.1)
     """
 
     __signature__ = signature(SettingsTable)
 
     def __init__(self, **settings: Unpack[SettingsTableKeywords]) -> None:
         vars(self).update({item.name: item.default for item in fields(self)} | settings_given(settings))
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.changed.items())})"
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, by name."""
+        values = ((item, getattr(self, item.name)) for item in fields(self))
+        return {item.name: value for item, value in values if value != item.default}
 
     def replace(self, **changes: Unpack[SettingsTableKeywords]) -> Settings:
         """Return the same settings with other values of some; None restores the default.

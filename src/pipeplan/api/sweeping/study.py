@@ -289,23 +289,13 @@ def _finished(
                 _simulated,
                 tasks,
                 answer=Summary,
-                asked={"what": "study", "settings": _differing(base)},
+                asked={"what": "study", "settings": to_builtins(base.changed)},
                 workers=options.workers,
                 dask=options.dask,
                 store=None if options.store is None else Path(options.store),
                 progress=listener,
             )
         }
-
-
-def _differing(settings: Settings) -> dict[str, Any]:
-    """Return the settings that differ from their defaults, as plain values."""
-    default = Settings()
-    return {
-        name: value
-        for name, value in to_builtins(settings).items()
-        if getattr(settings, name) != getattr(default, name)
-    }
 
 
 @contextmanager
