@@ -66,7 +66,7 @@ def attempt(seed: int, _folder: Path) -> str:
         recipe = min(
             (
                 estimated.step_time
-                for each in of_practice(request)
+                for each, _ in of_practice(request)
                 if (estimated := request.estimate(each)).peak_bytes <= limit
             ),
             default=inf,

@@ -36,7 +36,7 @@ from pipeplan.costs.settings import (
     TimesPer,
 )
 from pipeplan.costs.table import Costs, Transfer, per_stage
-from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_limit, parse_size
+from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_limit, parse_size
 from pipeplan.costs.work_options import (
     MOST_SECONDS,
     SEED,
@@ -103,6 +103,7 @@ __all__ = [
     "missing_in",
     "option",
     "options_of",
+    "parse_duration",
     "parse_limit",
     "parse_size",
     "per_stage",

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from pipeplan.costs.values import Range, parse_limit, ranges_in
+from pipeplan.costs.values import Range, parse_duration, parse_limit, ranges_in
 from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.files import path_of
 from pipeplan.model import (
@@ -38,6 +38,7 @@ SettingKind = Literal[
     "layers",
     "layout",
     "size",
+    "duration",
     "pairs",
     "names",
     "schedules",
@@ -50,9 +51,9 @@ SettingKind = Literal[
 
 ``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: a
 selection of stages; ``layers``: costs of each layer; ``layout``: number of layers per stage; ``size``: bytes, with or
-without a unit; ``pairs``: values by name; ``names``: several words, or one text with commas; ``schedules``: names,
-files or schedules; ``model``: a name, or a PyTorch model; ``object``: text, or a Python object that is checked where it
-is used.
+without a unit; ``duration``: seconds, with or without a unit; ``pairs``: values by name; ``names``: several words, or
+one text with commas; ``schedules``: names, files or schedules; ``model``: a name, or a PyTorch model; ``object``:
+text, or a Python object that is checked where it is used.
 """
 
 Group = Literal[
@@ -377,6 +378,10 @@ def _check_size(_: Setting, value: Any) -> None:
     parse_limit(value)
 
 
+def _check_duration(setting: Setting, value: Any) -> None:
+    parse_duration(value, setting.name)
+
+
 def _check_flag(setting: Setting, value: Any) -> None:
     require_flags(**{setting.name: value})
 
@@ -398,6 +403,7 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "file": _check_path,
     "files": _check_paths,
     "size": _check_size,
+    "duration": _check_duration,
     "flag": _check_flag,
     "names": _check_names,
     "model": _check_model,

@@ -4,7 +4,9 @@ from dataclasses import replace
 from itertools import islice, product
 
 from pipeplan.planner.selection.candidates import (
+    LEAST_TOKENS,
     LEFT_OUT,
+    MOST_TOKENS,
     configurations,
     divisors,
     frames,
@@ -37,9 +39,10 @@ def test_degrees_are_those_that_a_product_of_all_finds():
             "zero": 1,
             **dict(zip(names, (t, c, p, d, e, etp), strict=False)),
         }
-        tried_context = c == 1 or asked.sequence // c >= 1024
-        if broken_rule(asked, draft) is None and t % etp == 0 and tried_context:
-            sizes = [b for b in range(1, asked.global_batch + 1) if asked.global_batch % (d * b) == 0]
+        tried_context = c == 1 or asked.sequence // c >= LEAST_TOKENS
+        if broken_rule(asked, draft) is None and etp in (1, t) and tried_context:
+            most = max(1, MOST_TOKENS // asked.sequence)
+            sizes = [b for b in range(1, most + 1) if asked.global_batch % (d * b) == 0]
             expected |= {(t, c, p, d, e, etp, b) for b in sizes}
     assert found == expected
 
@@ -52,7 +55,7 @@ def test_what_is_fixed_is_the_only_value_tried():
 
 
 def test_every_divisor_of_a_replica_s_batch_is_a_microbatch_size():
-    asked = request(global_batch=6 * 7, machines="h100-sxm:2x1")
+    asked = request(global_batch=6 * 7, machines="h100-sxm:2x1", sequence=MOST_TOKENS // 42)
     sizes = {(frame["data"], frame["microbatch_size"]) for frame in frames(asked)}
     assert sizes == {(data, size) for data in (1, 2) for size in (1, 2, 3, 6, 7, 14, 21, 42) if 42 % (data * size) == 0}
 

@@ -177,12 +177,30 @@ def _counted(plan: PlanResult) -> str:
     )
 
 
-def _pipelined(plan: PlanResult) -> str:
-    other = plan.pipelined
-    if other is None:
+def pipeline_won(plan: PlanResult) -> bool:
+    """Return True if the plan has a pipeline."""
+    return plan.best is not None and plan.best.configuration.pipeline > 1
+
+
+def pipelined_because(plan: PlanResult) -> str:
+    """Return why the best configuration with a pipeline won or lost; empty if there is none."""
+    pipelined = plan.pipelined
+    if pipelined is None:
         return ""
-    words, step = in_words(other.estimate.configuration), figure(other.estimate.step_time)
-    return f"best with a pipeline: {words}: {step} s; {other.lost_because}"
+    if not pipeline_won(plan) or pipelined.rival is None:
+        return pipelined.lost_because
+    return f"without a pipeline, {_with_step(pipelined.rival)}; {pipelined.lost_because}"
+
+
+def _pipelined(plan: PlanResult) -> str:
+    if plan.pipelined is None:
+        return ""
+    words = "the plan" if pipeline_won(plan) else _with_step(plan.pipelined.estimate)
+    return f"best with a pipeline: {words}; {pipelined_because(plan)}"
+
+
+def _with_step(estimate: Estimate) -> str:
+    return f"{in_words(estimate.configuration)}: {figure(estimate.step_time)} s"
 
 
 def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:

@@ -82,6 +82,25 @@ class Sums:
         whole: Floats = self.sums[-1]
         return whole
 
+    def balanced(self, count: int) -> tuple[int, ...] | None:
+        """Return a layout whose first and last stage have fewer layers, for the model's ends; None if an even one does it.
+
+        An end takes the place of as many layers as it is long, as in Megatron-LM's ``account_for_loss_in_pipeline_split``.
+        """
+        seconds = self.sums[:, [FORWARD, INPUT, WEIGHT]].sum(axis=1)
+        inner = len(seconds) - 1 - self.before - self.behind
+        start, end = float(seconds[self.before]), float(seconds[-1] - seconds[self.before + inner])
+        layer = (float(seconds[-1]) - start - end) / inner
+        first, last = round(start / layer), round(end / layer)
+        while first or last:
+            layout = list(even_layout(inner + first + last, count))
+            if layout[0] >= first and layout[-1] >= last:
+                layout[0] -= first
+                layout[-1] -= last
+                return tuple(layout)
+            first, last = min(first, layout[0]), min(last, layout[-1])
+        return None
+
     def edges(self, layout: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first layer of each stage of a layout, and the end of the last one; shape (stages + 1,)."""
         edges = np.concatenate(([0], np.cumsum(layout))) + self.before
@@ -257,6 +276,10 @@ class Bounds:
         dense, expert = self._pricing.parameters(self.frame)
         return float(self._state[0] * dense + self._state[1] * expert) / self.frame.pipeline
 
+    def balanced(self, count: int) -> tuple[int, ...] | None:
+        """Return the layout of this many stages that is tried; None: an even one. See :meth:`Sums.balanced`."""
+        return self._sums(()).balanced(count) if count > 1 else None
+
     def of_saving(self, recompute: tuple[str, ...], offload: float) -> Least:
         """Return the bound for a recomputation and offload, whatever the schedule, the chunks and the layout.
 
@@ -264,10 +287,12 @@ class Bounds:
         the latest after that microbatch has passed the last of its stages.
         """
         frame, sums = self.frame, self._sums(recompute)
-        # No rank can do less than 1/p of the work, and none less than the longest layer, m times.
+        # No rank can do less than 1/p of the work, and none less than the longest layer, m times; one microbatch passes
+        # all layers forward and backward.
         total = sums.total
-        work = float(total[FORWARD] + total[INPUT] + total[WEIGHT])
-        seconds = frame.microbatches * max(work / frame.pipeline, sums.longest)
+        way = float(total[FORWARD] + total[INPUT])
+        work = way + float(total[WEIGHT])
+        seconds = max(frame.microbatches * max(work / frame.pipeline, sums.longest), way)
         seconds += 2 * frame.microbatches * self._trainer.op_gap
         seconds += self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
         held = self._state[0] * total[DENSE] + self._state[1] * total[EXPERT] + (1 - offload) * total[KEPT]

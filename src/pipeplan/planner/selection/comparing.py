@@ -103,8 +103,8 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
         (frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here)
     )
     for number, frame in enumerate(islice(near, MOST_NEIGHBOURS)):
-        opened = Opened.of(space, frame, space.bounds(frame), limit)
-        groups = [group for order in space.orders(frame) if (group := VariantGroup(opened, order)).settle(limit)]
+        opened = Opened(space, frame)
+        groups = [group for order in opened.orders if (group := VariantGroup(opened, order)).settle(limit)]
         yield from _best_of_each(groups, by_schedule=number == 0)
     order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
     for saving in space.savings(here):

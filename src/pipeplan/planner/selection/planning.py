@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -17,6 +18,7 @@ from pipeplan.planner.answers import (
     Counts,
     Estimate,
     Objective,
+    Pipelined,
     PlanResult,
     RunnerUp,
     SearchedOrder,
@@ -41,7 +43,7 @@ from pipeplan.planner.selection.comparing import (
 )
 from pipeplan.planner.selection.finalists import better_order
 from pipeplan.planner.selection.nothing_fits import closest_miss, thriftiest
-from pipeplan.planner.selection.recipes import of_practice
+from pipeplan.planner.selection.recipes import Recipe, of_practice
 from pipeplan.planner.selection.request import (
     PlanListener,
     PlanProgress,
@@ -57,20 +59,20 @@ result."""
 STARTING = 5.0
 """Budget in seconds below which no worker process starts, because loading the planner would use it up."""
 
-START_ROUND, START_ROUNDS = 16, 8
+START_ROUND, START_ROUNDS = 8, 6
 """Configurations per round in the starting part of a space, and number of rounds, regardless of the budget: a
 second or two."""
 
 PRICED = 200
 """Frames that are bounded before each round: the likeliest are estimated while the others wait."""
 
-FINALISTS = 4
+FINALISTS = 6
 """Number of configurations, each of another family of degrees or schedule, that get a layout search."""
 
 PRICED_LATE = 1000
 """Frames that are bounded after the budget has ended, so that the gap does not refer to the peak FLOP/s of the GPUs."""
 
-LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
+LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.3
 """Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
 optimality."""
 
@@ -83,8 +85,12 @@ LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 LEVEL_ROUNDS = 2
 """Maximum number of rounds of branch and bound at each of these levels."""
 
-PIPELINED_ROUNDS = 4
-"""Maximum number of rounds for the best configuration with a pipeline, if the best one has none."""
+RIVAL_ROUNDS = 4
+"""Maximum number of rounds for the best configuration with a pipeline, if the best one has none, and vice versa."""
+
+OUTERMOST = 3.0
+"""Maximum time as a multiple of the budget. The budget is an amount of work; a loaded machine takes longer for it, up to
+this limit, so that the answer is the same."""
 
 ROUNDS_A_SECOND = 1.0
 """Rounds of branch and bound per second of the budget. Counting work instead of time gives the same answer on a loaded
@@ -130,6 +136,8 @@ class Planning:
         self._known: dict[str, Estimate | None] = {}
         self._plain: dict[Configuration, Estimate] = {}
         self._laid: list[Estimate] = []
+        self.fitting: list[Estimate] = []
+        self._recipes: dict[tuple[int, ...], Recipe] = {}
         self._varied: list[Sensitivity] = []
         self._searched: SearchedOrder | None = None
         self.stopped = False
@@ -141,6 +149,16 @@ class Planning:
         return self._whole.memory_limit
 
     @property
+    def _any_schedule(self) -> bool:
+        """True if the answer may be something that no trainer runs."""
+        return "any-schedule" in self._whole.allowed and not {"trainer", "schedule"} & self._whole.fixed.keys()
+
+    @property
+    def _late(self) -> bool:
+        """True from the outermost limit on."""
+        return self.spent > OUTERMOST * self._seconds
+
+    @property
     def spent(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self._begin
@@ -149,11 +167,13 @@ class Planning:
         """Return the objective value of an estimate."""
         return self._value(self._requests[estimate.configuration.gpus], estimate.step_time)
 
-    @property
-    def fitting(self) -> list[Estimate]:
-        """Estimates that fit, the best first; ties in the order of their settings."""
-        fitting = [estimate for estimate in (*self._plain.values(), *self._laid) if estimate.peak_bytes <= self.limit]
-        return sorted(fitting, key=lambda estimate: (self.value(estimate), str(estimate.configuration)))
+    def _keep(self, configuration: Configuration, estimate: Estimate) -> None:
+        self._plain[configuration] = estimate
+        self._sort_in(estimate)
+
+    def _sort_in(self, estimate: Estimate) -> None:
+        if estimate.peak_bytes <= self.limit:
+            insort(self.fitting, estimate, key=lambda other: (self.value(other), str(other.configuration)))
 
     @property
     def _exhausted(self) -> bool:
@@ -168,7 +188,20 @@ class Planning:
     @property
     def best(self) -> Estimate | None:
         """Simplest of the estimates that predictions cannot tell from the fastest one; None if nothing fits so far."""
-        return simplest(self.fitting, self.value, self.is_tight)
+        return simplest(self.fitting, self.value, self.is_unusual, self.is_tight)
+
+    def unusual(self, estimate: Estimate) -> tuple[str, ...]:
+        """Return in words the choices of an estimate that hardly any published run makes, with the recipe that has them."""
+        request, configuration = self._requests[estimate.configuration.gpus], estimate.configuration
+        recipe = self._recipes.get(_degrees(configuration))
+        return tuple(
+            rule.sentence(request) + ("" if recipe is None or not recipe.has(rule) else f", as in {recipe.source}")
+            for rule in unusual(request, configuration)
+        )
+
+    def is_unusual(self, estimate: Estimate) -> bool:
+        """Return True if a configuration has choices that hardly any published run makes."""
+        return bool(self.unusual(estimate))
 
     def is_tight(self, estimate: Estimate) -> bool:
         """Return True if the peak of an estimate that fits is within the error bar of the limit."""
@@ -186,7 +219,7 @@ class Planning:
             workers=workers if self._seconds >= STARTING else 1,
             dask=dask,
             store=store,
-            seconds=self._seconds,
+            seconds=OUTERMOST * self._seconds,
         )
         try:
             self._start()
@@ -210,8 +243,11 @@ class Planning:
         This takes the same work regardless of the budget and runs in this process, so the load of the machine does not
         change it.
         """
-        for configuration in of_practice(self._whole):
-            self._estimate_here(self._whole, configuration)
+        own = {space.software: space for space in self._spaces if space.request.gpus == self._whole.gpus}
+        for configuration, recipe in of_practice(self._whole):
+            if recipe.is_for(self._whole):
+                self._recipes.setdefault(_degrees(configuration), recipe)
+            self._estimate_here(self._whole, own[configuration.software].with_short_ends(configuration))
         for spaces in self._by_software([space.sensible_part() for space in self._spaces]):
             starting = Branching(spaces, self._value, self.limit, slack=1.0)
             starting.price(10**9)
@@ -231,7 +267,7 @@ class Planning:
     def _estimate_here(self, request: PlanRequest, configuration: Configuration) -> None:
         if configuration not in self._plain:
             try:
-                self._plain[configuration] = request.estimate(configuration)
+                self._keep(configuration, request.estimate(configuration))
             except PipeplanError as error:
                 self.refused = str(error)
             self._tell()
@@ -242,18 +278,17 @@ class Planning:
             return
         estimate = thriftiest(self._whole)
         if estimate is not None:
-            self._plain[estimate.configuration] = estimate
+            self._keep(estimate.configuration, estimate)
 
     def search_orders(self, seconds: float, workers: int) -> None:
-        """Search better orders for the finalists, unless the schedule or trainer is fixed."""
+        """Search better orders for the finalists, if the user allows what no trainer runs."""
         best = self.best
-        fixed = {"trainer", "schedule"} & self._whole.fixed.keys()
-        if best is None or self.stopped or fixed or seconds <= 0 or self.spent > self._seconds:
+        if best is None or self.stopped or not self._any_schedule or seconds <= 0 or self._late:
             return
         self._phase = "orders"
         self._tell()
         same = [estimate for estimate in self.fitting if estimate.configuration.gpus == best.configuration.gpus]
-        request, left = self._requests[best.configuration.gpus], self._seconds - self.spent
+        request, left = self._requests[best.configuration.gpus], OUTERMOST * self._seconds - self.spent
         self._searched = better_order(request, same, seconds=seconds, at_most=left, workers=workers)
 
     def _tell(self) -> None:
@@ -270,13 +305,13 @@ class Planning:
             while self.best is None and not branching.exhausted:
                 yield from self._choose(branching, 1, overtime=True)
         best = self.best
-        if best is None or self.spent > self._seconds:
+        if best is None or self._late:
             return
         self._phase = "comparing"
         spaces = [space for space in self._spaces if space.request.gpus == best.configuration.gpus]
         own = next(space for space in spaces if space.software == best.configuration.software)
         yield from self._estimates(list(neighbours(own, best.configuration, self.limit)))
-        yield from self._with_pipeline(own)
+        yield from self._of_other_kind(own, best)
         self._phase = "front"
         for level in (LIMITS[1], *LEVELS):
             limit = level * self.limit
@@ -288,23 +323,26 @@ class Planning:
         self._phase = "varying"
         yield from self._vary()
 
-    def _with_pipeline(self, space: Space) -> Iterator[list[Trial]]:
-        """Yield trials for the best configuration with a pipeline, if the best one has none: the answer compares them."""
-        fixed = self._whole.fixed.get("pipeline")
-        if any(estimate.configuration.pipeline > 1 for estimate in self.fitting) or fixed == (1,):
-            return
+    def _of_other_kind(self, space: Space, best: Estimate) -> Iterator[list[Trial]]:
+        """Yield trials for the best configuration with a pipeline if the best one has none, and vice versa."""
         request = space.request
-        degrees = tuple(degree for degree in fixed or divisors(request.gpus) if degree > 1)
+        has_none = best.configuration.pipeline == 1
+        degrees = tuple(
+            degree for degree in request.fixed.get("pipeline") or divisors(request.gpus) if (degree > 1) == has_none
+        )
         if degrees:
-            pipelined = Space.of(replace(request, fixed={**request.fixed, "pipeline": degrees}))
-            branching = Branching([pipelined], self._value, self.limit, slack=1.0)
-            yield from self._choose(branching, PIPELINED_ROUNDS)
+            others = Space.of(replace(request, fixed={**request.fixed, "pipeline": degrees}))
+            least = min(
+                (self.value(each) for each in self.fitting if each.configuration.pipeline in degrees), default=inf
+            )
+            branching = Branching([others], self._value, self.limit, slack=1.0, best=least)
+            yield from self._choose(branching, RIVAL_ROUNDS)
 
     def _choose(self, branching: Branching, rounds: int, *, overtime: bool = False) -> Iterator[list[Trial]]:
         """Yield rounds of branch and bound until it is exhausted, their number is reached, or the time is up."""
         priced = PRICED if branching in self._branchings else 10**9
         for _ in range(rounds):
-            if self.spent > self._seconds and not overtime:
+            if self._late and not overtime:
                 return
             branching.price(priced)
             groups = branching.round(ROUND)
@@ -321,7 +359,7 @@ class Planning:
         for configuration, trial in zip(new, trials, strict=True):
             estimate = self._known.get(trial.key)
             if estimate is not None:
-                self._plain[configuration] = estimate
+                self._keep(configuration, estimate)
 
     def _trial(self, configuration: Configuration, **more: Any) -> Trial:
         cluster = self._requests[configuration.gpus].cluster
@@ -340,14 +378,17 @@ class Planning:
 
     def _lay_out(self) -> Iterator[list[Trial]]:
         fixed = self._whole.fixed
-        finalists = list(islice((finalist for finalist in self._finalists(None) if finalist.pipeline > 1), FINALISTS))
+        finalists = [finalist for finalist in self._finalists(FINALISTS) if finalist.pipeline > 1]
         if not finalists or "layers" in fixed:
             return
-        by_stage = "recompute" not in fixed and "trainer" not in fixed
+        by_stage = self._any_schedule and "recompute" not in fixed
         layout = LayoutTask(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
         trials = [self._trial(finalist, layout=layout) for finalist in finalists]
         yield trials
+        yield from self._estimates([replace(finalist, layers=None) for finalist in finalists])
         self._laid = [estimate for trial in trials if (estimate := self._known.get(trial.key)) is not None]
+        for estimate in self._laid:
+            self._sort_in(estimate)
 
     def _vary(self) -> Iterator[list[Trial]]:
         best = self.best
@@ -355,7 +396,7 @@ class Planning:
         others = [other for other in self._finalists(VARIED) if other != best.configuration]
         others += [other.configuration for other in self._laid if other is not best]
         for change in CHANGES:
-            if self.spent > self._seconds:
+            if self._late:
                 return
             trials = [self._trial(other, change=change) for other in (best.configuration, *others)]
             yield trials
@@ -374,7 +415,7 @@ class Planning:
             memory_limit=self.limit,
             counts=self._counts(),
             seconds=self.spent,
-            complete=self._exhausted,
+            complete=self._exhausted or answer.get("optimality_gap") == 0,
             left_out=left_out(self._whole),
             interrupted=self.stopped,
             **answer,
@@ -390,14 +431,14 @@ class Planning:
         limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
         fastest = self.fitting[0]
         given_up = self.value(best) / self.value(fastest) - 1
-        reason = "" if fastest is best else simpler_because(best, fastest, self.is_tight)
+        reason = "" if fastest is best else simpler_because(best, fastest, self.is_unusual, self.is_tight)
         faster = RunnerUp(estimate=fastest, lost_because=f"{given_up:.1%} faster, but {reason}")
         return {
             "best": best.replaced(error_bar=interval),
             "given_up": given_up,
             "simpler_because": reason,
             "fit": fit_of(best.peak_bytes, self._comfort, self.limit),
-            "unusual": unusual(self._requests[best.configuration.gpus], best.configuration),
+            "unusual": self.unusual(best),
             "pipelined": self._pipelined(best),
             "runners_up": (
                 *((faster,) if reason else ()),
@@ -410,13 +451,19 @@ class Planning:
             "searched": self._searched,
         }
 
-    def _pipelined(self, best: Estimate) -> RunnerUp | None:
-        """Return the best configuration with a pipeline, and why it lost; None if the best has one, or if none fits."""
-        others = (estimate for estimate in self.fitting if estimate.configuration.pipeline > 1)
-        other = next(others, None)
-        if best.configuration.pipeline > 1 or other is None:
+    def _pipelined(self, best: Estimate) -> Pipelined | None:
+        """Return the best configuration with a pipeline, and why it won or lost; None if none fits."""
+        has_none = best.configuration.pipeline == 1
+        other = next((each for each in self.fitting if (each.configuration.pipeline > 1) == has_none), None)
+        pipelined, rival = (other, best) if has_none else (best, other)
+        if pipelined is None:
             return None
-        return RunnerUp(estimate=other, lost_because=lost_because(other, best, self.limit, self._deadline))
+        if other is not None:
+            because = lost_because(other, best, self.limit, self._deadline)
+        else:
+            fixed = "pipeline" in self._whole.fixed
+            because = "the pipeline is fixed" if fixed else "no configuration without a pipeline fits"
+        return Pipelined(estimate=pipelined, rival=rival, lost_because=because)
 
     def _gap(self, best: Estimate) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
@@ -436,3 +483,9 @@ class Planning:
             estimated=len(self._known)
             + sum(self._trial(configuration).key not in self._known for configuration in self._plain),
         )
+
+
+def _degrees(configuration: Configuration) -> tuple[int, ...]:
+    """Return what identifies a recipe: degrees, chunks and sharding."""
+    names = ("tensor", "pipeline", "context", "expert", "expert_tensor", "chunks", "zero")
+    return tuple(getattr(configuration, name) for name in names)
