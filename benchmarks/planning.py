@@ -249,7 +249,7 @@ def best_public(question: Question, software: str) -> tuple[Estimate, Public] | 
         for name in dict.fromkeys((public.software, software)):
             configuration = public.on(machines.gpus, name, **step, **question.fix)
             # Stages of published layouts have lengths of their own, which papers rarely print.
-            for laid in dict.fromkeys((configuration, space.with_short_ends(configuration))):
+            for laid in space.layouts(configuration):
                 try:
                     there = estimate(shape, machines, laid, with_error_bar=False)
                 except PipeplanError:  # a trainer that does not support what another one published

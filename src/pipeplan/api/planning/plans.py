@@ -200,7 +200,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def trainer(self) -> str:
         """The trainer whose software the best one was estimated with."""
         software = self.chosen.configuration.software
-        own = [name for name in self.flags if TRAINERS[name].software == software]
+        own = [name for name in self.flags if TRAINERS[name].schedules and TRAINERS[name].software == software]
         return [*own, *(name for name in self.flags if software.startswith(name)), *self.flags][0]
 
     def flags_for(self, trainer: str) -> TrainerSettings:

@@ -38,6 +38,10 @@ FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)
 """Columns of a layer: seconds of F, I (including recomputation) and W; bytes kept from F, and until W; parameters."""
 
 
+WHOLE_BACKWARDS = frozenset({"1f1b", "interleaved-1f1b", "gpipe", "looped-bfs"})
+"""Schedules whose ranks run whole backwards and pass a microbatch on in a loop, so that no work fills the ends of a step."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
     """Layers in order, with their cumulative sums.
@@ -280,11 +284,22 @@ class Bounds:
         """Return the layout of this many stages that is tried; None: an even one. See :meth:`Sums.balanced`."""
         return self._sums(()).balanced(count) if count > 1 else None
 
-    def of_saving(self, recompute: tuple[str, ...], offload: float) -> Least:
+    def of_orders(self, orders: Sequence[Mapping[str, Any]]) -> float:
+        """Return the bound on a step with any of these orders, without savings of memory.
+
+        With whole backwards in a loop of stages, rank r waits for the r stages before its first one, in the forward and at
+        the end in the backward: on average over the ranks for (p-1)/2 stages.
+        """
+        ranks, fill = self.frame.pipeline, 0.0
+        if self._trainer.barrier and all(order["schedule"] in WHOLE_BACKWARDS for order in orders):
+            fill = (ranks - 1) / 2 / (ranks * max(order["chunks"] for order in orders))
+        return self.of_saving((), 0.0, fill).seconds
+
+    def of_saving(self, recompute: tuple[str, ...], offload: float, fill: float = 0.0) -> Least:
         """Return the bound for a recomputation and offload, whatever the schedule, the chunks and the layout.
 
-        At best all ranks share work and memory equally. Each rank holds one microbatch of all its layers at some time, at
-        the latest after that microbatch has passed the last of its stages.
+        At best all ranks share work and memory equally, and wait for ``fill`` of the work on one microbatch. Each rank holds
+        one microbatch of all its layers at some time, at the latest after that microbatch has passed the last of its stages.
         """
         frame, sums = self.frame, self._sums(recompute)
         # No rank can do less than 1/p of the work, and none less than the longest layer, m times; one microbatch passes
@@ -292,7 +307,7 @@ class Bounds:
         total = sums.total
         way = float(total[FORWARD] + total[INPUT])
         work = way + float(total[WEIGHT])
-        seconds = max(frame.microbatches * max(work / frame.pipeline, sums.longest), way)
+        seconds = max((frame.microbatches / frame.pipeline + fill) * work, frame.microbatches * sums.longest, way)
         seconds += 2 * frame.microbatches * self._trainer.op_gap
         seconds += self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
         held = self._state[0] * total[DENSE] + self._state[1] * total[EXPERT] + (1 - offload) * total[KEPT]

@@ -18,7 +18,7 @@ from typing import Any
 from pipeplan.planner.answers import Estimate
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.stages import format_peak
-from pipeplan.planner.selection.bounds import Bounds, Pricing
+from pipeplan.planner.selection.bounds import Bounds, Least, Pricing
 from pipeplan.planner.selection.candidates import (
     FRAME_FIELDS,
     SAVING_FIELDS,
@@ -28,14 +28,14 @@ from pipeplan.planner.selection.candidates import (
     savings,
     variants,
 )
+from pipeplan.planner.selection.choice import INDISTINGUISHABLE
 from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.workload import token_flops
 
-SLACK = 1.03
-"""Factor on the best value within which configurations are still estimated, so that runners-up have estimates, not
-bounds."""
+SLACK = 1 + INDISTINGUISHABLE
+"""Factor on the best value within which configurations are still estimated: simpler ones could be chosen."""
 
-STARTS = 512
+STARTS = 256
 """Maximum number of frames in the starting part of a space."""
 
 SLOWER_SIZES = 1
@@ -138,17 +138,23 @@ class Space:
             self._savings[key] = choices
         return self._savings[key]
 
-    def laid(self, frame: dict[str, Any], order: dict[str, Any]) -> dict[str, Any]:
-        """Return an order with the layout that is tried with it: shorter ends, unless one is fixed."""
-        if order["layers"] is not None or frame["pipeline"] == 1:
-            return order
-        return {**order, "layers": self.bounds(frame).balanced(frame["pipeline"] * order["chunks"])}
+    def laid(self, frame: dict[str, Any], order: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield an order with the layouts that are tried with it: equal stages and shorter ends, unless one is fixed."""
+        yield order
+        if order["layers"] is None and frame["pipeline"] > 1:
+            layers = self.bounds(frame).balanced(frame["pipeline"] * order["chunks"])
+            if layers is not None:
+                yield {**order, "layers": layers}
 
-    def with_short_ends(self, configuration: Configuration) -> Configuration:
-        """Return a configuration of the space with the layout that is tried with it."""
+    def bound(self, configuration: Configuration) -> Least:
+        """Return the bounds on a configuration of the space."""
+        return self.bounds({name: getattr(configuration, name) for name in FRAME_FIELDS}).of(configuration)
+
+    def layouts(self, configuration: Configuration) -> Iterator[Configuration]:
+        """Yield a configuration of the space with the layouts that are tried with it."""
         frame = {name: getattr(configuration, name) for name in FRAME_FIELDS}
         order = {name: getattr(configuration, name) for name in VARIANT_FIELDS}
-        return replace(configuration, layers=self.laid(frame, order)["layers"])
+        return (replace(configuration, layers=laid["layers"]) for laid in self.laid(frame, order))
 
     def bounds(self, frame: dict[str, Any]) -> Bounds:
         """Return the bounds for a frame's configurations."""
@@ -192,7 +198,7 @@ class Opened:
     @property
     def orders(self) -> Iterator[dict[str, Any]]:
         """Orders with the layouts that are tried with them."""
-        return (self.space.laid(self.frame, order) for order in self.space.orders(self.frame))
+        return (laid for order in self.space.orders(self.frame) for laid in self.space.laid(self.frame, order))
 
 
 @dataclass(slots=True, eq=False)
@@ -250,6 +256,8 @@ class Branching:
         Factor on the best value within which bounded configurations are still estimated.
     best
         Least value that is already known.
+    comfort
+        Bytes per GPU beyond which a peak is tight: a configuration that saves more memory is estimated, too.
 
     Attributes
     ----------
@@ -262,12 +270,19 @@ class Branching:
     """
 
     def __init__(
-        self, spaces: Sequence[Space], value: Value, limit: float, *, slack: float = SLACK, best: float = inf
+        self,
+        spaces: Sequence[Space],
+        value: Value,
+        limit: float,
+        *,
+        slack: float = SLACK,
+        best: float = inf,
+        comfort: float = inf,
     ) -> None:
         self.best = best
         self.exhausted = False
         self.legal = self.over_memory = self.estimated = 0
-        self._value, self._limit, self._slack = value, limit, slack
+        self._value, self._limit, self._slack, self._comfort = value, limit, slack, comfort
         self._floor = min((value(space.request, space.floor) for space in spaces), default=inf)
         self._under_way: dict[VariantGroup, float] = {}
         self._numbers = count()
@@ -309,7 +324,7 @@ class Branching:
         """Bound frames of growing microbatches while these compute faster; return the fastest size."""
         least, best, slower = inf, 1, 0
         for frame in frames:
-            value = self._value(space.request, space.bounds(frame).of_saving((), 0.0).seconds)
+            value = self._value(space.request, space.bounds(frame).of_orders(space.orders(frame)))
             self._push(value, Opened(space, frame))
             if value < least:
                 least, best, slower = value, frame["microbatch_size"], 0
@@ -360,17 +375,20 @@ class Branching:
         before = group.next
         if group.settle(self._limit):
             self._push(self._value(group.space.request, group.seconds), group)
-        self.over_memory += group.next - before
+        # Layouts of one configuration count once.
+        if group.order["layers"] is None or "layers" in group.space.request.fixed:
+            self.over_memory += group.next - before
 
     def _push(self, value: float, node: VariantGroup | Opened) -> None:
         heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: VariantGroup, estimate: Estimate | None) -> None:
-        """Record the estimate of a group; if it does not fit, queue the group with its next saving."""
+        """Record the estimate of a group; if it does not fit in comfort, queue the group with its next saving."""
         self.estimated += 1
         self._under_way.pop(group, None)
         if estimate is not None and estimate.peak_bytes <= self._limit:
             self.best = min(self.best, self._value(group.space.request, estimate.step_time))
-            return
+            if estimate.peak_bytes <= self._comfort:
+                return
         group.next += 1
         self._go_on(group)

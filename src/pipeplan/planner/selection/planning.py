@@ -27,8 +27,8 @@ from pipeplan.planner.answers import (
 )
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
-from pipeplan.planner.fitting import fit_of
-from pipeplan.planner.selection.branching import Branching, Space
+from pipeplan.planner.fitting import comfortable, fit_of
+from pipeplan.planner.selection.branching import SLACK, Branching, Space
 from pipeplan.planner.selection.candidates import divisors, left_out, unusual
 from pipeplan.planner.selection.choice import simpler_because, simplest
 from pipeplan.planner.selection.comparing import (
@@ -63,14 +63,17 @@ START_ROUND, START_ROUNDS = 8, 6
 """Configurations per round in the starting part of a space, and number of rounds, regardless of the budget: a
 second or two."""
 
-PRICED = 200
-"""Frames that are bounded before each round: the likeliest are estimated while the others wait."""
+PRICED = 60
+"""Families of frames that are bounded before each round: the likeliest are estimated while the others wait."""
 
-FINALISTS = 6
-"""Number of configurations, each of another family of degrees or schedule, that get a layout search."""
+FAMILY = ("tensor", "pipeline", "context", "expert", "schedule", "zero")
+"""Fields that distinguish families of configurations."""
 
-PRICED_LATE = 1000
-"""Frames that are bounded after the budget has ended, so that the gap does not refer to the peak FLOP/s of the GPUs."""
+FINALISTS = 8
+"""Number of configurations, each of another family, that get a layout search."""
+
+PRICED_LATE = 300
+"""Families of frames that are bounded after the budget has ended, so that the gap does not refer to the peak FLOP/s of the GPUs."""
 
 LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.3
 """Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
@@ -132,11 +135,15 @@ class Planning:
         self._comfort = self._whole.memory_limit if comfort is None else comfort
         self._phase = "choosing"
         self._spaces = [space for request in requests for space in Space.by_software(request)]
-        self._branchings = [Branching(spaces, value, self.limit) for spaces in self._by_software(self._spaces)]
+        self._branchings = [
+            Branching(spaces, value, self.limit, comfort=comfortable(self._comfort))
+            for spaces in self._by_software(self._spaces)
+        ]
         self._known: dict[str, Estimate | None] = {}
         self._plain: dict[Configuration, Estimate] = {}
         self._laid: list[Estimate] = []
         self.fitting: list[Estimate] = []
+        self._sorted: set[Configuration] = set()
         self._recipes: dict[tuple[int, ...], Recipe] = {}
         self._varied: list[Sensitivity] = []
         self._searched: SearchedOrder | None = None
@@ -172,7 +179,9 @@ class Planning:
         self._sort_in(estimate)
 
     def _sort_in(self, estimate: Estimate) -> None:
-        if estimate.peak_bytes <= self.limit:
+        # A layout that is written out is the same configuration as the default with these layers.
+        if estimate.peak_bytes <= self.limit and estimate.configuration not in self._sorted:
+            self._sorted.add(estimate.configuration)
             insort(self.fitting, estimate, key=lambda other: (self.value(other), str(other.configuration)))
 
     @property
@@ -243,13 +252,12 @@ class Planning:
         This takes the same work regardless of the budget and runs in this process, so the load of the machine does not
         change it.
         """
-        own = {space.software: space for space in self._spaces if space.request.gpus == self._whole.gpus}
-        for configuration, recipe in of_practice(self._whole):
-            if recipe.is_for(self._whole):
-                self._recipes.setdefault(_degrees(configuration), recipe)
-            self._estimate_here(self._whole, own[configuration.software].with_short_ends(configuration))
+        for bound, space, configuration in sorted(self._of_practice(), key=lambda candidate: candidate[0]):
+            if bound > SLACK * self._least:
+                break
+            self._estimate_here(space.request, configuration)
         for spaces in self._by_software([space.sensible_part() for space in self._spaces]):
-            starting = Branching(spaces, self._value, self.limit, slack=1.0)
+            starting = Branching(spaces, self._value, self.limit, slack=1.0, best=self._least)
             starting.price(10**9)
             for _ in range(START_ROUNDS):
                 for group in starting.round(START_ROUND):
@@ -257,6 +265,23 @@ class Planning:
                     starting.learn(group, self._plain.get(group.configuration))
                 if starting.exhausted:
                     break
+
+    def _of_practice(self) -> Iterator[tuple[float, Space, Configuration]]:
+        """Yield recipes that may fit, as published and with shorter ends, with lower bounds on their values."""
+        spaces = {space.software: space for space in self._spaces if space.request.gpus == self._whole.gpus}
+        for published, recipe in of_practice(self._whole):
+            if recipe.is_for(self._whole):
+                self._recipes.setdefault(_degrees(published), recipe)
+            space = spaces[published.software]
+            for configuration in space.layouts(published):
+                least = space.bound(configuration)
+                if least.bytes <= self.limit:
+                    yield self._value(space.request, least.seconds), space, configuration
+
+    @property
+    def _least(self) -> float:
+        """Least value of an estimate that fits."""
+        return self.value(self.fitting[0]) if self.fitting else inf
 
     @staticmethod
     def _by_software(spaces: Sequence[Space]) -> list[list[Space]]:
@@ -299,7 +324,7 @@ class Planning:
     def _rounds(self) -> Iterator[list[Trial]]:
         """Yield the trials round by round; the answers of a round are known when the next is drawn."""
         for branching in self._branchings:
-            branching.best = min(map(self.value, self.fitting), default=inf)
+            branching.best = self._least
             yield from self._choose(branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
         for branching in self._branchings:
             while self.best is None and not branching.exhausted:
@@ -366,14 +391,12 @@ class Planning:
         return Trial(configuration, cluster.nodes, cluster.per_node, **more)
 
     def _finalists(self, most: int | None) -> list[Configuration]:
-        """Return the best configuration of each family of degrees or schedule."""
+        """Return the best configurations of each family of degrees or schedule: in any memory, and in comfort."""
         best: dict[tuple[Any, ...], Configuration] = {}
         for configuration, plain in sorted(self._plain.items(), key=lambda pair: (self.value(pair[1]), str(pair[0]))):
-            family = tuple(
-                getattr(configuration, name) for name in ("tensor", "pipeline", "context", "expert", "schedule", "zero")
-            )
             if plain.peak_bytes <= self.limit:
-                best.setdefault(family, configuration)
+                family = tuple(getattr(configuration, name) for name in FAMILY)
+                best.setdefault((*family, self.is_tight(plain)), configuration)
         return list(islice(best.values(), most))
 
     def _lay_out(self) -> Iterator[list[Trial]]:
@@ -385,7 +408,6 @@ class Planning:
         layout = LayoutTask(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
         trials = [self._trial(finalist, layout=layout) for finalist in finalists]
         yield trials
-        yield from self._estimates([replace(finalist, layers=None) for finalist in finalists])
         self._laid = [estimate for trial in trials if (estimate := self._known.get(trial.key)) is not None]
         for estimate in self._laid:
             self._sort_in(estimate)
