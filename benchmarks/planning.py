@@ -270,9 +270,9 @@ def _compared(question: Question, planned: PlanResult) -> float | None:
     there, public = found
     ratio = there.step_time / best.step_time
     print(f"  public  {_line(there)}; {public.source}")
-    print(f"  public / plan {ratio:.3f}: {lost_because(there, best, planned.memory_limit)}")
-    if ratio * (1 + INDISTINGUISHABLE) < 1:
-        print("  MISSED: the public one is better beyond the tie-break")
+    why = lost_because(there, best, planned.memory_limit) if ratio >= 1 else "given up for simplicity"
+    missed = ratio * (1 + INDISTINGUISHABLE) < 1
+    print(f"  public / plan {ratio:.3f}: {'MISSED, better beyond the tie-break' if missed else why}")
     return ratio
 
 

@@ -271,6 +271,7 @@ class Bounds:
         self._gpu = pricing.cluster.gpu
         self._trainer = software(frame.software)
         self._state = state_of_one(frame)
+        self._priced: dict[tuple[str, ...], Sums] = {}
         self._stages: dict[Hashable, tuple[Floats, Floats]] = {}
         self._transfer: float | None = None
 
@@ -351,7 +352,10 @@ class Bounds:
         )
 
     def _sums(self, recompute: tuple[str, ...]) -> Sums:
-        return self._pricing.sums(replace(self.frame, recompute=recompute))
+        sums = self._priced.get(recompute)
+        if sums is None:
+            sums = self._priced[recompute] = self._pricing.sums(replace(self.frame, recompute=recompute))
+        return sums
 
     def _steady(self, order: Mapping[str, Any]) -> SteadyMemory:
         frame = self.frame

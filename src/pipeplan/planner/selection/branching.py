@@ -83,6 +83,10 @@ class Space:
         name: str = self.request.fixed["software"][0]
         return name
 
+    def restricted(self, **fixed: tuple[Any, ...]) -> Space:
+        """Return the part of the space with these values of fields; it shares prices and bounds with this space."""
+        return replace(self, request=replace(self.request, fixed={**self.request.fixed, **fixed}), _orders={})
+
     def sensible_part(self) -> Space:
         """Return the starting part, which shares prices and bounds with this space."""
         return replace(self, sensible=True, _orders={})

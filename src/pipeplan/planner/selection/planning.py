@@ -6,7 +6,6 @@ import time
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import inf
@@ -73,7 +72,7 @@ FINALISTS = 8
 """Number of configurations, each of another family, that get a layout search."""
 
 PRICED_LATE = 300
-"""Families of frames that are bounded after the budget has ended, so that the gap does not refer to the peak FLOP/s of the GPUs."""
+"""Families of frames that are bounded after the budget has ended, so that the gap does not refer to the GPUs' peak."""
 
 LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.3
 """Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
@@ -88,12 +87,16 @@ LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 LEVEL_ROUNDS = 2
 """Maximum number of rounds of branch and bound at each of these levels."""
 
-RIVAL_ROUNDS = 4
-"""Maximum number of rounds for the best configuration with a pipeline, if the best one has none, and vice versa."""
+RIVAL_ROUNDS, MOST_RIVAL_ROUNDS = 4, 16
+"""Number of rounds for the best configuration with a pipeline, if the best one has none, and vice versa; and its maximum if
+nothing fits so far."""
 
 OUTERMOST = 3.0
 """Maximum time as a multiple of the budget. The budget is an amount of work; a loaded machine takes longer for it, up to
 this limit, so that the answer is the same."""
+
+FAR = 1.25
+"""Value of the best over the lower bound from which on the search goes on beyond its budget, up to the outermost limit."""
 
 ROUNDS_A_SECOND = 1.0
 """Rounds of branch and bound per second of the budget. Counting work instead of time gives the same answer on a loaded
@@ -329,6 +332,8 @@ class Planning:
         for branching in self._branchings:
             while self.best is None and not branching.exhausted:
                 yield from self._choose(branching, 1, overtime=True)
+            while self._least > FAR * branching.least and not (branching.exhausted or self._late):
+                yield from self._choose(branching, 1)
         best = self.best
         if best is None or self._late:
             return
@@ -350,18 +355,18 @@ class Planning:
 
     def _of_other_kind(self, space: Space, best: Estimate) -> Iterator[list[Trial]]:
         """Yield trials for the best configuration with a pipeline if the best one has none, and vice versa."""
-        request = space.request
         has_none = best.configuration.pipeline == 1
-        degrees = tuple(
-            degree for degree in request.fixed.get("pipeline") or divisors(request.gpus) if (degree > 1) == has_none
-        )
-        if degrees:
-            others = Space.of(replace(request, fixed={**request.fixed, "pipeline": degrees}))
-            least = min(
-                (self.value(each) for each in self.fitting if each.configuration.pipeline in degrees), default=inf
-            )
-            branching = Branching([others], self._value, self.limit, slack=1.0, best=least)
+        every = space.request.fixed.get("pipeline") or divisors(space.request.gpus)
+        degrees = tuple(degree for degree in every if (degree > 1) == has_none)
+        if not degrees:
+            return
+        of_kind = (self.value(other) for other in self.fitting if other.configuration.pipeline in degrees)
+        least = min(of_kind, default=inf)
+        branching = Branching([space.restricted(pipeline=degrees)], self._value, self.limit, slack=1.0, best=least)
+        for _ in range(MOST_RIVAL_ROUNDS // RIVAL_ROUNDS):
             yield from self._choose(branching, RIVAL_ROUNDS)
+            if branching.best < inf:
+                return
 
     def _choose(self, branching: Branching, rounds: int, *, overtime: bool = False) -> Iterator[list[Trial]]:
         """Yield rounds of branch and bound until it is exhausted, their number is reached, or the time is up."""
@@ -484,7 +489,7 @@ class Planning:
             because = lost_because(other, best, self.limit, self._deadline)
         else:
             fixed = "pipeline" in self._whole.fixed
-            because = "the pipeline is fixed" if fixed else "no configuration without a pipeline fits"
+            because = "the pipeline is fixed" if fixed else "no estimated configuration without a pipeline fits"
         return Pipelined(estimate=pipelined, rival=rival, lost_because=because)
 
     def _gap(self, best: Estimate) -> float:
