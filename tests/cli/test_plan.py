@@ -37,7 +37,7 @@ def test_the_answer_as_a_table_and_as_files(run):
     assert row["step_time_s"] == pytest.approx(record["best"]["step_time_s"])
     assert row["refused"] is None
     assert "seconds per step" in Path("plan.svg").read_text()
-    assert "--tensor-model-parallel-size 2" in Path("train.sh").read_text()
+    assert "cfg.model.tensor_model_parallel_size = 2" in Path("train.sh").read_text()
 
 
 def test_json_and_nothing_else(run):

@@ -18,7 +18,7 @@ from pipeplan.drawing.plan import PlanView
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.model import counted, one_line
-from pipeplan.planner import Configuration, Estimate, GpuMemory, PlanResult, StepTime, Totals
+from pipeplan.planner import Configuration, Estimate, GpuMemory, PlanResult, StepTime, Totals, software
 from pipeplan.readable import percent
 from pipeplan.records import titles_of
 from pipeplan.workload import ModelShape
@@ -109,6 +109,7 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
     chosen = best.configuration
     limit = plan.memory_limit / GIBIBYTE
     return [
+        ("software", software(chosen.software).title),
         ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, ZeRO-{chosen.zero}, {chosen.precision}"),
         ("schedule", ", ".join(_schedule(chosen))),
         ("microbatch", counted(chosen.microbatch_size, "sequence")),
@@ -325,8 +326,8 @@ def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
 def _label(estimate: Estimate) -> str:
     chosen = estimate.configuration
     chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
-    schedule = f"\n{chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
-    return f"{degrees_in_words(chosen)}{schedule}"
+    schedule = f"{chosen.schedule}{chunks}" if chosen.pipeline > 1 else "no pipeline"
+    return f"{degrees_in_words(chosen)}\n{schedule}"
 
 
 def _in_a_line(estimate: Estimate) -> str:

@@ -255,13 +255,17 @@ def differences(here: Configuration, there: Configuration) -> str:
 
     parts = [
         " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _SPLITS if differ(name)),
-        f"{here.schedule} v{here.chunks}" if differ("schedule", "chunks") else "",
+        _schedule_in_words(here) if differ("schedule", "chunks") else "",
         f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
         recomputation_difference(here) if differ("recompute", "recompute_by_stage") else "",
         _offloaded_in_words(here) if differ("offload") else "",
         f"ZeRO-{here.zero}" if differ("zero") else "",
     ]
     return ", ".join(filter(None, parts)) or "another layout"
+
+
+def _schedule_in_words(configuration: Configuration) -> str:
+    return f"{configuration.schedule} v{configuration.chunks}" if configuration.pipeline > 1 else "no pipeline"
 
 
 def recomputation_difference(configuration: Configuration) -> str:

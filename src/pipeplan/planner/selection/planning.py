@@ -457,7 +457,8 @@ class Planning:
         estimates = [*self._plain.values(), *self._laid]
         limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
         fastest = self.fitting[0]
-        given_up = self.value(best) / self.value(fastest) - 1
+        same = best.configuration.gpus == fastest.configuration.gpus
+        given_up = (best.step_time / fastest.step_time if same else self.value(best) / self.value(fastest)) - 1
         reason = "" if fastest is best else simpler_because(best, fastest, self.is_unusual, self.is_tight)
         faster = RunnerUp(estimate=fastest, lost_because=f"{given_up:.1%} faster, but {reason}")
         return {
