@@ -114,6 +114,6 @@ class PlanOptions(EstimateOptions):
     seconds: float | None = option(
         kind="number", title="Seconds", group="work", unit="seconds",
         range=Range(0, open=True, most=MOST_SECONDS),
-        help="Maximum time in seconds, from which the amount of work follows; the best plan found by then is returned.",
-        default="30", hint="Maximum time; the best plan found by then is returned.",
+        help="Budget: as much work as two idle cores do in these seconds; a loaded machine may take three times as long.",
+        default="30", hint="Amount of work, as the seconds that it takes on two idle cores.",
     )  # fmt: skip

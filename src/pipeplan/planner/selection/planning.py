@@ -62,7 +62,7 @@ START_ROUND, START_ROUNDS = 8, 6
 """Configurations per round in the starting part of a space, and number of rounds, regardless of the budget: a
 second or two."""
 
-PRICED = 60
+PRICED = 40
 """Families of frames that are bounded before each round: the likeliest are estimated while the others wait."""
 
 FAMILY = ("tensor", "pipeline", "context", "expert", "schedule", "zero")
