@@ -1,6 +1,7 @@
 """Plans: what is chosen, why others lost, and what is said where nothing can be chosen."""
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pipeplan.api.planning.configurations import cluster_of
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import PlanProgress, PlanResult, estimate, plan
+from pipeplan.planner.selection import planning
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE
 from pipeplan.planner.selection.comparing import CHANGES, LIMITS
 from pipeplan.trainers import TRAINERS
@@ -123,6 +125,44 @@ def test_a_store_keeps_estimates_for_another_question(tmp_path: Path, found):
     assert second.best.configuration.tensor == 2
     assert {each.phase for each in heard} >= {"choosing", "comparing"}
     assert all(0 <= each.share <= 1 for each in heard)
+
+
+def test_a_loaded_machine_gives_the_same_answer(found, monkeypatch):
+    """Time is no budget but for the outermost limit: here every phase begins ages after the budget has ended."""
+    monkeypatch.setattr(planning, "OUTERMOST", inf)
+    monkeypatch.setattr(planning.Planning, "spent", property(lambda _: 1e9))
+    late = planned()
+    assert late.best == found.best
+    assert late.runners_up == found.runners_up
+    assert late.counts == found.counts
+
+
+def test_the_best_with_a_pipeline_is_compared_with_the_best_without(found):
+    both = found.pipelined
+    assert both is not None
+    assert both.estimate.configuration.pipeline > 1
+    assert both.rival is not None
+    assert both.rival.configuration.pipeline == 1
+    assert min(both.estimate.step_time, both.rival.step_time) <= found.best.step_time
+    assert both.lost_because
+    (without,) = (planned(fix={"pp": 1, "tp": 2}).pipelined,)
+    assert without is None
+    fixed = planned(fix={"pp": 4}).pipelined
+    assert fixed is not None
+    assert (fixed.rival, fixed.lost_because) == (None, "the pipeline is fixed")
+
+
+def test_zero3_beside_a_pipeline_is_named_where_nothing_else_can_be():
+    """torchtitan shards parameters always: with a pipeline that is unusual, and done only if a pipeline is fixed."""
+    free = planned(fix={"trainer": "torchtitan"})
+    assert free.best is not None
+    assert free.best.configuration.pipeline == 1
+    fixed = planned(fix={"trainer": "torchtitan", "pp": 2})
+    assert fixed.best is not None
+    assert fixed.best.configuration.zero == 3
+    assert fixed.unusual == ("ZeRO-3 next to a pipeline",)
+    allowed = planned(fix={"trainer": "torchtitan"}, allow=["zero3-pipeline"])
+    assert allowed.counts.legal > free.counts.legal
 
 
 def test_what_is_fixed_holds_for_everything_that_is_said():
