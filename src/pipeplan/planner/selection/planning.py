@@ -273,7 +273,10 @@ class Planning:
         """Yield recipes that may fit, as published and with shorter ends, with lower bounds on their values."""
         spaces = {space.software: space for space in self._spaces if space.request.gpus == self._whole.gpus}
         for published, recipe in of_practice(self._whole):
-            if recipe.is_for(self._whole) and (published.pipeline, published.chunks) == (recipe.pipeline, recipe.chunks):
+            if recipe.is_for(self._whole) and (published.pipeline, published.chunks) == (
+                recipe.pipeline,
+                recipe.chunks,
+            ):
                 self._recipes.setdefault(_degrees(published), recipe)
             space = spaces[published.software]
             for configuration in space.layouts(published):
