@@ -335,7 +335,7 @@ class PlanResult:
     objective
         Objective that was minimized.
     memory_limit
-        Memory limit per GPU in bytes.
+        Bytes per GPU that may be allocated in comfort; the peak of a tight plan may be above.
     best
         Estimate of the best configuration; None if no configuration fits.
     given_up

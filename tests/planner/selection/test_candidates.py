@@ -3,11 +3,13 @@
 from dataclasses import replace
 from itertools import islice, product
 
+from pipeplan.planner import software
 from pipeplan.planner.selection.candidates import (
     LEAST_TOKENS,
     LEFT_OUT,
     MOST_TOKENS,
     configurations,
+    covers,
     divisors,
     frames,
     left_out,
@@ -15,6 +17,7 @@ from pipeplan.planner.selection.candidates import (
     variants,
 )
 from pipeplan.planner.selection.legality import UNUSUAL
+from pipeplan.trainers import TRAINERS
 from tests.planner.requests import as_draft, broken_rule, request
 
 
@@ -101,3 +104,23 @@ def test_trainers_compute_again_what_they_can():
     asked = request("gpt3-6.7b", "a100-sxm-80gb:8x1", sequence=2048, fix={"software": "megatron-lm-2021"})
     found = {saving["recompute"] for saving in savings(asked, next(frames(asked)))}
     assert found == {(), ("layernorm",), ("core_attn",), ("mlp",), ("full",)}
+
+
+def test_a_software_that_another_covers_is_not_searched_by_itself():
+    """Megatron-Bridge overlaps what Megatron-LM overlaps, and reduces gradients in 16 bits."""
+    bridge, megatron = (software(TRAINERS[name].software) for name in ("bridge", "megatron"))
+    assert covers(bridge, megatron)
+    assert not covers(megatron, bridge)
+    asked = request("mixtral-8x7b", "h100-sxm:8x2", global_batch=32)
+    searched = {frame["software"] for frame in frames(asked)}
+    assert searched == {bridge.name, TRAINERS["torchtitan"].software}
+    assert {frame["software"] for frame in frames(replace(asked, fixed={"software": (megatron.name,)}))} == {
+        megatron.name
+    }
+    for configuration in islice(
+        configurations(replace(asked, fixed={"micro": (1,), "software": (megatron.name,)})), 0, 400, 57
+    ):
+        slow = asked.estimate(configuration)
+        fast = asked.estimate(replace(configuration, software=bridge.name))
+        assert fast.step_time <= slow.step_time
+        assert fast.peak_bytes <= slow.peak_bytes

@@ -140,7 +140,9 @@ def _tokens(count: float) -> str:
 
 
 def _fit(plan: PlanResult) -> str:
-    return ": tight, within the error bar of the prediction" if plan.fit == "tight" else ""
+    if plan.fit is None:
+        return ""
+    return ": tight, within the error bar of the prediction" if plan.fit == "tight" else f": {plan.fit}"
 
 
 def _and_simplicity(plan: PlanResult) -> str:

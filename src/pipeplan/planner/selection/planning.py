@@ -6,6 +6,7 @@ import time
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import inf
@@ -442,7 +443,7 @@ class Planning:
         # Counted last, because either of them bounds further configurations.
         return PlanResult(
             objective=objective,
-            memory_limit=self.limit,
+            memory_limit=self._comfort,
             counts=self._counts(),
             seconds=self.spent,
             complete=self._exhausted or answer.get("optimality_gap") == 0,
@@ -452,7 +453,9 @@ class Planning:
         )
 
     def _closest_miss(self) -> dict[str, Any]:
-        return {"closest_miss": closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))}
+        miss = closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))
+        # The search also tried what could fit within the error of predictions.
+        return {"closest_miss": miss and replace(miss, over_by=miss.estimate.peak_bytes - self._comfort)}
 
     def _comparisons(self, best: Estimate) -> dict[str, Any]:
         cluster = self._requests[best.configuration.gpus].cluster
