@@ -145,23 +145,22 @@ def test_the_best_with_a_pipeline_is_compared_with_the_best_without(found):
     assert both.rival.configuration.pipeline == 1
     assert min(both.estimate.step_time, both.rival.step_time) <= found.best.step_time
     assert both.lost_because
-    (without,) = (planned(fix={"pp": 1, "tp": 2}).pipelined,)
-    assert without is None
-    fixed = planned(fix={"pp": 4}).pipelined
+    assert planned(fix={"pp": 1, "tp": 2}, seconds=1e-6).pipelined is None
+    fixed = planned(fix={"pp": 4}, seconds=1e-6).pipelined
     assert fixed is not None
     assert (fixed.rival, fixed.lost_because) == (None, "the pipeline is fixed")
 
 
 def test_zero3_beside_a_pipeline_is_named_where_nothing_else_can_be():
     """torchtitan shards parameters always: with a pipeline that is unusual, and done only if a pipeline is fixed."""
-    free = planned(fix={"trainer": "torchtitan"})
+    free = planned(fix={"trainer": "torchtitan"}, seconds=1e-6)
     assert free.best is not None
     assert free.best.configuration.pipeline == 1
-    fixed = planned(fix={"trainer": "torchtitan", "pp": 2})
+    fixed = planned(fix={"trainer": "torchtitan", "pp": 2}, seconds=1e-6)
     assert fixed.best is not None
     assert fixed.best.configuration.zero == 3
     assert fixed.unusual == ("ZeRO-3 next to a pipeline",)
-    allowed = planned(fix={"trainer": "torchtitan"}, allow=["zero3-pipeline"])
+    allowed = planned(fix={"trainer": "torchtitan"}, allow=["zero3-pipeline"], seconds=1e-6)
     assert allowed.counts.legal > free.counts.legal
 
 
