@@ -25,7 +25,7 @@ from pipeplan.api.planning.configurations import cluster_of, in_words
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, Estimate, PlanResult, estimate
-from pipeplan.planner.fitting import default_limit, widest_limit
+from pipeplan.planner.fitting import default_limit, largest_limit
 from pipeplan.planner.selection.branching import Space
 from pipeplan.planner.selection.candidates import as_configuration
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE
@@ -208,9 +208,14 @@ QUESTIONS = (
 def answer(question: Question, seconds: float, workers: int) -> float | None:
     """Print the answer to a question beside the best public configuration; return public over planned step time."""
     begin = time.monotonic()
-    options = {"global_batch": question.global_batch, "sequence": question.sequence}
     found = pipeplan.plan(
-        question.model, cluster_of(question.cluster), **options, fix=question.fix, seconds=seconds, workers=workers
+        question.model,
+        cluster_of(question.cluster),
+        global_batch=question.global_batch,
+        sequence=question.sequence,
+        fix=question.fix,
+        seconds=seconds,
+        workers=workers,
     )
     took = time.monotonic() - begin
     planned = found.planned
@@ -254,7 +259,7 @@ def best_public(question: Question, software: str) -> tuple[Estimate, Public] | 
                     there = estimate(shape, machines, laid, with_error_bar=False)
                 except PipeplanError:  # a trainer that does not support what another one published
                     continue
-                if there.peak_bytes <= widest_limit(machines):
+                if there.peak_bytes <= largest_limit(machines):
                     fitting.append((there, public))
     return min(fitting, key=lambda pair: pair[0].step_time, default=None)
 

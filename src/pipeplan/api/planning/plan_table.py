@@ -192,7 +192,7 @@ def pipelined_because(plan: PlanResult) -> str:
         return ""
     if not pipeline_won(plan) or pipelined.rival is None:
         return pipelined.lost_because
-    return f"without a pipeline, {_with_step(pipelined.rival)}; {pipelined.lost_because}"
+    return f"the best without, {_with_step(pipelined.rival)}; {pipelined.lost_because}"
 
 
 def _pipelined(plan: PlanResult) -> str:

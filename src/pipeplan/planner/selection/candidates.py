@@ -155,12 +155,15 @@ def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
 
 def covers(better: Software, other: Software) -> bool:
     """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower."""
-    alike = {"name": "", "title": "", "source": "", "hides": frozenset(), "fp32_gradients": True}
-    return (
-        replace(better, **alike) == replace(other, **alike)
-        and better.hides >= other.hides
-        and better.fp32_gradients <= other.fp32_gradients
+    plain = replace(
+        better,
+        name=other.name,
+        title=other.title,
+        source=other.source,
+        hides=other.hides,
+        fp32_gradients=other.fp32_gradients,
     )
+    return plain == other and better.hides >= other.hides and better.fp32_gradients <= other.fp32_gradients
 
 
 def _precision(request: PlanRequest, draft: Draft) -> Sequence[str]:

@@ -64,7 +64,8 @@ def simplest(
 
 def kinds_of_parallelism(configuration: Configuration) -> int:
     """Return the number of kinds of parallelism besides data parallelism."""
-    return sum(getattr(configuration, name) > 1 for name in KINDS) + (configuration.zero >= 3)
+    degrees: tuple[int, ...] = tuple(getattr(configuration, name) for name in KINDS)
+    return sum(degree > 1 for degree in degrees) + (configuration.zero >= 3)
 
 
 def has_odd_size(configuration: Configuration) -> bool:

@@ -463,10 +463,9 @@ class Planning:
         estimates = [*self._plain.values(), *self._laid]
         limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
         fastest = self.fitting[0]
-        same = best.configuration.gpus == fastest.configuration.gpus
-        given_up = (best.step_time / fastest.step_time if same else self.value(best) / self.value(fastest)) - 1
+        given_up = self._given_up(best, fastest)
         reason = "" if fastest is best else simpler_because(best, fastest, self.is_unusual, self.is_tight)
-        faster = RunnerUp(estimate=fastest, lost_because=f"{given_up:.1%} faster, but {reason}")
+        faster = RunnerUp(estimate=fastest, lost_because=self._lost_because(fastest, best))
         return {
             "best": best.replaced(error_bar=interval),
             "given_up": given_up,
@@ -485,6 +484,18 @@ class Planning:
             "searched": self._searched,
         }
 
+    def _given_up(self, best: Estimate, faster: Estimate) -> float:
+        """Return the fraction by which the best is slower than a faster one; of another number of GPUs, how much worse."""
+        same = best.configuration.gpus == faster.configuration.gpus
+        return (best.step_time / faster.step_time if same else self.value(best) / self.value(faster)) - 1
+
+    def _lost_because(self, other: Estimate, best: Estimate) -> str:
+        """Return why an estimate that fits lost against the best: it is slower, or faster and less simple."""
+        if self.value(other) >= self.value(best):
+            return lost_because(other, best, self.limit, self._deadline)
+        reason = simpler_because(best, other, self.is_unusual, self.is_tight)
+        return f"{self._given_up(best, other):.1%} faster, but {reason}"
+
     def _pipelined(self, best: Estimate) -> Pipelined | None:
         """Return the best configuration with a pipeline, and why it won or lost; None if none fits."""
         has_none = best.configuration.pipeline == 1
@@ -493,7 +504,7 @@ class Planning:
         if pipelined is None:
             return None
         if other is not None:
-            because = lost_because(other, best, self.limit, self._deadline)
+            because = self._lost_because(other, best)
         else:
             fixed = "pipeline" in self._whole.fixed
             because = "the pipeline is fixed" if fixed else "no estimated configuration without a pipeline fits"
