@@ -8,7 +8,7 @@ simulated. Among its savings of memory, a variant takes the first one that fits,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain, count, islice
@@ -29,7 +29,7 @@ from pipeplan.planner.selection.candidates import (
     variants,
 )
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE
-from pipeplan.planner.selection.request import PlanRequest
+from pipeplan.planner.selection.request import PlanRequest, Value
 from pipeplan.workload import token_flops
 
 SLACK = 1 + INDISTINGUISHABLE
@@ -239,10 +239,6 @@ class VariantGroup:
                 return True
             self.next += 1
         return False
-
-
-Value = Callable[[PlanRequest, float], float]
-"""Objective as a function of a request and the seconds of a step; it increases with the seconds."""
 
 
 class Branching:

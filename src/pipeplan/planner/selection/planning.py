@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,32 +16,26 @@ from pipeplan.planner.answers import (
     Counts,
     Estimate,
     Objective,
-    Pipelined,
     PlanResult,
-    RunnerUp,
     SearchedOrder,
     Sensitivity,
     Totals,
 )
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
-from pipeplan.planner.fitting import comfortable, fit_of
+from pipeplan.planner.fitting import comfortable
 from pipeplan.planner.selection.branching import SLACK, Branching, Space
-from pipeplan.planner.selection.candidates import divisors, left_out, unusual
-from pipeplan.planner.selection.choice import simpler_because, simplest
+from pipeplan.planner.selection.candidates import divisors, left_out
 from pipeplan.planner.selection.comparing import (
     CHANGES,
     LIMITS,
-    front,
-    lost_because,
     neighbours,
     of_change,
-    of_limit,
-    runners_up,
 )
 from pipeplan.planner.selection.finalists import better_order
 from pipeplan.planner.selection.nothing_fits import closest_miss, thriftiest
-from pipeplan.planner.selection.recipes import Recipe, of_practice
+from pipeplan.planner.selection.pool import Pool
+from pipeplan.planner.selection.recipes import of_practice
 from pipeplan.planner.selection.request import (
     PlanListener,
     PlanProgress,
@@ -65,9 +57,6 @@ second or two."""
 
 PRICED = 40
 """Families of frames that are bounded before each round: the likeliest are estimated while the others wait."""
-
-FAMILY = ("tensor", "pipeline", "context", "expert", "schedule", "zero")
-"""Fields that distinguish families of configurations."""
 
 FINALISTS = 8
 """Number of configurations, each of another family, that get a layout search."""
@@ -130,34 +119,23 @@ class Planning:
     ) -> None:
         self._begin = time.monotonic()
         self._seconds = seconds
-        self._requests = {request.gpus: request for request in requests}
         self._whole = requests[-1]
         self._value = value
         self._progress = progress
         self._tokens = tokens
-        self._deadline = deadline
-        self._comfort = self._whole.memory_limit if comfort is None else comfort
         self._phase = "choosing"
+        comfort = self._whole.memory_limit if comfort is None else comfort
+        self._pool = Pool(requests, value, comfort, deadline)
         self._spaces = [space for request in requests for space in Space.by_software(request)]
         self._branchings = [
-            Branching(spaces, value, self.limit, comfort=comfortable(self._comfort))
+            Branching(spaces, value, self._pool.limit, comfort=comfortable(comfort))
             for spaces in self._by_software(self._spaces)
         ]
         self._known: dict[str, Estimate | None] = {}
-        self._plain: dict[Configuration, Estimate] = {}
-        self._laid: list[Estimate] = []
-        self.fitting: list[Estimate] = []
-        self._sorted: set[Configuration] = set()
-        self._recipes: dict[tuple[int, ...], Recipe] = {}
         self._varied: list[Sensitivity] = []
         self._searched: SearchedOrder | None = None
         self.stopped = False
         self.refused = ""
-
-    @property
-    def limit(self) -> float:
-        """Memory limit per GPU in bytes."""
-        return self._whole.memory_limit
 
     @property
     def _any_schedule(self) -> bool:
@@ -174,20 +152,6 @@ class Planning:
         """Seconds since the start."""
         return time.monotonic() - self._begin
 
-    def value(self, estimate: Estimate) -> float:
-        """Return the objective value of an estimate."""
-        return self._value(self._requests[estimate.configuration.gpus], estimate.step_time)
-
-    def _keep(self, configuration: Configuration, estimate: Estimate) -> None:
-        self._plain[configuration] = estimate
-        self._sort_in(estimate)
-
-    def _sort_in(self, estimate: Estimate) -> None:
-        # A layout that is written out is the same configuration as the default with these layers.
-        if estimate.peak_bytes <= self.limit and estimate.configuration not in self._sorted:
-            self._sorted.add(estimate.configuration)
-            insort(self.fitting, estimate, key=lambda other: (self.value(other), str(other.configuration)))
-
     @property
     def _exhausted(self) -> bool:
         """True if every valid configuration was estimated or ruled out."""
@@ -196,29 +160,12 @@ class Planning:
     @property
     def estimated(self) -> bool:
         """True if anything was estimated."""
-        return bool(self._plain)
+        return bool(self._pool.plain)
 
     @property
     def best(self) -> Estimate | None:
-        """Simplest of the estimates that predictions cannot tell from the fastest one; None if nothing fits so far."""
-        return simplest(self.fitting, self.value, self.is_unusual, self.is_tight)
-
-    def unusual(self, estimate: Estimate) -> tuple[str, ...]:
-        """Return in words the choices of an estimate that hardly any published run makes, with the recipe that has them."""
-        request, configuration = self._requests[estimate.configuration.gpus], estimate.configuration
-        recipe = self._recipes.get(_degrees(configuration))
-        return tuple(
-            rule.sentence(request) + ("" if recipe is None or not recipe.has(rule) else f", as in {recipe.source}")
-            for rule in unusual(request, configuration)
-        )
-
-    def is_unusual(self, estimate: Estimate) -> bool:
-        """Return True if a configuration has choices that hardly any published run makes."""
-        return bool(self.unusual(estimate))
-
-    def is_tight(self, estimate: Estimate) -> bool:
-        """Return True if the peak of an estimate that fits is within the error bar of the limit."""
-        return fit_of(estimate.peak_bytes, self._comfort, self.limit) != "fits"
+        """Best of the estimates so far; None if nothing fits."""
+        return self._pool.best
 
     def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
         """Run all phases but the order search; Ctrl-C ends them early."""
@@ -257,16 +204,16 @@ class Planning:
         change it.
         """
         for bound, space, configuration in sorted(self._of_practice(), key=lambda candidate: candidate[0]):
-            if bound > SLACK * self._least:
+            if bound > SLACK * self._pool.least:
                 break
             self._estimate_here(space.request, configuration)
         for spaces in self._by_software([space.sensible_part() for space in self._spaces]):
-            starting = Branching(spaces, self._value, self.limit, slack=1.0, best=self._least)
+            starting = Branching(spaces, self._value, self._pool.limit, slack=1.0, best=self._pool.least)
             starting.price(10**9)
             for _ in range(START_ROUNDS):
                 for group in starting.round(START_ROUND):
                     self._estimate_here(group.space.request, group.configuration)
-                    starting.learn(group, self._plain.get(group.configuration))
+                    starting.learn(group, self._pool.plain.get(group.configuration))
                 if starting.exhausted:
                     break
 
@@ -274,21 +221,12 @@ class Planning:
         """Yield recipes that may fit, as published and with shorter ends, with lower bounds on their values."""
         spaces = {space.software: space for space in self._spaces if space.request.gpus == self._whole.gpus}
         for published, recipe in of_practice(self._whole):
-            if recipe.is_for(self._whole) and (published.pipeline, published.chunks) == (
-                recipe.pipeline,
-                recipe.chunks,
-            ):
-                self._recipes.setdefault(_degrees(published), recipe)
+            self._pool.name_recipe(published, recipe)
             space = spaces[published.software]
             for configuration in space.layouts(published):
                 least = space.bound(configuration)
-                if least.bytes <= self.limit:
+                if least.bytes <= self._pool.limit:
                     yield self._value(space.request, least.seconds), space, configuration
-
-    @property
-    def _least(self) -> float:
-        """Least value of an estimate that fits."""
-        return self.value(self.fitting[0]) if self.fitting else inf
 
     @staticmethod
     def _by_software(spaces: Sequence[Space]) -> list[list[Space]]:
@@ -297,9 +235,9 @@ class Planning:
         return [[space for space in spaces if space.software == name] for name in names]
 
     def _estimate_here(self, request: PlanRequest, configuration: Configuration) -> None:
-        if configuration not in self._plain:
+        if configuration not in self._pool.plain:
             try:
-                self._keep(configuration, request.estimate(configuration))
+                self._pool.keep(configuration, request.estimate(configuration))
             except PipeplanError as error:
                 self.refused = str(error)
             self._tell()
@@ -310,7 +248,7 @@ class Planning:
             return
         estimate = thriftiest(self._whole)
         if estimate is not None:
-            self._keep(estimate.configuration, estimate)
+            self._pool.keep(estimate.configuration, estimate)
 
     def search_orders(self, seconds: float, workers: int) -> None:
         """Search better orders for the finalists, if the user allows what no trainer runs."""
@@ -319,8 +257,8 @@ class Planning:
             return
         self._phase = "orders"
         self._tell()
-        same = [estimate for estimate in self.fitting if estimate.configuration.gpus == best.configuration.gpus]
-        request, left = self._requests[best.configuration.gpus], OUTERMOST * self._seconds - self.spent
+        same = [estimate for estimate in self._pool.fitting if estimate.configuration.gpus == best.configuration.gpus]
+        request, left = self._pool.requests[best.configuration.gpus], OUTERMOST * self._seconds - self.spent
         self._searched = better_order(request, same, seconds=seconds, at_most=left, workers=workers)
 
     def _tell(self) -> None:
@@ -331,12 +269,12 @@ class Planning:
     def _rounds(self) -> Iterator[list[Trial]]:
         """Yield the trials round by round; the answers of a round are known when the next is drawn."""
         for branching in self._branchings:
-            branching.best = self._least
+            branching.best = self._pool.least
             yield from self._choose(branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
         for branching in self._branchings:
             while self.best is None and not branching.exhausted:
                 yield from self._choose(branching, 1, overtime=True)
-            while self._least > FAR * branching.least and not (branching.exhausted or self._late):
+            while self._pool.least > FAR * branching.least and not (branching.exhausted or self._late):
                 yield from self._choose(branching, 1)
         best = self.best
         if best is None or self._late:
@@ -344,12 +282,14 @@ class Planning:
         self._phase = "comparing"
         spaces = [space for space in self._spaces if space.request.gpus == best.configuration.gpus]
         own = next(space for space in spaces if space.software == best.configuration.software)
-        yield from self._estimates(list(neighbours(own, best.configuration, self.limit)))
+        yield from self._estimates(list(neighbours(own, best.configuration, self._pool.limit)))
         yield from self._of_other_kind(own, best)
         self._phase = "front"
         for level in (LIMITS[1], *LEVELS):
-            limit = level * self.limit
-            values = [self.value(estimate) for estimate in self._plain.values() if estimate.peak_bytes <= limit]
+            limit = level * self._pool.limit
+            values = [
+                self._pool.value(estimate) for estimate in self._pool.plain.values() if estimate.peak_bytes <= limit
+            ]
             branching = Branching(spaces, self._value, limit, slack=1.0, best=min(values, default=inf))
             yield from self._choose(branching, LEVEL_ROUNDS)
         self._phase = "layout"
@@ -364,9 +304,11 @@ class Planning:
         degrees = tuple(degree for degree in every if (degree > 1) == has_none)
         if not degrees:
             return
-        of_kind = (self.value(other) for other in self.fitting if other.configuration.pipeline in degrees)
+        of_kind = (self._pool.value(other) for other in self._pool.fitting if other.configuration.pipeline in degrees)
         least = min(of_kind, default=inf)
-        branching = Branching([space.restricted(pipeline=degrees)], self._value, self.limit, slack=1.0, best=least)
+        branching = Branching(
+            [space.restricted(pipeline=degrees)], self._value, self._pool.limit, slack=1.0, best=least
+        )
         for _ in range(MOST_RIVAL_ROUNDS // RIVAL_ROUNDS):
             yield from self._choose(branching, RIVAL_ROUNDS)
             if branching.best < inf:
@@ -384,48 +326,40 @@ class Planning:
                 return
             yield from self._estimates([group.configuration for group in groups])
             for group in groups:
-                branching.learn(group, self._plain.get(group.configuration))
+                branching.learn(group, self._pool.plain.get(group.configuration))
 
     def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
-        new = [configuration for configuration in dict.fromkeys(configurations) if configuration not in self._plain]
+        new = [
+            configuration for configuration in dict.fromkeys(configurations) if configuration not in self._pool.plain
+        ]
         trials = [self._trial(configuration) for configuration in new]
         yield [trial for trial in trials if trial.key not in self._known]
         for configuration, trial in zip(new, trials, strict=True):
             estimate = self._known.get(trial.key)
             if estimate is not None:
-                self._keep(configuration, estimate)
+                self._pool.keep(configuration, estimate)
 
     def _trial(self, configuration: Configuration, **more: Any) -> Trial:
-        cluster = self._requests[configuration.gpus].cluster
+        cluster = self._pool.requests[configuration.gpus].cluster
         return Trial(configuration, cluster.nodes, cluster.per_node, **more)
-
-    def _finalists(self, most: int | None) -> list[Configuration]:
-        """Return the best configurations of each family of degrees or schedule: in any memory, and in comfort."""
-        best: dict[tuple[Any, ...], Configuration] = {}
-        for configuration, plain in sorted(self._plain.items(), key=lambda pair: (self.value(pair[1]), str(pair[0]))):
-            if plain.peak_bytes <= self.limit:
-                family = tuple(getattr(configuration, name) for name in FAMILY)
-                best.setdefault((*family, self.is_tight(plain)), configuration)
-        return list(islice(best.values(), most))
 
     def _lay_out(self) -> Iterator[list[Trial]]:
         fixed = self._whole.fixed
-        finalists = [finalist for finalist in self._finalists(FINALISTS) if finalist.pipeline > 1]
+        finalists = [finalist for finalist in self._pool.finalists(FINALISTS) if finalist.pipeline > 1]
         if not finalists or "layers" in fixed:
             return
         by_stage = self._any_schedule and "recompute" not in fixed
-        layout = LayoutTask(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
+        layout = LayoutTask(self._pool.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
         trials = [self._trial(finalist, layout=layout) for finalist in finalists]
         yield trials
-        self._laid = [estimate for trial in trials if (estimate := self._known.get(trial.key)) is not None]
-        for estimate in self._laid:
-            self._sort_in(estimate)
+        laid = (self._known.get(trial.key) for trial in trials)
+        self._pool.keep_laid([estimate for estimate in laid if estimate is not None])
 
     def _vary(self) -> Iterator[list[Trial]]:
         best = self.best
         assert best is not None
-        others = [other for other in self._finalists(VARIED) if other != best.configuration]
-        others += [other.configuration for other in self._laid if other is not best]
+        others = [other for other in self._pool.finalists(VARIED) if other != best.configuration]
+        others += [other.configuration for other in self._pool.laid if other is not best]
         for change in CHANGES:
             if self._late:
                 return
@@ -443,7 +377,7 @@ class Planning:
         # Counted last, because either of them bounds further configurations.
         return PlanResult(
             objective=objective,
-            memory_limit=self._comfort,
+            memory_limit=self._pool.comfort,
             counts=self._counts(),
             seconds=self.spent,
             complete=self._exhausted or answer.get("optimality_gap") == 0,
@@ -455,67 +389,25 @@ class Planning:
     def _closest_miss(self) -> dict[str, Any]:
         miss = closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))
         # The search also tried what could fit within the error of predictions.
-        return {"closest_miss": miss and replace(miss, over_by=miss.estimate.peak_bytes - self._comfort)}
+        return {"closest_miss": miss and replace(miss, over_by=miss.estimate.peak_bytes - self._pool.comfort)}
 
     def _comparisons(self, best: Estimate) -> dict[str, Any]:
-        cluster = self._requests[best.configuration.gpus].cluster
+        cluster = self._pool.requests[best.configuration.gpus].cluster
         interval = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
-        estimates = [*self._plain.values(), *self._laid]
-        limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
-        fastest = self.fitting[0]
-        given_up = self._given_up(best, fastest)
-        reason = "" if fastest is best else simpler_because(best, fastest, self.is_unusual, self.is_tight)
-        faster = RunnerUp(estimate=fastest, lost_because=self._lost_because(fastest, best))
         return {
+            **self._pool.comparisons(best, self._varied),
             "best": best.replaced(error_bar=interval),
-            "given_up": given_up,
-            "simpler_because": reason,
-            "fit": fit_of(best.peak_bytes, self._comfort, self.limit),
-            "unusual": self.unusual(best),
-            "pipelined": self._pipelined(best),
-            "runners_up": (
-                *((faster,) if reason else ()),
-                *runners_up(estimates, best, self.value, self.limit, self._deadline),
-            ),
-            "front": front(estimates, self.value, self.limit),
-            "sensitivity": (*self._varied, *limits),
             "optimality_gap": self._gap(best),
             "totals": Totals.of(best, self._tokens, cluster.gpu.price),
             "searched": self._searched,
         }
-
-    def _given_up(self, best: Estimate, faster: Estimate) -> float:
-        """Return the fraction by which the best is slower than a faster one; of another number of GPUs, how much worse."""
-        same = best.configuration.gpus == faster.configuration.gpus
-        return (best.step_time / faster.step_time if same else self.value(best) / self.value(faster)) - 1
-
-    def _lost_because(self, other: Estimate, best: Estimate) -> str:
-        """Return why an estimate that fits lost against the best: it is slower, or faster and less simple."""
-        if self.value(other) >= self.value(best):
-            return lost_because(other, best, self.limit, self._deadline)
-        reason = simpler_because(best, other, self.is_unusual, self.is_tight)
-        return f"{self._given_up(best, other):.1%} faster, but {reason}"
-
-    def _pipelined(self, best: Estimate) -> Pipelined | None:
-        """Return the best configuration with a pipeline, and why it won or lost; None if none fits."""
-        has_none = best.configuration.pipeline == 1
-        other = next((each for each in self.fitting if (each.configuration.pipeline > 1) == has_none), None)
-        pipelined, rival = (other, best) if has_none else (best, other)
-        if pipelined is None:
-            return None
-        if other is not None:
-            because = self._lost_because(other, best)
-        else:
-            fixed = "pipeline" in self._whole.fixed
-            because = "the pipeline is fixed" if fixed else "no estimated configuration without a pipeline fits"
-        return Pipelined(estimate=pipelined, rival=rival, lost_because=because)
 
     def _gap(self, best: Estimate) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
         for branching in self._branchings:
             if not branching.exhausted:
                 branching.price(PRICED_LATE)
-        return max(0.0, self.value(best) / min(branching.least for branching in self._branchings) - 1)
+        return max(0.0, self._pool.value(best) / min(branching.least for branching in self._branchings) - 1)
 
     def _counts(self) -> Counts:
         legal = sum(branching.legal for branching in self._branchings)
@@ -526,11 +418,5 @@ class Planning:
             over_memory=over,
             too_slow=max(0, legal - over - estimated),
             estimated=len(self._known)
-            + sum(self._trial(configuration).key not in self._known for configuration in self._plain),
+            + sum(self._trial(configuration).key not in self._known for configuration in self._pool.plain),
         )
-
-
-def _degrees(configuration: Configuration) -> tuple[int, ...]:
-    """Return what identifies a recipe: degrees, chunks and sharding."""
-    names = ("tensor", "pipeline", "context", "expert", "expert_tensor", "chunks", "zero")
-    return tuple(getattr(configuration, name) for name in names)
