@@ -38,8 +38,8 @@ SLACK = 1 + INDISTINGUISHABLE
 STARTS = 256
 """Maximum number of frames in the starting part of a space."""
 
-SLOWER_SIZES = 1
-"""Microbatch sizes in a row that are bounded although they do not compute faster than smaller ones."""
+GAIN = 0.01
+"""Minimum fraction of the step that a larger microbatch saves in computation; otherwise still larger ones are not tried."""
 
 START_CHUNKS = 2
 """Maximum numbers of chunks per schedule in the starting part of a space."""
@@ -322,16 +322,13 @@ class Branching:
 
     def _price_sizes(self, space: Space, frames: Iterable[dict[str, Any]]) -> int:
         """Bound frames of growing microbatches while these compute faster; return the fastest size."""
-        least, best, slower = inf, 1, 0
+        least, best = inf, 1
         for frame in frames:
             value = self._value(space.request, space.bounds(frame).of_orders(space.orders(frame)))
             self._push(value, Opened(space, frame))
-            if value < least:
-                least, best, slower = value, frame["microbatch_size"], 0
-            else:
-                slower += 1
-            if slower > SLOWER_SIZES:
+            if value > (1 - GAIN) * least:
                 break
+            least, best = value, frame["microbatch_size"]
         return best
 
     def round(self, most: int) -> list[VariantGroup]:

@@ -209,7 +209,7 @@ LEFT_OUT: Mapping[str, str] = {
     "expert_tensor": "expert tensor degrees other than 1 and tp",
     "zero": "ZeRO stages other than 1 and 3 (of torchtitan: other than 3)",
     "sequence_parallel": "tensor parallelism without sequence parallelism",
-    "microbatch_size": f"microbatches of more than {MOST_TOKENS:,} tokens, and larger ones that compute no faster",
+    "microbatch_size": f"microbatches of more than {MOST_TOKENS:,} tokens, and larger ones that hardly compute faster",
     "chunks": "more chunks per rank without fewer layers on the fullest stage",
     "schedule": f"schedules other than {', '.join(SCHEDULES)}",
     "group_size": "group sizes other than pp",

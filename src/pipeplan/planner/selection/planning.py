@@ -61,8 +61,8 @@ PRICED = 40
 FINALISTS = 8
 """Number of configurations, each of another family, that get a layout search."""
 
-PRICED_LATE = 300
-"""Families of frames that are bounded after the budget has ended, so that the gap does not refer to the GPUs' peak."""
+BOUNDING = 5.0
+"""Maximum seconds of bounding the rest after the budget has ended, so that the gap does not refer to the GPUs' peak."""
 
 LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.3
 """Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
@@ -404,9 +404,11 @@ class Planning:
 
     def _gap(self, best: Estimate) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
+        until = time.monotonic() + BOUNDING
         for branching in self._branchings:
-            if not branching.exhausted:
-                branching.price(PRICED_LATE)
+            left = not branching.exhausted
+            while left and time.monotonic() < until:
+                left = branching.price(PRICED)
         return max(0.0, self._pool.value(best) / min(branching.least for branching in self._branchings) - 1)
 
     def _counts(self) -> Counts:
