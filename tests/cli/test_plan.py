@@ -37,7 +37,7 @@ def test_the_answer_as_a_table_and_as_files(run):
     assert row["step_time_s"] == pytest.approx(record["best"]["step_time_s"])
     assert row["refused"] is None
     assert "seconds per step" in Path("plan.svg").read_text()
-    assert "--tensor-model-parallel-size 2" in Path("train.sh").read_text()
+    assert "cfg.model.tensor_model_parallel_size = 2" in Path("train.sh").read_text()
 
 
 def test_json_and_nothing_else(run):
@@ -117,6 +117,22 @@ def test_models_and_gpus_are_listed(run):
     assert found["gpus"]
 
 
+def test_a_deadline_of_days_is_met_with_totals_in_days_and_dollars(run):
+    whole = "--objective gpus --deadline 40d --tokens 1e11 --price 2 --allow schedules --seconds 0.001"
+    code, out, _ = run(f"{ASKED.replace('8x1', '8x2')} {whole} --json")
+    assert code == 0
+    record = json.loads(out)
+    best, totals = record["best"], record["totals"]
+    assert totals["days"] <= 40
+    assert totals["tokens"] == 1e11
+    assert totals["dollars"] == pytest.approx(2 * totals["gpu_hours"])
+    assert best["configuration"]["gpus"] < 16
+    code, out, _ = run(f"{ASKED.replace('8x1', '8x2')} {whole}")
+    assert "100 billion tokens: " in out
+    assert " days, " in out
+    assert ", $" in out
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -140,6 +156,18 @@ def test_models_and_gpus_are_listed(run):
         (f"{ASKED} --memory-limit much", "invalid size"),
         (f"{ASKED} --objective speed", "step-time"),
         (f"{ASKED} --objective gpus", "needs a deadline"),
+        (f"{ASKED} --objective tokens", "step-time"),
+        (f"{ASKED} --deadline soon", "invalid duration 'soon': expected seconds, or a unit such as 12h or 30d"),
+        (f"{ASKED} --deadline 0d", "deadline must be more than 0"),
+        (f"{ASKED} --price 0", "price must be more than 0"),
+        (f"{ASKED} --tokens 0", "tokens must be more than 0"),
+        (f"{ASKED} --allow ofload", "did you mean 'offload'"),
+        (f"{ASKED.replace('16', '13')} --fix tp=1 pp=1 cp=1", "dp x microbatch size must divide the global batch 13"),
+        (
+            ASKED.replace("h100-sxm:8x1", "links.yaml"),
+            "has no link speed inside nodes: set inside: {bandwidth: 300 GB/s}",
+        ),
+        (ASKED.replace("llama3-8b", "mamba.json"), "is not modelled: it has"),
         (f"{ASKED} --seconds 0", "seconds must be more than 0"),
         (f"{ASKED} --flags megatorn", "did you mean 'megatron'"),
         (f"{ASKED} --flags megatron --json", "exclude each other"),
@@ -164,6 +192,9 @@ def test_what_is_wrong_is_one_sentence(run, line, words):
     Path("config.json").write_text(json.dumps(CONFIG))
     Path("broken.json").write_text(json.dumps(CONFIG | {"hidden_size": -1}))
     Path("typo.json").write_text(json.dumps(CONFIG | {"model_type": "lama"}))
+    Path("mamba.json").write_text(json.dumps(CONFIG | {"model_type": "mamba9", "state_size": 16}))
+    gpu = {"name": "own", "peak": {"bf16": 1e14}, "memory_bytes": 80e9, "memory_bandwidth": 2e12}
+    Path("links.yaml").write_text(json.dumps({"gpu": gpu, "per_node": 8}))
     Path("rows.json").write_text(json.dumps({"rows": [{}]}))
     Path("no_rows.json").write_text(json.dumps({"rows": []}))
     asked = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "sequence": 8192}

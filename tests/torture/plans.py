@@ -11,6 +11,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.hardware import cluster
 from pipeplan.planner import PlanResult, plan
 from pipeplan.planner.fitting import default_limit
+from pipeplan.planner.selection.candidates import unusual
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE
 from pipeplan.planner.selection.recipes import of_practice
 from pipeplan.planner.selection.request import PlanRequest, read_fixed
@@ -29,11 +30,11 @@ MODELS = (
     "gpt-oss-120b",
 )
 CLUSTERS = ("h100-sxm:8x1", "h100-sxm:8x8", "a100-80gb:8x4", "a100-40gb:8x2", "h200:8x8", "b200:8x4", "h100-sxm:8x32")
-OWN = ("megatron", "torchtitan")
+OWN = ("megatron", "bridge", "torchtitan")
 """Trainers whose subsets together are all usual configurations."""
 
-NO_TIME = 1e-6
-"""Seconds of a budget with which only the work that every plan does is done."""
+BUDGETS = (1e-6, 1.0, 10.0)
+"""Seconds of budgets; with the first, only the work that every plan does is done."""
 
 
 def attempt(seed: int, _folder: Path) -> str:
@@ -44,9 +45,10 @@ def attempt(seed: int, _folder: Path) -> str:
         "global_batch": machines.gpus * choose.choice((1, 2, 4)),
         "sequence": choose.choice((2048, 4096, 8192, 32768)),
     }
+    seconds = choose.choice(BUDGETS)
 
     def planned(**fix: str) -> PlanResult:
-        return plan(shape, machines, **asked, fix=fix, seconds=NO_TIME, order_seconds=0.0, trainers=TRAINERS)
+        return plan(shape, machines, **asked, fix=fix, seconds=seconds, order_seconds=0.0, trainers=TRAINERS)
 
     found = {}
     for trainer in OWN:
@@ -66,15 +68,25 @@ def attempt(seed: int, _folder: Path) -> str:
         recipe = min(
             (
                 estimated.step_time
-                for each in of_practice(request)
+                for each, _ in of_practice(request)
                 if (estimated := request.estimate(each)).peak_bytes <= limit
             ),
             default=inf,
         )
+        if answer.best is not None and answer.best.peak_bytes <= limit:
+            require_usual(request, answer)
         require(answer, recipe, f"{trainer}'s own is worse than a recipe")
         if answer.best is not None and answer.best.peak_bytes <= free.memory_limit:
             require(free, answer.best.step_time, f"the free answer is worse than {trainer}'s own")
     return "nothing fits" if free.best is None else "fits"
+
+
+def require_usual(request: PlanRequest, answer: PlanResult) -> None:
+    """Raise Found if an answer that fits has an unusual choice without a recipe that has it, too."""
+    assert answer.best is not None
+    for rule, words in zip(unusual(request, answer.best.configuration), answer.unusual, strict=True):
+        if rule.name in ("offload", "any-schedule", "any-precision") or ", as in " not in words:
+            raise Found(f"the answer has {words}, which was not allowed")
 
 
 def require(answer: PlanResult, step_time: float, otherwise: str) -> None:

@@ -516,7 +516,7 @@ export type Faults = {
 /** A setting as a field of a form. */
 export type FieldOut = {
   readonly name: string;
-  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "size" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
+  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "size" | "duration" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
   readonly title: string;
   readonly group: string;
   readonly unit: string;
@@ -764,6 +764,28 @@ export type OverLimitRecord = {
   readonly others: number;
 };
 
+/** Best configuration with a pipeline, and why it won against the best one without, or lost. */
+export type PipelinedRecord = {
+  readonly step_time_s: number;
+  readonly peak_memory_gib: number;
+  readonly peak_memory_by_rank_gib: readonly number[];
+  readonly breakdown: StepTime;
+  readonly memory_breakdown_by_rank_gib: readonly GpuMemory[];
+  readonly tokens_per_s: number;
+  readonly flops: number;
+  readonly mfu: number;
+  readonly error_bar: ErrorBar | null;
+  readonly costs_from: Readonly<Record<string, "analytic" | "calibrated" | "measured">>;
+  readonly assumed: readonly string[];
+  readonly configuration: ConfigurationRecord;
+  readonly words: string;
+  readonly layout: string;
+  readonly recompute: string;
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly won: boolean;
+  readonly because: string;
+};
+
 /** A word of a text: the number of its line and its number there, from 0. */
 export type Place = readonly [number, number];
 
@@ -788,7 +810,7 @@ export type Plan = {
   readonly simpler_because: string;
   readonly fit: "does not fit" | "fits" | "tight" | null;
   readonly unusual: readonly string[];
-  readonly pipelined: RunnerUpRecord | null;
+  readonly pipelined: PipelinedRecord | null;
   readonly runners_up: readonly RunnerUpRecord[];
   readonly front: readonly PlannedConfiguration[];
   readonly sensitivity: readonly Sensitivity[];

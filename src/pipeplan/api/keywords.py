@@ -86,7 +86,7 @@ class PlanKeywords(EstimateOptionsKeywords, total=False):
     sequence: Required[int]
     memory_limit: float | str | None
     objective: PlanObjective
-    deadline: float | None
+    deadline: float | str | None
     tokens: float
     price: float | None
     fix: FixLike | None

@@ -153,6 +153,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "layers": (Path, _to_path, False),
     "layout": (tuple[int, ...], to_counts, True),
     "size": (str, _to_text, False),
+    "duration": (str, _to_text, False),
     "pairs": (tuple[str, ...], None, True),
     "names": (tuple[str, ...], None, False),
     "model": (str, _to_text, False),

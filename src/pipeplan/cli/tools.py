@@ -77,6 +77,7 @@ _FORMS: dict[SettingKind, tuple[Json, ...]] = {
     "layers": _FILE,
     "layout": (_list_of(_WHOLE),),
     "size": (_NUMBER, _TEXT),
+    "duration": (_NUMBER, _TEXT),
     "pairs": (_OBJECT, _list_of(_TEXT)),
     "names": (_list_of(_TEXT),),
     "schedules": (_list_of(*_FILE),),

@@ -40,7 +40,7 @@ from pipeplan.costs.settings import (
     TimesPer,
 )
 from pipeplan.costs.table import Costs, Transfer, per_stage
-from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_limit, parse_size
+from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_limit, parse_size
 from pipeplan.costs.work_options import (
     MOST_SECONDS,
     SEED,
@@ -114,6 +114,7 @@ __all__ = [
     "option",
     "options_of",
     "parse_config",
+    "parse_duration",
     "parse_limit",
     "parse_size",
     "per_stage",

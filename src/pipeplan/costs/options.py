@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from pipeplan.costs.values import Range, parse_limit, ranges_in
+from pipeplan.costs.values import Range, parse_duration, parse_limit, ranges_in
 from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.files import path_of
 from pipeplan.model import (
@@ -39,6 +39,7 @@ SettingKind = Literal[
     "layers",
     "layout",
     "size",
+    "duration",
     "pairs",
     "names",
     "schedules",
@@ -51,9 +52,9 @@ SettingKind = Literal[
 
 ``name``: one of ``choices``, or a plugin's name; ``per_stage``: one number, or one per stage; ``limit``: sizes with their
 unit, one or one per rank; ``stages``: a selection of stages; ``layers``: costs of each layer; ``layout``: number of layers
-per stage; ``size``: bytes, with or without a unit; ``pairs``: values by name; ``names``: several words, or one text with
-commas; ``schedules``: names, files or schedules; ``model``: a name, or a PyTorch model; ``object``: text, or a Python object
-that is checked where it is used.
+per stage; ``size``: bytes, with or without a unit; ``duration``: seconds, with or without a unit; ``pairs``: values by name;
+``names``: several words, or one text with commas; ``schedules``: names, files or schedules; ``model``: a name, or a PyTorch
+model; ``object``: text, or a Python object that is checked where it is used.
 """
 
 Group = Literal[
@@ -378,6 +379,10 @@ def _check_size(_: Setting, value: Any) -> None:
     parse_limit(value)
 
 
+def _check_duration(setting: Setting, value: Any) -> None:
+    parse_duration(value, setting.name)
+
+
 def _check_flag(setting: Setting, value: Any) -> None:
     require_flags(**{setting.name: value})
 
@@ -400,6 +405,7 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "file": _check_path,
     "files": _check_paths,
     "size": _check_size,
+    "duration": _check_duration,
     "flag": _check_flag,
     "names": _check_names,
     "model": _check_model,

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeplan.errors import CostError, ShapeError
+from pipeplan.errors import CostError, InputError, ShapeError
 from pipeplan.model import LARGEST, MOST_FORWARDS, MOST_RANKS, SMALLEST, in_digits, require_range, shortened
 
 _LIMIT = re.compile(r"\s*([-0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")
@@ -31,6 +31,28 @@ def parse_size(value: str, field: str) -> float:
         raise CostError(
             f"{field}: invalid size '{shortened(value, 60)}': expected bytes or a unit such as 2GiB", field=field
         ) from None
+
+
+_DURATION = re.compile(r"\s*([-+0-9.eE]+)\s*(s|h|d|)\s*")
+_SECONDS = {"s": 1.0, "h": 3_600.0, "d": 86_400.0}
+
+
+def parse_duration(value: float | str, field: str) -> tuple[float, bool]:
+    """Return a duration in seconds, and True if it has a unit: ``20`` is (20, False), ``30d`` is (2592000, True).
+
+    Raises InputError with the setting ``field`` if the text is not a positive duration.
+    """
+    match = _DURATION.fullmatch(str(value))
+    try:
+        number, unit = float(match[1]), match[2]  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{field}: invalid duration '{shortened(str(value), 60)}': expected seconds, or a unit such as 12h or 30d",
+            field=field,
+        ) from None
+    if not 0 < number < math.inf:
+        raise InputError(f"{field} must be more than 0 and finite, not {shortened(str(value), 60)}", field=field)
+    return number * _SECONDS.get(unit, 1.0), bool(unit)
 
 
 def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:

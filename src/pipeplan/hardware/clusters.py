@@ -244,7 +244,11 @@ def _gpu_value(where: str, key: str, value: Any, base: Gpu) -> Any:
 def _link(where: str, name: str, content: Any, base: Link | None) -> Link:
     if content is None:
         if base is None:
-            raise FormatError(f"{where} has no '{name}': a custom GPU needs both links", field=_FIELD)
+            between = {"inside": "inside nodes", "between": "between nodes"}[name]
+            raise FormatError(
+                f"{where} has no link speed {between}: set {name}: {{bandwidth: 300 GB/s}} with the speed of a custom GPU",
+                field=_FIELD,
+            )
         return base
     if not isinstance(content, dict):
         raise FormatError(f"{where}: invalid {name}: expected a mapping with bandwidth and latency", field=_FIELD)

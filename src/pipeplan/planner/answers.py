@@ -168,7 +168,7 @@ class Estimate(Record, frozen=True, kw_only=True):
         return configuration
 
 
-Objective = Literal["step-time", "tokens", "cost", "gpus"]
+Objective = Literal["step-time", "cost", "gpus"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +176,25 @@ class RunnerUp:
     """Configuration that was not chosen, with the reason in one sentence."""
 
     estimate: Estimate
+    lost_because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipelined:
+    """Comparison of the best configuration with a pipeline and the best one without; the better of the two is the plan.
+
+    Attributes
+    ----------
+    estimate
+        Estimate of the best configuration with a pipeline.
+    rival
+        Estimate of the best configuration without one; None if none fits.
+    lost_because
+        Why the worse of the two lost, or why there is no rival, in one sentence.
+    """
+
+    estimate: Estimate
+    rival: Estimate | None
     lost_because: str
 
 
@@ -316,7 +335,7 @@ class PlanResult:
     objective
         Objective that was minimized.
     memory_limit
-        Memory limit per GPU in bytes.
+        Bytes per GPU that may be allocated in comfort; the peak of a tight plan may be above.
     best
         Estimate of the best configuration; None if no configuration fits.
     given_up
@@ -330,7 +349,7 @@ class PlanResult:
         Choices of the best that hardly any published run makes, in words; they are made only if nothing else fits, or if
         the user allowed or fixed them.
     pipelined
-        Best configuration with a pipeline, if the best has none, and why it lost.
+        Best configuration with a pipeline, and why it won or lost; None if none fits.
     runners_up
         Other configurations, the best first.
     front
@@ -365,7 +384,7 @@ class PlanResult:
     simpler_because: str = ""
     fit: Fit | None = None
     unusual: tuple[str, ...] = ()
-    pipelined: RunnerUp | None = None
+    pipelined: Pipelined | None = None
     runners_up: tuple[RunnerUp, ...] = ()
     front: tuple[Estimate, ...] = ()
     sensitivity: tuple[Sensitivity, ...] = ()

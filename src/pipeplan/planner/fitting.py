@@ -30,6 +30,11 @@ def widest_limit(cluster: Cluster) -> float:
     return largest_limit(cluster) / table().memory.low
 
 
+def comfortable(limit: float) -> float:
+    """Return the largest predicted peak in bytes that fits within a limit at the upper end of its error bar, too."""
+    return limit / table().memory.high
+
+
 def fit_of(peak: float, limit: float, widest: float) -> Fit:
     """Return whether a predicted peak fits.
 
@@ -42,6 +47,6 @@ def fit_of(peak: float, limit: float, widest: float) -> Fit:
     widest
         Largest predicted peak that could still fit; see :func:`widest_limit`.
     """
-    if peak * table().memory.high <= limit:
+    if peak <= comfortable(limit):
         return "fits"
     return "tight" if peak <= max(limit, widest) else "does not fit"

@@ -8,7 +8,7 @@ from pipeplan.trainers.trainer import Trainer
 TRAINER = Trainer(
     name="bridge",
     title="Megatron-Bridge",
-    software="megatron-core-overlapped",
+    software="megatron-bridge-26.04",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     plans="pipeplan.trainers.bridge_plan",
     environment=environment,

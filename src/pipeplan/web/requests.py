@@ -131,6 +131,7 @@ def _type(setting: Setting) -> Any:
         "layers": _list_of(LayerIn),
         "layout": _list_of(int),
         "size": _either(number=number, text=text),
+        "duration": _either(number=number, text=text),
         "pairs": _either(text=text, list=_list_of(text, least=0)),
         "names": Annotated[list[word], Field(max_length=len(setting.choices))],
         "schedules": Annotated[list[Name], Field(max_length=4)],

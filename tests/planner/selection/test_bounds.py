@@ -7,6 +7,7 @@ import pytest
 
 from pipeplan.planner import Configuration, estimate
 from pipeplan.planner.selection.bounds import Bounds, Pricing
+from pipeplan.planner.selection.branching import Space
 from pipeplan.planner.selection.candidates import as_configuration, frames, savings, variants
 from pipeplan.planner.selection.request import PlanRequest
 from tests.planner.requests import request
@@ -75,3 +76,45 @@ def test_a_layout_of_its_own_is_bounded_too():
     least = Bounds(Pricing(asked.model, asked.cluster), configuration).of(configuration)
     assert 0.9 * found.step_time < least.seconds <= found.step_time * ROUNDING
     assert 0.8 * found.peak_bytes < least.bytes <= found.peak_bytes * ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("name", "machines", "count"), [("llama3-8b", "h100-sxm:8x2", 1), ("deepseek-v3", "h800-sxm:8x32", 3)]
+)
+def test_shorter_ends_take_the_place_of_the_head(name, machines, count):
+    """DeepSeek-V3's MTP block, head and loss take as long as several layers."""
+    asked = request(name, machines, global_batch=512, sequence=4096)
+    space = Space.of(asked)
+    even = Configuration(
+        sequence=4096,
+        global_batch=512,
+        pipeline=16,
+        data=asked.gpus // 16,
+        expert=16 if count > 1 else 1,
+        software="nemo",
+    )
+    same, short = space.layouts(even)
+    assert same == even
+    assert short.layers is not None
+    assert sum(short.layers) == asked.model.layers
+    assert max(short.layers) - short.layers[-1] >= count
+    times = [asked.estimate(each).step_time for each in (even, short)]
+    assert times[1] < times[0]
+    for configuration, seconds in zip((even, short), times, strict=True):
+        order = {"schedule": configuration.schedule, "chunks": configuration.chunks}
+        assert Bounds(space.pricing, configuration).of_orders([order]) <= seconds * ROUNDING
+
+
+def test_a_frame_is_bounded_with_the_fill_of_its_pipeline():
+    asked = QUESTIONS["dense"]
+    pricing = Pricing(asked.model, asked.cluster)
+    for configuration in _samples(asked, 40):
+        bounds, order = (
+            Bounds(pricing, configuration),
+            {"schedule": configuration.schedule, "chunks": configuration.chunks},
+        )
+        least = bounds.of_orders([order])
+        assert least >= bounds.of_saving((), 0.0).seconds
+        if configuration.recompute == () and not configuration.offload:
+            found = estimate(asked.model, asked.cluster, configuration, with_error_bar=False)
+            assert least <= found.step_time * ROUNDING, configuration

@@ -3,9 +3,13 @@
 from dataclasses import replace
 from itertools import islice, product
 
+from pipeplan.planner import software
 from pipeplan.planner.selection.candidates import (
+    LEAST_TOKENS,
     LEFT_OUT,
+    MOST_TOKENS,
     configurations,
+    covers,
     divisors,
     frames,
     left_out,
@@ -13,6 +17,7 @@ from pipeplan.planner.selection.candidates import (
     variants,
 )
 from pipeplan.planner.selection.legality import UNUSUAL
+from pipeplan.trainers import TRAINERS
 from tests.planner.requests import as_draft, broken_rule, request
 
 
@@ -37,9 +42,10 @@ def test_degrees_are_those_that_a_product_of_all_finds():
             "zero": 1,
             **dict(zip(names, (t, c, p, d, e, etp), strict=False)),
         }
-        tried_context = c == 1 or asked.sequence // c >= 1024
-        if broken_rule(asked, draft) is None and t % etp == 0 and tried_context:
-            sizes = [b for b in range(1, asked.global_batch + 1) if asked.global_batch % (d * b) == 0]
+        tried_context = c == 1 or asked.sequence // c >= LEAST_TOKENS
+        if broken_rule(asked, draft) is None and etp in (1, t) and tried_context:
+            most = max(1, MOST_TOKENS // asked.sequence)
+            sizes = [b for b in range(1, most + 1) if asked.global_batch % (d * b) == 0]
             expected |= {(t, c, p, d, e, etp, b) for b in sizes}
     assert found == expected
 
@@ -52,7 +58,7 @@ def test_what_is_fixed_is_the_only_value_tried():
 
 
 def test_every_divisor_of_a_replica_s_batch_is_a_microbatch_size():
-    asked = request(global_batch=6 * 7, machines="h100-sxm:2x1")
+    asked = request(global_batch=6 * 7, machines="h100-sxm:2x1", sequence=MOST_TOKENS // 42)
     sizes = {(frame["data"], frame["microbatch_size"]) for frame in frames(asked)}
     assert sizes == {(data, size) for data in (1, 2) for size in (1, 2, 3, 6, 7, 14, 21, 42) if 42 % (data * size) == 0}
 
@@ -98,3 +104,23 @@ def test_trainers_compute_again_what_they_can():
     asked = request("gpt3-6.7b", "a100-sxm-80gb:8x1", sequence=2048, fix={"software": "megatron-lm-2021"})
     found = {saving["recompute"] for saving in savings(asked, next(frames(asked)))}
     assert found == {(), ("layernorm",), ("core_attn",), ("mlp",), ("full",)}
+
+
+def test_a_software_that_another_covers_is_not_searched_by_itself():
+    """Megatron-Bridge overlaps what Megatron-LM overlaps, and reduces gradients in 16 bits."""
+    bridge, megatron = (software(TRAINERS[name].software) for name in ("bridge", "megatron"))
+    assert covers(bridge, megatron)
+    assert not covers(megatron, bridge)
+    asked = request("mixtral-8x7b", "h100-sxm:8x2", global_batch=32)
+    searched = {frame["software"] for frame in frames(asked)}
+    assert searched == {bridge.name, TRAINERS["torchtitan"].software}
+    assert {frame["software"] for frame in frames(replace(asked, fixed={"software": (megatron.name,)}))} == {
+        megatron.name
+    }
+    for configuration in islice(
+        configurations(replace(asked, fixed={"micro": (1,), "software": (megatron.name,)})), 0, 400, 57
+    ):
+        slow = asked.estimate(configuration)
+        fast = asked.estimate(replace(configuration, software=bridge.name))
+        assert fast.step_time <= slow.step_time
+        assert fast.peak_bytes <= slow.peak_bytes

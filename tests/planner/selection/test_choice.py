@@ -13,6 +13,7 @@ from pipeplan.hardware import cluster
 from pipeplan.planner import Estimate, plan
 from pipeplan.planner.answers import Totals
 from pipeplan.planner.fitting import default_limit, fit_of, largest_limit, widest_limit
+from pipeplan.planner.selection.candidates import unusual
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE, simpler_because, simplest
 from pipeplan.planner.selection.legality import UNUSUAL, usual_precision
 from pipeplan.planner.selection.plans import read_allowed, widened
@@ -22,7 +23,7 @@ from pipeplan.workload import model
 from tests.planner.requests import as_draft, broken_rule, request
 
 ASKED = request("llama3-8b", "h100-sxm:8x1", global_batch=16, sequence=8192)
-PLAIN = ASKED.estimate(next(iter(of_practice(ASKED))))
+PLAIN = ASKED.estimate(next(configuration for configuration, _ in of_practice(ASKED)))
 
 
 def estimated(step_time: float, **changes: Any) -> Estimate:
@@ -40,8 +41,8 @@ def never(_estimate: Estimate) -> bool:
 
 def test_the_fastest_is_chosen_where_nothing_is_alike():
     fast, slow = estimated(1.0, tensor=2, data=2), estimated(1.0 + 2 * INDISTINGUISHABLE)
-    assert simplest([fast, slow], seconds, never) is fast
-    assert simplest([], seconds, never) is None
+    assert simplest([fast, slow], seconds, never, never) is fast
+    assert simplest([], seconds, never, never) is None
 
 
 def test_within_the_error_what_has_memory_to_spare_comes_first_then_fewer_kinds_then_equal_stages():
@@ -49,19 +50,40 @@ def test_within_the_error_what_has_memory_to_spare_comes_first_then_fewer_kinds_
     equal = estimated(1.005, tensor=2, pipeline=2, data=2, layers=(16, 16))
     fewer = estimated(1.01, pipeline=2, data=4, layers=(17, 15))
     roomy = estimated(1.015, tensor=2, pipeline=2, context=2, data=1, layers=(17, 15))
-    every = [fast, equal, fewer, roomy]
-    assert simplest([fast, equal], seconds, never) is equal
-    assert simplest([fast, equal, fewer], seconds, never) is fewer
-    assert simplest(every, seconds, lambda estimate: estimate is not roomy) is roomy
-    assert simpler_because(equal, fast, never) == "its stages are unequal"
-    assert simpler_because(fewer, fast, never) == "it has 2 kinds of parallelism instead of 1"
-    assert simpler_because(roomy, fast, lambda estimate: estimate is fast) == "its memory is tight"
+    usual = estimated(1.018, tensor=2, pipeline=2, context=2, data=1, layers=(20, 12))
+    every = [fast, equal, fewer, roomy, usual]
+
+    def tight(estimate: Estimate) -> bool:
+        return estimate is not roomy
+
+    def unusual(estimate: Estimate) -> bool:
+        return estimate is not usual
+
+    assert simplest([fast, equal], seconds, never, never) is equal
+    assert simplest([fast, equal, fewer], seconds, never, never) is fewer
+    assert simplest(every, seconds, never, tight) is roomy
+    assert simplest(every, seconds, unusual, tight) is usual
+    assert simpler_because(equal, fast, never, never) == "its stages are unequal"
+    assert simpler_because(fewer, fast, never, never) == "it has 2 kinds of parallelism instead of 1"
+    assert simpler_because(roomy, fast, never, lambda estimate: estimate is fast) == "its memory is tight"
+    assert simpler_because(usual, fast, unusual, never) == "it is unusual"
+
+
+def test_of_as_many_kinds_whole_ranks_and_sizes_of_two_are_simpler():
+    chunks = estimated(1.0, pipeline=2, data=4, chunks=2, schedule="interleaved-1f1b", layers=(8, 8, 8, 8))
+    three = estimated(1.005, pipeline=2, data=4, microbatch_size=3, layers=(16, 16))
+    plain = estimated(1.01, pipeline=2, data=4, microbatch_size=2, layers=(17, 15))
+    assert simplest([chunks, three, plain], seconds, never, never) is plain
+    assert simpler_because(plain, chunks, never, never) == "its ranks have several chunks"
+    assert simpler_because(plain, three, never, never) == "it has microbatches of 3"
+    sharded = estimated(1.0, data=8, zero=3)
+    assert simplest([sharded, estimated(1.01, data=8)], seconds, never, never) is not sharded
 
 
 def test_on_the_same_number_of_gpus_the_steps_themselves_are_alike():
     """The objective gpus counts GPUs: all configurations that meet the deadline have nearly the same value."""
     fast, simple = estimated(1.0, tensor=2, pipeline=2, data=2), estimated(1.5)
-    assert simplest([fast, simple], lambda estimate: 8 + 1e-6 * estimate.step_time, never) is fast
+    assert simplest([fast, simple], lambda estimate: 8 + 1e-6 * estimate.step_time, never, never) is fast
 
 
 def test_a_peak_fits_is_tight_or_does_not_fit():
@@ -74,7 +96,9 @@ def test_a_peak_fits_is_tight_or_does_not_fit():
 
 
 def test_unusual_choices_are_made_only_if_allowed():
-    assert read_allowed(["offload, schedules"]) == {"offload", "schedules"}
+    assert set(UNUSUAL) == {"offload", "zero3-pipeline", "small-chunks", "any-schedule", "any-precision"}
+    assert read_allowed(["offload, any-schedule"]) == {"offload", "any-schedule"}
+    assert read_allowed(["schedules", "many-chunks,precision"]) == {"any-schedule", "small-chunks", "any-precision"}
     assert read_allowed(["all"]) == set(UNUSUAL)
     with pytest.raises(UnknownNameError, match="did you mean 'offload'"):
         read_allowed(["ofload"])
@@ -114,7 +138,8 @@ def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
 def test_a_limit_of_the_user_is_not_widened():
     strict, free = (list(widened(ASKED, strict=strict)) for strict in (True, False))
     assert {each.memory_limit for each in strict} == {ASKED.memory_limit}
-    assert [each.allowed == set(UNUSUAL) for each in free] == [False, False, True, True]
+    assert [set(each.allowed) for each in strict] == [set(), *({name} for name in UNUSUAL), set(UNUSUAL)]
+    assert len(free) == 2 * len(strict)
     assert free[1].memory_limit == widest_limit(ASKED.cluster)
 
 
@@ -128,7 +153,10 @@ def test_recipes_are_of_known_models_and_have_sources():
     assert len(recipes()) > 100
     for recipe in recipes():
         assert recipe.source
-        assert model(recipe.model).layers >= recipe.pipeline
+        assert recipe.layers + 2 >= recipe.pipeline * recipe.chunks
+    trainers = ("Megatron-Bridge", "NVIDIA/NeMo", "pytorch/torchtitan", "NeMo AutoModel", "AMD-AGI/Primus", "mosaicml")
+    for words in (*trainers, "arXiv 2407.21783", "arXiv 2412.19437"):
+        assert any(recipe.source.startswith(words) for recipe in recipes()), words
 
 
 @pytest.mark.parametrize("name", ["llama3-70b", "deepseek-v3", "mixtral-8x22b"])
@@ -136,8 +164,11 @@ def test_recipes_that_apply_are_valid(name: str):
     asked = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
     applied = list(of_practice(asked))
     assert applied
-    assert all(broken_rule(asked, as_draft(each)) is None for each in applied)
-    assert {each.gpus for each in applied} == {256}
+    assert all(broken_rule(asked, as_draft(each)) is None for each, _ in applied)
+    assert {each.gpus for each, _ in applied} == {256}
+    # What was published for another model is held to the rules of practice.
+    for each, recipe in applied:
+        assert recipe.is_for(asked) or not unusual(asked, each)
 
 
 def test_totals_of_a_training():

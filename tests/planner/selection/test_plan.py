@@ -1,16 +1,20 @@
 """Plans: what is chosen, why others lost, and what is said where nothing can be chosen."""
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.planning import PUBLISHED
+from benchmarks.planning import QUESTIONS, best_public
+from pipeplan.api.planning.configurations import cluster_of
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import PlanProgress, PlanResult, estimate, plan
-from pipeplan.planner.selection.comparing import CHANGES, LIMITS, lost_because
+from pipeplan.planner.selection import planning
+from pipeplan.planner.selection.choice import INDISTINGUISHABLE
+from pipeplan.planner.selection.comparing import CHANGES, LIMITS
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
 
@@ -123,6 +127,43 @@ def test_a_store_keeps_estimates_for_another_question(tmp_path: Path, found):
     assert all(0 <= each.share <= 1 for each in heard)
 
 
+def test_a_loaded_machine_gives_the_same_answer(found, monkeypatch):
+    """Time is no budget but for the outermost limit: here every phase begins ages after the budget has ended."""
+    monkeypatch.setattr(planning, "OUTERMOST", inf)
+    monkeypatch.setattr(planning.Planning, "spent", property(lambda _: 1e9))
+    late = planned()
+    assert late.best == found.best
+    assert late.runners_up == found.runners_up
+    assert late.counts == found.counts
+
+
+def test_the_best_with_a_pipeline_is_compared_with_the_best_without(found):
+    both = found.pipelined
+    assert both is not None
+    assert both.estimate.configuration.pipeline > 1
+    assert both.rival is not None
+    assert both.rival.configuration.pipeline == 1
+    assert min(both.estimate.step_time, both.rival.step_time) <= found.best.step_time
+    assert both.lost_because
+    assert planned(fix={"pp": 1, "tp": 2}, seconds=1e-6).pipelined is None
+    fixed = planned(fix={"pp": 4}, seconds=1e-6).pipelined
+    assert fixed is not None
+    assert (fixed.rival, fixed.lost_because) == (None, "the pipeline is fixed")
+
+
+def test_zero3_beside_a_pipeline_is_named_where_nothing_else_can_be():
+    """torchtitan shards parameters always: with a pipeline that is unusual, and done only if a pipeline is fixed."""
+    free = planned(fix={"trainer": "torchtitan"}, seconds=1e-6)
+    assert free.best is not None
+    assert free.best.configuration.pipeline == 1
+    fixed = planned(fix={"trainer": "torchtitan", "pp": 2}, seconds=1e-6)
+    assert fixed.best is not None
+    assert fixed.best.configuration.zero == 3
+    assert fixed.unusual == ("ZeRO-3 next to a pipeline",)
+    allowed = planned(fix={"trainer": "torchtitan"}, allow=["zero3-pipeline"], seconds=1e-6)
+    assert allowed.counts.legal > free.counts.legal
+
+
 def test_what_is_fixed_holds_for_everything_that_is_said():
     found = planned(fix={"schedule": "1f1b", "pp": 4, "recompute": "none", "offload": 0})
     for each in [found.best, *found.front, *(runner.estimate for runner in found.runners_up)]:
@@ -193,7 +234,7 @@ def test_the_least_cost_is_no_more_gpu_seconds_than_the_fastest():
         ({"sequence": -1}, ShapeError, "sequence must be at least 1", "sequence"),
         ({"memory_limit": 0.0}, InputError, "invalid memory limit of 0 bytes", "memory_limit"),
         ({"objective": "gpus"}, InputError, "needs a deadline", "deadline"),
-        ({"deadline": 2.0}, InputError, "and no other, needs a deadline", "deadline"),
+        ({"deadline": 0.0}, InputError, "invalid deadline", "deadline"),
         ({"objective": "gpus", "deadline": -1.0}, InputError, "invalid deadline", "deadline"),
         ({"fix": {"tp": 3}}, ShapeError, "tp must divide the 32 attention heads", "fix"),
         ({"fix": {"pq": 3}}, UnknownNameError, "unknown choice to fix 'pq'", "fix"),
@@ -234,7 +275,10 @@ def test_a_plan_that_is_stopped_answers_with_what_it_has():
 
 def test_a_better_order_is_searched_for_where_none_is_fixed():
     fix = {"pp": 4, "tp": 2, "vp": 1, "micro": 1, "recompute": "none", "offload": 0, "layers": "8+8+8+8"}
-    found = planned(fix=fix, order_seconds=3.0, memory_limit=44 * 2**30)
+    fix["software"] = "megatron-core-overlapped"
+    asked: dict[str, Any] = {"order_seconds": 3.0, "memory_limit": 31 * 2**30}
+    assert planned(fix=fix, **asked).searched is None
+    found = planned(fix=fix, allow=["any-schedule"], **asked)
     assert found.best is not None
     order = found.searched
     assert order is not None
@@ -242,39 +286,27 @@ def test_a_better_order_is_searched_for_where_none_is_fixed():
     assert order.estimate.peak_bytes <= found.memory_limit
     assert order.schedule.microbatches == order.estimate.configuration.microbatches
     assert order.optimality_gap >= 0
-    assert planned(fix=fix | {"trainer": "megatron"}, order_seconds=3.0).searched is None
-
-
-FIXED: dict[str, dict[str, Any]] = {
-    "llama3-70b": {"tp": "2,4", "offload": 0, "zero": 1, "micro": 1},
-    "llama3.1-405b": {"tp": 8, "pp": "8,16", "cp": 1},
-    "deepseek-v3": {"tp": 1, "pp": 16, "cp": 1, "ep": "32,64", "micro": 1, "offload": 0},
-}
-"""What is fixed beside the published configuration's batch, so that its plan is short."""
+    assert planned(fix=fix | {"trainer": "megatron"}, allow=["any-schedule"], order_seconds=3.0).searched is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FIXED)
-def test_a_plan_is_at_least_as_fast_as_what_was_published(name):
-    run = next(each for each in PUBLISHED if each.model == name)
-    published = run.configuration
-    shape, there = model(name), cluster(run.cluster)
-    given = estimate(shape, there, published)
+@pytest.mark.parametrize("number", [0, 1, 8])
+def test_a_plan_is_as_fast_as_what_was_published(number):
+    question = QUESTIONS[number]
     found = plan(
-        shape,
-        there,
-        global_batch=published.global_batch,
-        sequence=published.sequence,
-        memory_limit=max(70 * 2**30, given.peak_bytes),
-        fix={"software": published.software, "precision": published.precision} | FIXED[name],
-        seconds=20,
+        model(question.model),
+        cluster_of(question.cluster),
+        global_batch=question.global_batch,
+        sequence=question.sequence,
+        fix=question.fix,
         order_seconds=0,
+        trainers=TRAINERS,
     )
     assert found.best is not None
-    assert found.best.step_time <= given.step_time
-    if found.best.configuration != given.configuration:
-        reason = lost_because(given, found.best, found.memory_limit)
-        assert "slower" in reason or reason.startswith("equally fast")
+    assert found.complete
+    public = best_public(question, found.best.configuration.software)
+    assert public is not None
+    assert found.best.step_time <= (1 + INDISTINGUISHABLE) * public[0].step_time
 
 
 def test_configurations_without_a_pipeline_take_no_place_among_those_that_are_laid_out():

@@ -304,7 +304,9 @@ def recompute_in_words(configuration: Configuration) -> str:
 def in_words(configuration: Configuration) -> str:
     """Return a configuration in one line, with everything that distinguishes it within a plan."""
     chunks = f" v{configuration.chunks}" if configuration.chunks > 1 else ""
-    schedule = f"{configuration.schedule}{chunks}, " if configuration.pipeline > 1 else ""
+    schedule = f"{configuration.schedule}{chunks}, "
+    if configuration.pipeline == 1:
+        schedule = "no pipeline, " if configuration.gpus > 1 else ""
     recompute = recompute_in_words(configuration)
     again = "" if recompute == "none" else f", {recompute}" if recompute[0].isdigit() else f", recompute {recompute}"
     copies = f" in {configuration.replicate} copies" if configuration.replicate > 1 else ""

@@ -83,13 +83,12 @@ class PlanOptions(EstimateOptions):
     )  # fmt: skip
     objective: PlanObjective = option(
         "step-time", kind="choice", title="Objective", group="choosing", choices=get_args(PlanObjective),
-        help="Objective: shortest step, most tokens per second, lowest cost per token, or fewest GPUs that meet the "
-        "deadline.",
+        help="Objective: shortest step, lowest cost per token, or fewest GPUs that meet the deadline.",
     )  # fmt: skip
-    deadline: float | None = option(
-        kind="number", title="Deadline", group="choosing", unit="seconds per step", range=POSITIVE,
-        help="Longest step in seconds that the objective gpus allows.",
-        hint="Seconds per step, for the objective gpus.",
+    deadline: float | str | None = option(
+        kind="duration", title="Deadline", group="choosing",
+        help="Longest step in seconds, or with a unit, longest time for all tokens: 12h, 30d.",
+        hint="Seconds per step, or a time for all tokens, such as 30d.",
     )  # fmt: skip
     tokens: float = option(
         DEFAULT_TOKENS, kind="number", title="Tokens", group="choosing", unit="tokens", range=POSITIVE,
@@ -108,14 +107,14 @@ class PlanOptions(EstimateOptions):
     )  # fmt: skip
     allow: AllowLike = option(
         (), kind="names", title="Allow", group="choosing", choices=(*UNUSUAL, "all"),
-        help="Unusual choices to try: offload (of activations), schedules (that no trainer runs), many-chunks (more than "
-        "4 per rank, or fewer than 2 layers each), precision (other than the model's), or all. Without it, they are made "
-        "only if nothing else fits.",
-        hint="Choices that teams rarely make: offload, schedules, many-chunks, precision, or all.",
+        help="Unusual choices to try: offload (of activations), zero3-pipeline (ZeRO-3 next to a pipeline), small-chunks "
+        "(more than 4 per rank, or fewer than 2 layers each), any-schedule (also those that no trainer runs), any-precision "
+        "(also other than the model's), or all. Without it, they are made only if nothing else fits.",
+        hint="Choices that teams rarely make: offload, zero3-pipeline, small-chunks, any-schedule, any-precision, or all.",
     )  # fmt: skip
     seconds: float | None = option(
         kind="number", title="Seconds", group="work", unit="seconds",
         range=Range(0, open=True, most=MOST_SECONDS),
-        help="Maximum time in seconds, from which the amount of work follows; the best plan found by then is returned.",
-        default="30", hint="Maximum time; the best plan found by then is returned.",
+        help="Budget: as much work as two idle cores do in these seconds; a loaded machine may take three times as long.",
+        default="30", hint="Amount of work, as the seconds that it takes on two idle cores.",
     )  # fmt: skip

@@ -18,7 +18,7 @@ from pipeplan.drawing.plan import PlanView
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.model import counted, one_line
-from pipeplan.planner import Configuration, Estimate, GpuMemory, PlanResult, StepTime, Totals
+from pipeplan.planner import Configuration, Estimate, GpuMemory, PlanResult, StepTime, Totals, software
 from pipeplan.readable import percent
 from pipeplan.records import titles_of
 from pipeplan.workload import ModelShape
@@ -109,6 +109,7 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
     chosen = best.configuration
     limit = plan.memory_limit / GIBIBYTE
     return [
+        ("software", software(chosen.software).title),
         ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, ZeRO-{chosen.zero}, {chosen.precision}"),
         ("schedule", ", ".join(_schedule(chosen))),
         ("microbatch", counted(chosen.microbatch_size, "sequence")),
@@ -139,7 +140,9 @@ def _tokens(count: float) -> str:
 
 
 def _fit(plan: PlanResult) -> str:
-    return ": tight, within the error bar of the prediction" if plan.fit == "tight" else ""
+    if plan.fit is None:
+        return ""
+    return ": tight, within the error bar of the prediction" if plan.fit == "tight" else f": {plan.fit}"
 
 
 def _and_simplicity(plan: PlanResult) -> str:
@@ -177,12 +180,30 @@ def _counted(plan: PlanResult) -> str:
     )
 
 
-def _pipelined(plan: PlanResult) -> str:
-    other = plan.pipelined
-    if other is None:
+def pipeline_won(plan: PlanResult) -> bool:
+    """Return True if the plan has a pipeline."""
+    return plan.best is not None and plan.best.configuration.pipeline > 1
+
+
+def pipelined_because(plan: PlanResult) -> str:
+    """Return why the best configuration with a pipeline won or lost; empty if there is none."""
+    pipelined = plan.pipelined
+    if pipelined is None:
         return ""
-    words, step = in_words(other.estimate.configuration), figure(other.estimate.step_time)
-    return f"best with a pipeline: {words}: {step} s; {other.lost_because}"
+    if not pipeline_won(plan) or pipelined.rival is None:
+        return pipelined.lost_because
+    return f"the best without, {_with_step(pipelined.rival)}; {pipelined.lost_because}"
+
+
+def _pipelined(plan: PlanResult) -> str:
+    if plan.pipelined is None:
+        return ""
+    words = "the plan" if pipeline_won(plan) else _with_step(plan.pipelined.estimate)
+    return f"best with a pipeline: {words}; {pipelined_because(plan)}"
+
+
+def _with_step(estimate: Estimate) -> str:
+    return f"{in_words(estimate.configuration)}: {figure(estimate.step_time)} s"
 
 
 def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:
@@ -307,8 +328,8 @@ def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
 def _label(estimate: Estimate) -> str:
     chosen = estimate.configuration
     chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
-    schedule = f"\n{chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
-    return f"{degrees_in_words(chosen)}{schedule}"
+    schedule = f"{chosen.schedule}{chunks}" if chosen.pipeline > 1 else "no pipeline"
+    return f"{degrees_in_words(chosen)}\n{schedule}"
 
 
 def _in_a_line(estimate: Estimate) -> str:

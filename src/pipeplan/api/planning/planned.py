@@ -14,7 +14,7 @@ from pipeplan.api.planning.estimation import calibration_of
 from pipeplan.api.planning.options import ClusterLike, FixLike, ModelLike, PlanOptions
 from pipeplan.api.planning.plans import Plan, plan_of
 from pipeplan.api.searching.searches import usable_cores
-from pipeplan.costs import options_of, parse_limit
+from pipeplan.costs import options_of, parse_duration, parse_limit
 from pipeplan.errors import CostError, InputError
 from pipeplan.model import shortened
 from pipeplan.planner import PlanProgress
@@ -76,7 +76,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         sequence=options.sequence,
         memory_limit=None if options.memory_limit is None else bytes_of(options.memory_limit),
         objective=options.objective,
-        deadline=options.deadline,
+        deadline=None if options.deadline is None else seconds_of(options.deadline, options),
         tokens=options.tokens,
         fix=pairs_of({} if options.fix is None else options.fix),
         allow=[options.allow] if isinstance(options.allow, str) else options.allow,
@@ -89,6 +89,12 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         progress=progress,
     )
     return plan_of(shape, machines, answer, factors)
+
+
+def seconds_of(deadline: float | str, options: PlanOptions) -> float:
+    """Return a deadline in seconds per step; with a unit, it is a time for all tokens of the training."""
+    seconds, of_training = parse_duration(deadline, "deadline")
+    return seconds * options.global_batch * options.sequence / options.tokens if of_training else seconds
 
 
 def bytes_of(limit: float | str) -> float:

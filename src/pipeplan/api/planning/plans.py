@@ -15,7 +15,16 @@ from pipeplan.api.parts import line
 from pipeplan.api.planning.configurations import configuration_document, in_words, layout_in_words, recompute_in_words
 from pipeplan.api.planning.estimates import step_in_words
 from pipeplan.api.planning.one_configuration import FlagsRecord, flags_record, simulated
-from pipeplan.api.planning.plan_table import choice_parts, heading_of, miss_of, miss_parts, plan_view, remarks_of
+from pipeplan.api.planning.plan_table import (
+    choice_parts,
+    heading_of,
+    miss_of,
+    miss_parts,
+    pipeline_won,
+    pipelined_because,
+    plan_view,
+    remarks_of,
+)
 from pipeplan.api.simulating.result import Result
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
@@ -65,6 +74,13 @@ class RunnerUpRecord(PlannedConfiguration, frozen=True, kw_only=True):
     """Another configuration, and why it is not the best."""
 
     lost_because: str
+
+
+class PipelinedRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """Best configuration with a pipeline, and why it won against the best one without, or lost."""
+
+    won: bool
+    because: str
 
 
 class MissRecord(PlannedConfiguration, frozen=True, kw_only=True):
@@ -133,7 +149,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     simpler_because: str
     fit: Fit | None
     unusual: tuple[str, ...]
-    pipelined: RunnerUpRecord | None
+    pipelined: PipelinedRecord | None
     runners_up: tuple[RunnerUpRecord, ...]
     front: tuple[PlannedConfiguration, ...]
     sensitivity: tuple[Sensitivity, ...]
@@ -184,7 +200,8 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def trainer(self) -> str:
         """The trainer whose software the best one was estimated with."""
         software = self.chosen.configuration.software
-        return next((name for name in self.flags if software.startswith(name)), next(iter(self.flags)))
+        own = [name for name in self.flags if TRAINERS[name].schedules and TRAINERS[name].software == software]
+        return [*own, *(name for name in self.flags if software.startswith(name)), *self.flags][0]
 
     def flags_for(self, trainer: str) -> TrainerSettings:
         """Return the flags of one trainer. Raises UnknownNameError for another name, InfeasibleError if nothing fits."""
@@ -299,7 +316,7 @@ def plan_of(
 
     ``versions`` are the releases that flags are for, by trainer; other trainers have the newest known one.
     """
-    best, closest, searched = planned.best, planned.closest_miss, planned.searched
+    best, closest, searched, pipelined = planned.best, planned.closest_miss, planned.searched, planned.pipelined
     result, flags = None, {}
     if best is not None:
         part = _part_for(best, cluster)
@@ -331,7 +348,11 @@ def plan_of(
         simpler_because=planned.simpler_because,
         fit=planned.fit,
         unusual=planned.unusual,
-        pipelined=None if planned.pipelined is None else beaten(planned.pipelined),
+        pipelined=None
+        if pipelined is None
+        else PipelinedRecord(
+            **fields_of(pipelined.estimate), won=pipeline_won(planned), because=pipelined_because(planned)
+        ),
         runners_up=tuple(map(beaten, planned.runners_up)),
         front=tuple(PlannedConfiguration(**fields_of(entry)) for entry in planned.front),
         sensitivity=planned.sensitivity,

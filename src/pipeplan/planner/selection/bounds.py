@@ -38,6 +38,10 @@ FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)
 """Columns of a layer: seconds of F, I (including recomputation) and W; bytes kept from F, and until W; parameters."""
 
 
+WHOLE_BACKWARDS = frozenset({"1f1b", "interleaved-1f1b", "gpipe", "looped-bfs"})
+"""Schedules whose ranks run whole backwards and pass a microbatch on in a loop, so that no work fills the ends of a step."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
     """Layers in order, with their cumulative sums.
@@ -81,6 +85,25 @@ class Sums:
         """Sums of the whole model; shape (7,)."""
         whole: Floats = self.sums[-1]
         return whole
+
+    def balanced(self, count: int) -> tuple[int, ...] | None:
+        """Return a layout whose first and last stage have fewer layers, for the model's ends; None if an even one does it.
+
+        An end takes the place of as many layers as it is long, as in Megatron-LM's ``account_for_loss_in_pipeline_split``.
+        """
+        seconds = self.sums[:, [FORWARD, INPUT, WEIGHT]].sum(axis=1)
+        inner = len(seconds) - 1 - self.before - self.behind
+        start, end = float(seconds[self.before]), float(seconds[-1] - seconds[self.before + inner])
+        layer = (float(seconds[-1]) - start - end) / inner
+        first, last = round(start / layer), round(end / layer)
+        while first or last:
+            layout = list(even_layout(inner + first + last, count))
+            if layout[0] >= first and layout[-1] >= last:
+                layout[0] -= first
+                layout[-1] -= last
+                return tuple(layout)
+            first, last = min(first, layout[0]), min(last, layout[-1])
+        return None
 
     def edges(self, layout: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first layer of each stage of a layout, and the end of the last one; shape (stages + 1,)."""
@@ -248,6 +271,7 @@ class Bounds:
         self._gpu = pricing.cluster.gpu
         self._trainer = software(frame.software)
         self._state = state_of_one(frame)
+        self._priced: dict[tuple[str, ...], Sums] = {}
         self._stages: dict[Hashable, tuple[Floats, Floats]] = {}
         self._transfer: float | None = None
 
@@ -257,17 +281,34 @@ class Bounds:
         dense, expert = self._pricing.parameters(self.frame)
         return float(self._state[0] * dense + self._state[1] * expert) / self.frame.pipeline
 
-    def of_saving(self, recompute: tuple[str, ...], offload: float) -> Least:
+    def balanced(self, count: int) -> tuple[int, ...] | None:
+        """Return the layout of this many stages that is tried; None: an even one. See :meth:`Sums.balanced`."""
+        return self._sums(()).balanced(count) if count > 1 else None
+
+    def of_orders(self, orders: Sequence[Mapping[str, Any]]) -> float:
+        """Return the bound on a step with any of these orders, without savings of memory.
+
+        With whole backwards in a loop of stages, rank r waits for the r stages before its first one, in the forward and at
+        the end in the backward: on average over the ranks for (p-1)/2 stages.
+        """
+        ranks, fill = self.frame.pipeline, 0.0
+        if self._trainer.barrier and all(order["schedule"] in WHOLE_BACKWARDS for order in orders):
+            fill = (ranks - 1) / 2 / (ranks * max(order["chunks"] for order in orders))
+        return self.of_saving((), 0.0, fill).seconds
+
+    def of_saving(self, recompute: tuple[str, ...], offload: float, fill: float = 0.0) -> Least:
         """Return the bound for a recomputation and offload, whatever the schedule, the chunks and the layout.
 
-        At best all ranks share work and memory equally. Each rank holds one microbatch of all its layers at some time, at
-        the latest after that microbatch has passed the last of its stages.
+        At best all ranks share work and memory equally, and wait for ``fill`` of the work on one microbatch. Each rank holds
+        one microbatch of all its layers at some time, at the latest after that microbatch has passed the last of its stages.
         """
         frame, sums = self.frame, self._sums(recompute)
-        # No rank can do less than 1/p of the work, and none less than the longest layer, m times.
+        # No rank can do less than 1/p of the work, and none less than the longest layer, m times; one microbatch passes
+        # all layers forward and backward.
         total = sums.total
-        work = float(total[FORWARD] + total[INPUT] + total[WEIGHT])
-        seconds = frame.microbatches * max(work / frame.pipeline, sums.longest)
+        way = float(total[FORWARD] + total[INPUT])
+        work = way + float(total[WEIGHT])
+        seconds = max((frame.microbatches / frame.pipeline + fill) * work, frame.microbatches * sums.longest, way)
         seconds += 2 * frame.microbatches * self._trainer.op_gap
         seconds += self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
         held = self._state[0] * total[DENSE] + self._state[1] * total[EXPERT] + (1 - offload) * total[KEPT]
@@ -311,7 +352,10 @@ class Bounds:
         )
 
     def _sums(self, recompute: tuple[str, ...]) -> Sums:
-        return self._pricing.sums(replace(self.frame, recompute=recompute))
+        sums = self._priced.get(recompute)
+        if sums is None:
+            sums = self._priced[recompute] = self._pricing.sums(replace(self.frame, recompute=recompute))
+        return sums
 
     def _steady(self, order: Mapping[str, Any]) -> SteadyMemory:
         frame = self.frame

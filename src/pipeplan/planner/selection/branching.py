@@ -8,17 +8,17 @@ simulated. Among its savings of memory, a variant takes the first one that fits,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import count, islice
+from itertools import chain, count, islice
 from math import inf
 from typing import Any
 
 from pipeplan.planner.answers import Estimate
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.stages import format_peak
-from pipeplan.planner.selection.bounds import Bounds, Pricing
+from pipeplan.planner.selection.bounds import Bounds, Least, Pricing
 from pipeplan.planner.selection.candidates import (
     FRAME_FIELDS,
     SAVING_FIELDS,
@@ -28,15 +28,18 @@ from pipeplan.planner.selection.candidates import (
     savings,
     variants,
 )
-from pipeplan.planner.selection.request import PlanRequest
+from pipeplan.planner.selection.choice import INDISTINGUISHABLE
+from pipeplan.planner.selection.request import PlanRequest, Value
 from pipeplan.workload import token_flops
 
-SLACK = 1.03
-"""Factor on the best value within which configurations are still estimated, so that runners-up have estimates, not
-bounds."""
+SLACK = 1 + INDISTINGUISHABLE
+"""Factor on the best value within which configurations are still estimated: simpler ones could be chosen."""
 
-STARTS = 512
+STARTS = 256
 """Maximum number of frames in the starting part of a space."""
+
+GAIN = 0.01
+"""Minimum fraction of the step that a larger microbatch saves in computation; otherwise still larger ones are not tried."""
 
 START_CHUNKS = 2
 """Maximum numbers of chunks per schedule in the starting part of a space."""
@@ -80,6 +83,10 @@ class Space:
         name: str = self.request.fixed["software"][0]
         return name
 
+    def restricted(self, **fixed: tuple[Any, ...]) -> Space:
+        """Return the part of the space with these values of fields; it shares prices and bounds with this space."""
+        return replace(self, request=replace(self.request, fixed={**self.request.fixed, **fixed}), _orders={})
+
     def sensible_part(self) -> Space:
         """Return the starting part, which shares prices and bounds with this space."""
         return replace(self, sensible=True, _orders={})
@@ -93,18 +100,25 @@ class Space:
         formats = request.fixed.get("precision", ("bf16",))
         return flops / (request.gpus * max(format_peak(request.cluster.gpu, precision) for precision in formats))
 
-    def frames(self) -> Iterator[dict[str, Any]]:
-        """Yield all frames; those that split the model least come first, because they are likely to be good."""
-        # The starting part keeps only the smallest microbatch of each frame; ``frames`` yields these first.
-        every = frames(self.request)
+    def families(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield frames that differ only in the microbatch size, the smallest first.
+
+        Families that split the model least come first, because they are likely to be good. The starting part has only the
+        smallest microbatch of each.
+        """
+        families: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for frame in frames(self.request):
+            others = tuple(value for name, value in frame.items() if name != "microbatch_size")
+            families.setdefault(others, []).append(frame)
+        likely = sorted(families.values(), key=lambda family: _likely(family[0]))
         if not self.sensible:
-            return iter(sorted(every, key=_likely))
-        smallest: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for frame in every:
-            smallest.setdefault(tuple(value for name, value in frame.items() if name != "microbatch_size"), frame)
+            return iter(likely)
         limit = self.request.memory_limit
-        likely = sorted(smallest.values(), key=_likely)
-        return islice((frame for frame in likely if self.bounds(frame).state <= limit), STARTS)
+        return islice(([family[0]] for family in likely if self.bounds(family[0]).state <= limit), STARTS)
+
+    def frames(self) -> Iterator[dict[str, Any]]:
+        """Yield all frames."""
+        return chain.from_iterable(self.families())
 
     def orders(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the combinations of chunks, schedule, group size and layout that are valid for a frame."""
@@ -115,13 +129,36 @@ class Space:
         return self._orders[key]
 
     def savings(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the valid savings of memory with a frame; they depend on its software."""
+        """Return the valid savings of memory with a frame, the fastest first.
+
+        They depend on its software, and their order is that of the first frame: it hardly depends on the degrees, and
+        bounding all savings of every frame would take most of the search.
+        """
         key = frame["software"]
         if key not in self._savings:
-            self._savings[key] = [
-                {name: draft[name] for name in SAVING_FIELDS} for draft in savings(self.request, frame)
-            ]
+            bounds = self.bounds(frame)
+            choices = [{name: draft[name] for name in SAVING_FIELDS} for draft in savings(self.request, frame)]
+            choices.sort(key=lambda one: (bounds.of_saving(one["recompute"], one["offload"]).seconds, one["offload"]))
+            self._savings[key] = choices
         return self._savings[key]
+
+    def laid(self, frame: dict[str, Any], order: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield an order with the layouts that are tried with it: equal stages and shorter ends, unless one is fixed."""
+        yield order
+        if order["layers"] is None and frame["pipeline"] > 1:
+            layers = self.bounds(frame).balanced(frame["pipeline"] * order["chunks"])
+            if layers is not None:
+                yield {**order, "layers": layers}
+
+    def bound(self, configuration: Configuration) -> Least:
+        """Return the bounds on a configuration of the space."""
+        return self.bounds({name: getattr(configuration, name) for name in FRAME_FIELDS}).of(configuration)
+
+    def layouts(self, configuration: Configuration) -> Iterator[Configuration]:
+        """Yield a configuration of the space with the layouts that are tried with it."""
+        frame = {name: getattr(configuration, name) for name in FRAME_FIELDS}
+        order = {name: getattr(configuration, name) for name in VARIANT_FIELDS}
+        return (replace(configuration, layers=laid["layers"]) for laid in self.laid(frame, order))
 
     def bounds(self, frame: dict[str, Any]) -> Bounds:
         """Return the bounds for a frame's configurations."""
@@ -132,9 +169,9 @@ class Space:
 
 
 def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
-    """Return the sort key of a frame: powers of two first, then the frames that split the model least."""
-    split, size = frame["tensor"] * frame["context"] * frame["expert_tensor"], frame["microbatch_size"]
-    return size & (size - 1) > 0, split * frame["pipeline"], split, size, frame["expert"], frame["zero"]
+    """Return the sort key of a frame: those that split the model least come first."""
+    split = frame["tensor"] * frame["context"] * frame["expert_tensor"]
+    return split * frame["pipeline"], split, frame["microbatch_size"], frame["expert"], frame["zero"]
 
 
 def _with_few_chunks(orders: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -147,23 +184,25 @@ def _with_few_chunks(orders: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(slots=True, eq=False)
 class Opened:
-    """Frame whose savings of memory are priced, the fastest first."""
+    """Frame with its bounds and its savings of memory, the fastest first."""
 
     space: Space
     frame: dict[str, Any]
-    bounds: Bounds
-    savings: list[dict[str, Any]]
 
-    @classmethod
-    def of(cls, space: Space, frame: dict[str, Any], bounds: Bounds, limit: float) -> Opened:
-        """Return the frame without the savings that do not fit with any order."""
-        fitting = []
-        for number, saving in enumerate(space.savings(frame)):
-            # Sorted by time, then by offload, then by the order of enumeration.
-            least = bounds.of_saving(saving["recompute"], saving["offload"])
-            if least.bytes <= limit:
-                fitting.append((least.seconds, saving["offload"], number, saving))
-        return cls(space, frame, bounds, [entry[-1] for entry in sorted(fitting, key=lambda entry: entry[:3])])
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds for the frame's configurations."""
+        return self.space.bounds(self.frame)
+
+    @property
+    def savings(self) -> list[dict[str, Any]]:
+        """Savings of memory, the fastest first."""
+        return self.space.savings(self.frame)
+
+    @property
+    def orders(self) -> Iterator[dict[str, Any]]:
+        """Orders with the layouts that are tried with them."""
+        return (laid for order in self.space.orders(self.frame) for laid in self.space.laid(self.frame, order))
 
 
 @dataclass(slots=True, eq=False)
@@ -193,19 +232,13 @@ class VariantGroup:
         bounds = self.opened.bounds
         while self.next < len(self.opened.savings):
             saving = self.opened.savings[self.next]
-            self.bytes = bounds.bytes(self.order, saving["recompute"], saving["offload"])
+            least = bounds.of_saving(saving["recompute"], saving["offload"]).bytes
+            self.bytes = max(least, bounds.bytes(self.order, **saving) if least <= limit else 0.0)
             if self.bytes <= limit:
                 self.seconds = bounds.seconds(self.order, saving["recompute"], saving["offload"])
                 return True
             self.next += 1
         return False
-
-
-Frame = tuple[Space, dict[str, Any], Bounds]
-"""Frame with its bounds."""
-
-Value = Callable[[PlanRequest, float], float]
-"""Objective as a function of a request and the seconds of a step; it increases with the seconds."""
 
 
 class Branching:
@@ -223,6 +256,8 @@ class Branching:
         Factor on the best value within which bounded configurations are still estimated.
     best
         Least value that is already known.
+    comfort
+        Bytes per GPU beyond which a peak is tight: a configuration that saves more memory is estimated, too.
 
     Attributes
     ----------
@@ -235,40 +270,66 @@ class Branching:
     """
 
     def __init__(
-        self, spaces: Sequence[Space], value: Value, limit: float, *, slack: float = SLACK, best: float = inf
+        self,
+        spaces: Sequence[Space],
+        value: Value,
+        limit: float,
+        *,
+        slack: float = SLACK,
+        best: float = inf,
+        comfort: float = inf,
     ) -> None:
         self.best = best
         self.exhausted = False
         self.legal = self.over_memory = self.estimated = 0
-        self._value, self._limit, self._slack = value, limit, slack
+        self._value, self._limit, self._slack, self._comfort = value, limit, slack, comfort
         self._floor = min((value(space.request, space.floor) for space in spaces), default=inf)
         self._under_way: dict[VariantGroup, float] = {}
         self._numbers = count()
-        self._heap: list[tuple[float, int, VariantGroup | Frame]] = []
-        self._frames = ((space, frame) for space in spaces for frame in space.frames())
+        self._heap: list[tuple[float, int, VariantGroup | Opened]] = []
+        self._families = ((space, family) for space in spaces for family in space.families())
         self._priced_all = False
 
     def price(self, most: int) -> bool:
-        """Bound at most this many more frames; return whether any were left."""
+        """Bound at most this many more families of frames; return whether any were left."""
         for _ in range(most):
-            frame = next(self._frames, None)
-            if frame is None:
+            family = next(self._families, None)
+            if family is None:
                 self._priced_all = True
                 return False
-            self._price(*frame)
+            self._price(*family)
         return True
 
-    def _price(self, space: Space, frame: dict[str, Any]) -> None:
-        orders, choices = space.orders(frame), space.savings(frame)
-        number = len(orders) * len(choices)
-        self.legal += number
-        if not number:
+    def _price(self, space: Space, family: Sequence[dict[str, Any]]) -> None:
+        numbers = [len(space.orders(frame)) * len(space.savings(frame)) for frame in family]
+        self.legal += sum(numbers)
+        if space.bounds(family[0]).state > self._limit:
+            self.over_memory += sum(numbers)
             return
-        bounds = space.bounds(frame)
-        if bounds.state > self._limit:
-            self.over_memory += number
-            return
-        self._push(self._value(space.request, bounds.of_saving((), 0.0).seconds), (space, frame, bounds))
+        frames = [frame for frame, number in zip(family, numbers, strict=True) if number]
+        powers = {size: frame for frame in frames if (size := frame["microbatch_size"]) & (size - 1) == 0}
+        best = self._price_sizes(space, powers.values())
+        # Other sizes only beside the best power of two.
+        self._price_sizes(
+            space,
+            (
+                frame
+                for frame in frames
+                if (size := frame["microbatch_size"]) not in powers and size > best / 2
+                if size < 2 * best or 2 * best not in powers
+            ),
+        )
+
+    def _price_sizes(self, space: Space, frames: Iterable[dict[str, Any]]) -> int:
+        """Bound frames of growing microbatches while these compute faster; return the fastest size."""
+        least, best = inf, 1
+        for frame in frames:
+            value = self._value(space.request, space.bounds(frame).of_orders(space.orders(frame)))
+            self._push(value, Opened(space, frame))
+            if value > (1 - GAIN) * least:
+                break
+            least, best = value, frame["microbatch_size"]
+        return best
 
     def round(self, most: int) -> list[VariantGroup]:
         """Return at most this many groups to estimate, the most promising first, after opening as many frames.
@@ -286,7 +347,8 @@ class Branching:
                 self._under_way[node] = bound
             else:
                 opened += 1
-                self._open(*node)
+                for order in node.orders:
+                    self._go_on(VariantGroup(node, order))
         self.exhausted = self._priced_all and not taken and not self._promising
         return taken
 
@@ -306,28 +368,24 @@ class Branching:
         """True if the most promising waiting node could be within the slack of the best."""
         return bool(self._heap) and self._heap[0][0] <= self._slack * self.best
 
-    def _open(self, space: Space, frame: dict[str, Any], bounds: Bounds) -> None:
-        opened = Opened.of(space, frame, bounds, self._limit)
-        orders = space.orders(frame)
-        self.over_memory += (len(space.savings(frame)) - len(opened.savings)) * len(orders)
-        for order in orders if opened.savings else ():
-            self._go_on(VariantGroup(opened, order))
-
     def _go_on(self, group: VariantGroup) -> None:
         before = group.next
         if group.settle(self._limit):
             self._push(self._value(group.space.request, group.seconds), group)
-        self.over_memory += group.next - before
+        # Layouts of one configuration count once.
+        if group.order["layers"] is None or "layers" in group.space.request.fixed:
+            self.over_memory += group.next - before
 
-    def _push(self, value: float, node: VariantGroup | Frame) -> None:
+    def _push(self, value: float, node: VariantGroup | Opened) -> None:
         heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: VariantGroup, estimate: Estimate | None) -> None:
-        """Record the estimate of a group; if it does not fit, queue the group with its next saving."""
+        """Record the estimate of a group; if it does not fit in comfort, queue the group with its next saving."""
         self.estimated += 1
         self._under_way.pop(group, None)
         if estimate is not None and estimate.peak_bytes <= self._limit:
             self.best = min(self.best, self._value(group.space.request, estimate.step_time))
-            return
+            if estimate.peak_bytes <= self._comfort:
+                return
         group.next += 1
         self._go_on(group)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import isqrt
 from typing import Any
 
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.properties import Software
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.selection.legality import RULES, UNUSUAL, Draft, Rule, is_torchtitan, most_stages, usual_precision
 from pipeplan.planner.selection.request import PlanRequest
@@ -35,9 +37,12 @@ SCHEDULES = (
 memory (gpipe, looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), that need hooks no trainer has
 (seq1f1b's slices, hanayo's waves), and those that search for an order: the order search of the finalists does that."""
 
-LEAST_TOKENS = 1024
-"""Minimum tokens of a sequence per context-parallel rank unless the degree is fixed: with fewer, kernels are shorter than
-their launches."""
+LEAST_TOKENS = 2048
+"""Minimum tokens of a sequence per context-parallel rank unless the degree is fixed: with fewer, kernels are hardly longer
+than their launches."""
+
+MOST_TOKENS = 131_072
+"""Maximum tokens of a microbatch with several sequences unless its size is fixed: the most of any published run."""
 
 RECOMPUTED: tuple[tuple[str, ...], ...] = (
     (),
@@ -96,7 +101,7 @@ def _expert(request: PlanRequest, draft: Draft) -> Sequence[int]:
 
 
 def _expert_tensor(request: PlanRequest, draft: Draft) -> Sequence[int]:
-    return (1,) if request.model.experts is None else divisors(draft["tensor"])
+    return (1,) if request.model.experts is None else tuple(dict.fromkeys((1, draft["tensor"])))
 
 
 def _zero(request: PlanRequest, draft: Draft) -> Sequence[int]:
@@ -106,7 +111,8 @@ def _zero(request: PlanRequest, draft: Draft) -> Sequence[int]:
 def _microbatch_size(request: PlanRequest, draft: Draft) -> Sequence[int]:
     if request.global_batch % draft["data"]:
         return (1,)
-    return divisors(request.global_batch // draft["data"])
+    sizes = divisors(request.global_batch // draft["data"])
+    return [size for size in sizes if size == 1 or size * request.sequence <= MOST_TOKENS]
 
 
 def _chunks(request: PlanRequest, draft: Draft) -> Sequence[int]:
@@ -141,9 +147,24 @@ def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
 
 
 def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
-    """Return the software of every trainer with schedules of its own."""
-    rows = [trainer.software for trainer in request.trainers.values() if trainer.schedules is not None]
-    return tuple(dict.fromkeys(rows)) or ("megatron-core",)
+    """Return the software of every trainer with schedules of its own, without those that another covers."""
+    rows = [software(trainer.software) for trainer in request.trainers.values() if trainer.schedules is not None]
+    rows = list(dict.fromkeys(rows))
+    kept = (row.name for row in rows if not any(other is not row and covers(other, row) for other in rows))
+    return tuple(kept) or ("megatron-core",)
+
+
+def covers(better: Software, other: Software) -> bool:
+    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower."""
+    plain = replace(
+        better,
+        name=other.name,
+        title=other.title,
+        source=other.source,
+        hides=other.hides,
+        fp32_gradients=other.fp32_gradients,
+    )
+    return plain == other and better.hides >= other.hides and better.fp32_gradients <= other.fp32_gradients
 
 
 def _precision(request: PlanRequest, draft: Draft) -> Sequence[str]:
@@ -186,18 +207,26 @@ SAVING_FIELDS: Mapping[str, Values] = {
 
 LEFT_OUT: Mapping[str, str] = {
     "context": f"context parallelism with fewer than {LEAST_TOKENS:,} tokens of a sequence per rank",
-    "expert_tensor": "expert tensor degrees that do not divide tp",
+    "expert_tensor": "expert tensor degrees other than 1 and tp",
     "zero": "ZeRO stages other than 1 and 3 (of torchtitan: other than 3)",
     "sequence_parallel": "tensor parallelism without sequence parallelism",
+    "microbatch_size": f"microbatches of more than {MOST_TOKENS:,} tokens, and larger ones that hardly compute faster",
     "chunks": "more chunks per rank without fewer layers on the fullest stage",
     "schedule": f"schedules other than {', '.join(SCHEDULES)}",
     "group_size": "group sizes other than pp",
+    "layers": "stages of different lengths, except for the best configurations",
     "recompute": "other sets of recomputed modules",
     "offload": f"offloaded fractions other than {' and '.join(f'{share:.0%}' for share in OFFLOADED)}",
 }
 """Valid values of a field that are tried only if the user fixes them; ``PlanResult.complete`` does not cover them."""
 
-_SPLIT = {"chunks": "pipeline", "schedule": "pipeline", "group_size": "pipeline", "sequence_parallel": "tensor"}
+_SPLIT = {
+    "chunks": "pipeline",
+    "schedule": "pipeline",
+    "group_size": "pipeline",
+    "layers": "pipeline",
+    "sequence_parallel": "tensor",
+}
 """Fields without alternatives if the degree of another field is fixed to 1."""
 
 
@@ -217,10 +246,11 @@ def left_out(request: PlanRequest) -> tuple[str, ...]:
     return *fixable, *allowable
 
 
-def unusual(request: PlanRequest, configuration: Configuration) -> tuple[str, ...]:
-    """Return in words the choices of a configuration that rules of practice exclude unless they are waived."""
+def unusual(request: PlanRequest, configuration: Configuration) -> tuple[Rule, ...]:
+    """Return the rules of practice that a configuration breaks, without those of fields that the user fixed."""
     draft = {field: getattr(configuration, field) for field in (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)}
-    return tuple(rule.sentence(request) for rule in UNUSUAL.values() if not rule.holds(request, draft))
+    free = (rule for rule in UNUSUAL.values() if rule.choice not in request.fixed)
+    return tuple(rule for rule in free if not rule.holds(request, draft))
 
 
 _RULES_OF: dict[str, list[Rule]] = {}

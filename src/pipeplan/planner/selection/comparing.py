@@ -103,8 +103,8 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
         (frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here)
     )
     for number, frame in enumerate(islice(near, MOST_NEIGHBOURS)):
-        opened = Opened.of(space, frame, space.bounds(frame), limit)
-        groups = [group for order in space.orders(frame) if (group := VariantGroup(opened, order)).settle(limit)]
+        opened = Opened(space, frame)
+        groups = [group for order in opened.orders if (group := VariantGroup(opened, order)).settle(limit)]
         yield from _best_of_each(groups, by_schedule=number == 0)
     order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
     for saving in space.savings(here):
@@ -255,13 +255,17 @@ def differences(here: Configuration, there: Configuration) -> str:
 
     parts = [
         " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _SPLITS if differ(name)),
-        f"{here.schedule} v{here.chunks}" if differ("schedule", "chunks") else "",
+        _schedule_in_words(here) if differ("schedule", "chunks") else "",
         f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
         recomputation_difference(here) if differ("recompute", "recompute_by_stage") else "",
         _offloaded_in_words(here) if differ("offload") else "",
         f"ZeRO-{here.zero}" if differ("zero") else "",
     ]
     return ", ".join(filter(None, parts)) or "another layout"
+
+
+def _schedule_in_words(configuration: Configuration) -> str:
+    return f"{configuration.schedule} v{configuration.chunks}" if configuration.pipeline > 1 else "no pipeline"
 
 
 def recomputation_difference(configuration: Configuration) -> str:

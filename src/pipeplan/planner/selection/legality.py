@@ -146,13 +146,12 @@ USUAL_CHUNKS = 4
 """Maximum chunks per rank in practice: of the public runs, one in ten has more."""
 
 USUAL_LAYERS = 2
-"""Minimum layers per chunk in practice, if a rank has several chunks."""
+"""Minimum layers per chunk in practice."""
 
 
 def _few_chunks(request: PlanRequest, draft: Draft) -> bool:
-    chunks = draft["chunks"]
-    stages = draft["pipeline"] * chunks
-    return bool(chunks == 1 or (chunks <= USUAL_CHUNKS and request.model.layers >= USUAL_LAYERS * stages))
+    ranks, chunks = draft["pipeline"], draft["chunks"]
+    return bool(ranks == 1 or (chunks <= USUAL_CHUNKS and request.model.layers >= USUAL_LAYERS * ranks * chunks))
 
 
 def _some_trainer_runs(request: PlanRequest, draft: Draft) -> bool:
@@ -368,27 +367,29 @@ RULES: tuple[Rule, ...] = (
         "the schedule does not support this shape (see pipeplan schedules NAME)",
         lambda q, d: takes_shape(d["schedule"], d["pipeline"], _microbatches(q, d), d["chunks"], d.get("group_size")),
     ),
+    # The order of these is the order in which they give way if nothing else fits.
     _rule(
-        "precision",
-        "precision",
-        lambda q: f"number formats other than {usual_precision(q)}",
-        lambda q, d: d["precision"] == usual_precision(q),
-        choice="precision",
+        "zero3-pipeline",
+        "zero pipeline",
+        "ZeRO-3 next to a pipeline",
+        lambda q, d: d["zero"] < 3 or d["pipeline"] == 1,
+        choice="zero",
     ),
-    _rule("schedules", "schedule software", "schedules that no trainer runs", _some_trainer_runs, choice="schedule"),
     _rule(
-        "many-chunks",
+        "small-chunks",
         "pipeline chunks",
         f"more than {USUAL_CHUNKS} chunks per rank or fewer than {USUAL_LAYERS} layers per chunk",
         _few_chunks,
         choice="chunks",
     ),
+    _rule("any-schedule", "schedule software", "schedules that no trainer runs", _some_trainer_runs, choice="schedule"),
+    _rule("offload", "offload", "offloaded activations", lambda q, d: not d["offload"], choice="offload"),
     _rule(
-        "offload",
-        "offload",
-        "offloaded activations",
-        lambda q, d: not d["offload"],
-        choice="offload",
+        "any-precision",
+        "precision",
+        lambda q: f"number formats other than {usual_precision(q)}",
+        lambda q, d: d["precision"] == usual_precision(q),
+        choice="precision",
     ),
 )
 """Every rule in the order of checking, those of practice last; ``q`` is the request and ``d`` the draft."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,29 +17,24 @@ from pipeplan.planner.answers import (
     Estimate,
     Objective,
     PlanResult,
-    RunnerUp,
     SearchedOrder,
     Sensitivity,
     Totals,
 )
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
-from pipeplan.planner.fitting import fit_of
-from pipeplan.planner.selection.branching import Branching, Space
-from pipeplan.planner.selection.candidates import divisors, left_out, unusual
-from pipeplan.planner.selection.choice import simpler_because, simplest
+from pipeplan.planner.fitting import comfortable
+from pipeplan.planner.selection.branching import SLACK, Branching, Space
+from pipeplan.planner.selection.candidates import divisors, left_out
 from pipeplan.planner.selection.comparing import (
     CHANGES,
     LIMITS,
-    front,
-    lost_because,
     neighbours,
     of_change,
-    of_limit,
-    runners_up,
 )
 from pipeplan.planner.selection.finalists import better_order
 from pipeplan.planner.selection.nothing_fits import closest_miss, thriftiest
+from pipeplan.planner.selection.pool import Pool
 from pipeplan.planner.selection.recipes import of_practice
 from pipeplan.planner.selection.request import (
     PlanListener,
@@ -57,20 +51,20 @@ result."""
 STARTING = 5.0
 """Budget in seconds below which no worker process starts, because loading the planner would use it up."""
 
-START_ROUND, START_ROUNDS = 16, 8
+START_ROUND, START_ROUNDS = 8, 6
 """Configurations per round in the starting part of a space, and number of rounds, regardless of the budget: a
 second or two."""
 
-PRICED = 200
-"""Frames that are bounded before each round: the likeliest are estimated while the others wait."""
+PRICED = 40
+"""Families of frames that are bounded before each round: the likeliest are estimated while the others wait."""
 
-FINALISTS = 4
-"""Number of configurations, each of another family of degrees or schedule, that get a layout search."""
+FINALISTS = 8
+"""Number of configurations, each of another family, that get a layout search."""
 
-PRICED_LATE = 1000
-"""Frames that are bounded after the budget has ended, so that the gap does not refer to the peak FLOP/s of the GPUs."""
+BOUNDING = 5.0
+"""Maximum seconds of bounding the rest after the budget has ended, so that the gap does not refer to the GPUs' peak."""
 
-LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
+LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.3
 """Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
 optimality."""
 
@@ -83,8 +77,16 @@ LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 LEVEL_ROUNDS = 2
 """Maximum number of rounds of branch and bound at each of these levels."""
 
-PIPELINED_ROUNDS = 4
-"""Maximum number of rounds for the best configuration with a pipeline, if the best one has none."""
+RIVAL_ROUNDS, MOST_RIVAL_ROUNDS = 4, 16
+"""Number of rounds for the best configuration with a pipeline, if the best one has none, and vice versa; and its maximum if
+nothing fits so far."""
+
+OUTERMOST = 3.0
+"""Maximum time as a multiple of the budget. The budget is an amount of work; a loaded machine takes longer for it, up to
+this limit, so that the answer is the same."""
+
+FAR = 1.25
+"""Value of the best over the lower bound from which on the search goes on beyond its budget, up to the outermost limit."""
 
 ROUNDS_A_SECOND = 1.0
 """Rounds of branch and bound per second of the budget. Counting work instead of time gives the same answer on a loaded
@@ -117,43 +119,38 @@ class Planning:
     ) -> None:
         self._begin = time.monotonic()
         self._seconds = seconds
-        self._requests = {request.gpus: request for request in requests}
         self._whole = requests[-1]
         self._value = value
         self._progress = progress
         self._tokens = tokens
-        self._deadline = deadline
-        self._comfort = self._whole.memory_limit if comfort is None else comfort
         self._phase = "choosing"
+        comfort = self._whole.memory_limit if comfort is None else comfort
+        self._pool = Pool(requests, value, comfort, deadline)
         self._spaces = [space for request in requests for space in Space.by_software(request)]
-        self._branchings = [Branching(spaces, value, self.limit) for spaces in self._by_software(self._spaces)]
+        self._branchings = [
+            Branching(spaces, value, self._pool.limit, comfort=comfortable(comfort))
+            for spaces in self._by_software(self._spaces)
+        ]
         self._known: dict[str, Estimate | None] = {}
-        self._plain: dict[Configuration, Estimate] = {}
-        self._laid: list[Estimate] = []
         self._varied: list[Sensitivity] = []
         self._searched: SearchedOrder | None = None
         self.stopped = False
         self.refused = ""
 
     @property
-    def limit(self) -> float:
-        """Memory limit per GPU in bytes."""
-        return self._whole.memory_limit
+    def _any_schedule(self) -> bool:
+        """True if the answer may be something that no trainer runs."""
+        return "any-schedule" in self._whole.allowed and not {"trainer", "schedule"} & self._whole.fixed.keys()
+
+    @property
+    def _late(self) -> bool:
+        """True from the outermost limit on."""
+        return self.spent > OUTERMOST * self._seconds
 
     @property
     def spent(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self._begin
-
-    def value(self, estimate: Estimate) -> float:
-        """Return the objective value of an estimate."""
-        return self._value(self._requests[estimate.configuration.gpus], estimate.step_time)
-
-    @property
-    def fitting(self) -> list[Estimate]:
-        """Estimates that fit, the best first; ties in the order of their settings."""
-        fitting = [estimate for estimate in (*self._plain.values(), *self._laid) if estimate.peak_bytes <= self.limit]
-        return sorted(fitting, key=lambda estimate: (self.value(estimate), str(estimate.configuration)))
 
     @property
     def _exhausted(self) -> bool:
@@ -163,16 +160,12 @@ class Planning:
     @property
     def estimated(self) -> bool:
         """True if anything was estimated."""
-        return bool(self._plain)
+        return bool(self._pool.plain)
 
     @property
     def best(self) -> Estimate | None:
-        """Simplest of the estimates that predictions cannot tell from the fastest one; None if nothing fits so far."""
-        return simplest(self.fitting, self.value, self.is_tight)
-
-    def is_tight(self, estimate: Estimate) -> bool:
-        """Return True if the peak of an estimate that fits is within the error bar of the limit."""
-        return fit_of(estimate.peak_bytes, self._comfort, self.limit) != "fits"
+        """Best of the estimates so far; None if nothing fits."""
+        return self._pool.best
 
     def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
         """Run all phases but the order search; Ctrl-C ends them early."""
@@ -186,7 +179,7 @@ class Planning:
             workers=workers if self._seconds >= STARTING else 1,
             dask=dask,
             store=store,
-            seconds=self._seconds,
+            seconds=OUTERMOST * self._seconds,
         )
         try:
             self._start()
@@ -210,17 +203,30 @@ class Planning:
         This takes the same work regardless of the budget and runs in this process, so the load of the machine does not
         change it.
         """
-        for configuration in of_practice(self._whole):
-            self._estimate_here(self._whole, configuration)
+        for bound, space, configuration in sorted(self._of_practice(), key=lambda candidate: candidate[0]):
+            if bound > SLACK * self._pool.least:
+                break
+            self._estimate_here(space.request, configuration)
         for spaces in self._by_software([space.sensible_part() for space in self._spaces]):
-            starting = Branching(spaces, self._value, self.limit, slack=1.0)
+            starting = Branching(spaces, self._value, self._pool.limit, slack=1.0, best=self._pool.least)
             starting.price(10**9)
             for _ in range(START_ROUNDS):
                 for group in starting.round(START_ROUND):
                     self._estimate_here(group.space.request, group.configuration)
-                    starting.learn(group, self._plain.get(group.configuration))
+                    starting.learn(group, self._pool.plain.get(group.configuration))
                 if starting.exhausted:
                     break
+
+    def _of_practice(self) -> Iterator[tuple[float, Space, Configuration]]:
+        """Yield recipes that may fit, as published and with shorter ends, with lower bounds on their values."""
+        spaces = {space.software: space for space in self._spaces if space.request.gpus == self._whole.gpus}
+        for published, recipe in of_practice(self._whole):
+            self._pool.name_recipe(published, recipe)
+            space = spaces[published.software]
+            for configuration in space.layouts(published):
+                least = space.bound(configuration)
+                if least.bytes <= self._pool.limit:
+                    yield self._value(space.request, least.seconds), space, configuration
 
     @staticmethod
     def _by_software(spaces: Sequence[Space]) -> list[list[Space]]:
@@ -229,9 +235,9 @@ class Planning:
         return [[space for space in spaces if space.software == name] for name in names]
 
     def _estimate_here(self, request: PlanRequest, configuration: Configuration) -> None:
-        if configuration not in self._plain:
+        if configuration not in self._pool.plain:
             try:
-                self._plain[configuration] = request.estimate(configuration)
+                self._pool.keep(configuration, request.estimate(configuration))
             except PipeplanError as error:
                 self.refused = str(error)
             self._tell()
@@ -242,18 +248,17 @@ class Planning:
             return
         estimate = thriftiest(self._whole)
         if estimate is not None:
-            self._plain[estimate.configuration] = estimate
+            self._pool.keep(estimate.configuration, estimate)
 
     def search_orders(self, seconds: float, workers: int) -> None:
-        """Search better orders for the finalists, unless the schedule or trainer is fixed."""
+        """Search better orders for the finalists, if the user allows what no trainer runs."""
         best = self.best
-        fixed = {"trainer", "schedule"} & self._whole.fixed.keys()
-        if best is None or self.stopped or fixed or seconds <= 0 or self.spent > self._seconds:
+        if best is None or self.stopped or not self._any_schedule or seconds <= 0 or self._late:
             return
         self._phase = "orders"
         self._tell()
-        same = [estimate for estimate in self.fitting if estimate.configuration.gpus == best.configuration.gpus]
-        request, left = self._requests[best.configuration.gpus], self._seconds - self.spent
+        same = [estimate for estimate in self._pool.fitting if estimate.configuration.gpus == best.configuration.gpus]
+        request, left = self._pool.requests[best.configuration.gpus], OUTERMOST * self._seconds - self.spent
         self._searched = better_order(request, same, seconds=seconds, at_most=left, workers=workers)
 
     def _tell(self) -> None:
@@ -264,23 +269,27 @@ class Planning:
     def _rounds(self) -> Iterator[list[Trial]]:
         """Yield the trials round by round; the answers of a round are known when the next is drawn."""
         for branching in self._branchings:
-            branching.best = min(map(self.value, self.fitting), default=inf)
+            branching.best = self._pool.least
             yield from self._choose(branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
         for branching in self._branchings:
             while self.best is None and not branching.exhausted:
                 yield from self._choose(branching, 1, overtime=True)
+            while self._pool.least > FAR * branching.least and not (branching.exhausted or self._late):
+                yield from self._choose(branching, 1)
         best = self.best
-        if best is None or self.spent > self._seconds:
+        if best is None or self._late:
             return
         self._phase = "comparing"
         spaces = [space for space in self._spaces if space.request.gpus == best.configuration.gpus]
         own = next(space for space in spaces if space.software == best.configuration.software)
-        yield from self._estimates(list(neighbours(own, best.configuration, self.limit)))
-        yield from self._with_pipeline(own)
+        yield from self._estimates(list(neighbours(own, best.configuration, self._pool.limit)))
+        yield from self._of_other_kind(own, best)
         self._phase = "front"
         for level in (LIMITS[1], *LEVELS):
-            limit = level * self.limit
-            values = [self.value(estimate) for estimate in self._plain.values() if estimate.peak_bytes <= limit]
+            limit = level * self._pool.limit
+            values = [
+                self._pool.value(estimate) for estimate in self._pool.plain.values() if estimate.peak_bytes <= limit
+            ]
             branching = Branching(spaces, self._value, limit, slack=1.0, best=min(values, default=inf))
             yield from self._choose(branching, LEVEL_ROUNDS)
         self._phase = "layout"
@@ -288,23 +297,28 @@ class Planning:
         self._phase = "varying"
         yield from self._vary()
 
-    def _with_pipeline(self, space: Space) -> Iterator[list[Trial]]:
-        """Yield trials for the best configuration with a pipeline, if the best one has none: the answer compares them."""
-        fixed = self._whole.fixed.get("pipeline")
-        if any(estimate.configuration.pipeline > 1 for estimate in self.fitting) or fixed == (1,):
+    def _of_other_kind(self, space: Space, best: Estimate) -> Iterator[list[Trial]]:
+        """Yield trials for the best configuration with a pipeline if the best one has none, and vice versa."""
+        has_none = best.configuration.pipeline == 1
+        every = space.request.fixed.get("pipeline") or divisors(space.request.gpus)
+        degrees = tuple(degree for degree in every if (degree > 1) == has_none)
+        if not degrees:
             return
-        request = space.request
-        degrees = tuple(degree for degree in fixed or divisors(request.gpus) if degree > 1)
-        if degrees:
-            pipelined = Space.of(replace(request, fixed={**request.fixed, "pipeline": degrees}))
-            branching = Branching([pipelined], self._value, self.limit, slack=1.0)
-            yield from self._choose(branching, PIPELINED_ROUNDS)
+        of_kind = (self._pool.value(other) for other in self._pool.fitting if other.configuration.pipeline in degrees)
+        least = min(of_kind, default=inf)
+        branching = Branching(
+            [space.restricted(pipeline=degrees)], self._value, self._pool.limit, slack=1.0, best=least
+        )
+        for _ in range(MOST_RIVAL_ROUNDS // RIVAL_ROUNDS):
+            yield from self._choose(branching, RIVAL_ROUNDS)
+            if branching.best < inf:
+                return
 
     def _choose(self, branching: Branching, rounds: int, *, overtime: bool = False) -> Iterator[list[Trial]]:
         """Yield rounds of branch and bound until it is exhausted, their number is reached, or the time is up."""
         priced = PRICED if branching in self._branchings else 10**9
         for _ in range(rounds):
-            if self.spent > self._seconds and not overtime:
+            if self._late and not overtime:
                 return
             branching.price(priced)
             groups = branching.round(ROUND)
@@ -312,50 +326,42 @@ class Planning:
                 return
             yield from self._estimates([group.configuration for group in groups])
             for group in groups:
-                branching.learn(group, self._plain.get(group.configuration))
+                branching.learn(group, self._pool.plain.get(group.configuration))
 
     def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
-        new = [configuration for configuration in dict.fromkeys(configurations) if configuration not in self._plain]
+        new = [
+            configuration for configuration in dict.fromkeys(configurations) if configuration not in self._pool.plain
+        ]
         trials = [self._trial(configuration) for configuration in new]
         yield [trial for trial in trials if trial.key not in self._known]
         for configuration, trial in zip(new, trials, strict=True):
             estimate = self._known.get(trial.key)
             if estimate is not None:
-                self._plain[configuration] = estimate
+                self._pool.keep(configuration, estimate)
 
     def _trial(self, configuration: Configuration, **more: Any) -> Trial:
-        cluster = self._requests[configuration.gpus].cluster
+        cluster = self._pool.requests[configuration.gpus].cluster
         return Trial(configuration, cluster.nodes, cluster.per_node, **more)
-
-    def _finalists(self, most: int | None) -> list[Configuration]:
-        """Return the best configuration of each family of degrees or schedule."""
-        best: dict[tuple[Any, ...], Configuration] = {}
-        for configuration, plain in sorted(self._plain.items(), key=lambda pair: (self.value(pair[1]), str(pair[0]))):
-            family = tuple(
-                getattr(configuration, name) for name in ("tensor", "pipeline", "context", "expert", "schedule", "zero")
-            )
-            if plain.peak_bytes <= self.limit:
-                best.setdefault(family, configuration)
-        return list(islice(best.values(), most))
 
     def _lay_out(self) -> Iterator[list[Trial]]:
         fixed = self._whole.fixed
-        finalists = list(islice((finalist for finalist in self._finalists(None) if finalist.pipeline > 1), FINALISTS))
+        finalists = [finalist for finalist in self._pool.finalists(FINALISTS) if finalist.pipeline > 1]
         if not finalists or "layers" in fixed:
             return
-        by_stage = "recompute" not in fixed and "trainer" not in fixed
-        layout = LayoutTask(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
+        by_stage = self._any_schedule and "recompute" not in fixed
+        layout = LayoutTask(self._pool.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
         trials = [self._trial(finalist, layout=layout) for finalist in finalists]
         yield trials
-        self._laid = [estimate for trial in trials if (estimate := self._known.get(trial.key)) is not None]
+        laid = (self._known.get(trial.key) for trial in trials)
+        self._pool.keep_laid([estimate for estimate in laid if estimate is not None])
 
     def _vary(self) -> Iterator[list[Trial]]:
         best = self.best
         assert best is not None
-        others = [other for other in self._finalists(VARIED) if other != best.configuration]
-        others += [other.configuration for other in self._laid if other is not best]
+        others = [other for other in self._pool.finalists(VARIED) if other != best.configuration]
+        others += [other.configuration for other in self._pool.laid if other is not best]
         for change in CHANGES:
-            if self.spent > self._seconds:
+            if self._late:
                 return
             trials = [self._trial(other, change=change) for other in (best.configuration, *others)]
             yield trials
@@ -371,59 +377,39 @@ class Planning:
         # Counted last, because either of them bounds further configurations.
         return PlanResult(
             objective=objective,
-            memory_limit=self.limit,
+            memory_limit=self._pool.comfort,
             counts=self._counts(),
             seconds=self.spent,
-            complete=self._exhausted,
+            complete=self._exhausted or answer.get("optimality_gap") == 0,
             left_out=left_out(self._whole),
             interrupted=self.stopped,
             **answer,
         )
 
     def _closest_miss(self) -> dict[str, Any]:
-        return {"closest_miss": closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))}
+        miss = closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))
+        # The search also tried what could fit within the error of predictions.
+        return {"closest_miss": miss and replace(miss, over_by=miss.estimate.peak_bytes - self._pool.comfort)}
 
     def _comparisons(self, best: Estimate) -> dict[str, Any]:
-        cluster = self._requests[best.configuration.gpus].cluster
+        cluster = self._pool.requests[best.configuration.gpus].cluster
         interval = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
-        estimates = [*self._plain.values(), *self._laid]
-        limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
-        fastest = self.fitting[0]
-        given_up = self.value(best) / self.value(fastest) - 1
-        reason = "" if fastest is best else simpler_because(best, fastest, self.is_tight)
-        faster = RunnerUp(estimate=fastest, lost_because=f"{given_up:.1%} faster, but {reason}")
         return {
+            **self._pool.comparisons(best, self._varied),
             "best": best.replaced(error_bar=interval),
-            "given_up": given_up,
-            "simpler_because": reason,
-            "fit": fit_of(best.peak_bytes, self._comfort, self.limit),
-            "unusual": unusual(self._requests[best.configuration.gpus], best.configuration),
-            "pipelined": self._pipelined(best),
-            "runners_up": (
-                *((faster,) if reason else ()),
-                *runners_up(estimates, best, self.value, self.limit, self._deadline),
-            ),
-            "front": front(estimates, self.value, self.limit),
-            "sensitivity": (*self._varied, *limits),
             "optimality_gap": self._gap(best),
             "totals": Totals.of(best, self._tokens, cluster.gpu.price),
             "searched": self._searched,
         }
 
-    def _pipelined(self, best: Estimate) -> RunnerUp | None:
-        """Return the best configuration with a pipeline, and why it lost; None if the best has one, or if none fits."""
-        others = (estimate for estimate in self.fitting if estimate.configuration.pipeline > 1)
-        other = next(others, None)
-        if best.configuration.pipeline > 1 or other is None:
-            return None
-        return RunnerUp(estimate=other, lost_because=lost_because(other, best, self.limit, self._deadline))
-
     def _gap(self, best: Estimate) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
+        until = time.monotonic() + BOUNDING
         for branching in self._branchings:
-            if not branching.exhausted:
-                branching.price(PRICED_LATE)
-        return max(0.0, self.value(best) / min(branching.least for branching in self._branchings) - 1)
+            left = not branching.exhausted
+            while left and time.monotonic() < until:
+                left = branching.price(PRICED)
+        return max(0.0, self._pool.value(best) / min(branching.least for branching in self._branchings) - 1)
 
     def _counts(self) -> Counts:
         legal = sum(branching.legal for branching in self._branchings)
@@ -434,5 +420,5 @@ class Planning:
             over_memory=over,
             too_slow=max(0, legal - over - estimated),
             estimated=len(self._known)
-            + sum(self._trial(configuration).key not in self._known for configuration in self._plain),
+            + sum(self._trial(configuration).key not in self._known for configuration in self._pool.plain),
         )

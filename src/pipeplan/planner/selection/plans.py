@@ -13,7 +13,7 @@ from pipeplan.planner.answers import Objective, PlanResult
 from pipeplan.planner.estimates.seconds import TimeFactors
 from pipeplan.planner.fitting import default_limit, widest_limit
 from pipeplan.planner.selection.legality import UNUSUAL
-from pipeplan.planner.selection.nothing_fits import refusal
+from pipeplan.planner.selection.nothing_fits import refusal, thriftiest
 from pipeplan.planner.selection.planning import ORDER_SHARE, Planning
 from pipeplan.planner.selection.request import (
     NO_TRAINERS,
@@ -33,6 +33,9 @@ DEFAULT_TOKENS = 1e12
 ALL = "all"
 """Name that waives every rule of practice."""
 
+ALIASES = {"many-chunks": "small-chunks", "schedules": "any-schedule", "precision": "any-precision"}
+"""Other names of rules of practice."""
+
 
 def read_allowed(names: Collection[str]) -> frozenset[str]:
     """Return the rules of practice that a user waives, by name; each text may hold several names joined by commas.
@@ -42,7 +45,7 @@ def read_allowed(names: Collection[str]) -> frozenset[str]:
     UnknownNameError
         If a name is not one of :data:`~pipeplan.planner.selection.legality.UNUSUAL` or ``all``.
     """
-    words = [word for text in names for name in text.split(",") if (word := name.strip().lower())]
+    words = [ALIASES.get(word, word) for text in names for name in text.split(",") if (word := name.strip().lower())]
     for word in words:
         if word not in UNUSUAL and word != ALL:
             raise UnknownNameError("unusual choice", word, (*UNUSUAL, ALL), field="allow")
@@ -52,16 +55,17 @@ def read_allowed(names: Collection[str]) -> frozenset[str]:
 def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
     """Yield a request, and then wider ones to try in turn if nothing fits.
 
-    First memory is used up to the end of its error bar, unless the user gave the limit (``strict``); then all unusual
-    choices are allowed.
+    First memory is used up to the end of its error bar, unless the user gave the limit (``strict``); then each unusual
+    choice is allowed alone, and at last all together.
     """
-    yield request
-    anything = frozenset(UNUSUAL)
     limits = [request.memory_limit] if strict else [request.memory_limit, widest_limit(request.cluster)]
-    if not strict:
-        yield replace(request, memory_limit=limits[-1])
-    if request.allowed != anything:
-        yield from (replace(request, memory_limit=limit, allowed=anything) for limit in limits)
+    more = [
+        frozenset[str](),
+        *(frozenset({name}) for name in UNUSUAL if name not in request.allowed),
+        frozenset(UNUSUAL),
+    ]
+    for names in more:
+        yield from (replace(request, memory_limit=limit, allowed=request.allowed | names) for limit in limits)
 
 
 def plan(
@@ -97,7 +101,7 @@ def plan(
     objective
         See :func:`value_of`; ``cost`` and ``gpus`` also consider parts of the cluster.
     deadline
-        Maximum seconds per step for ``gpus``. Training on N tokens in T seconds allows T x global batch x sequence / N.
+        Maximum seconds per step. Training on N tokens in T seconds allows T x global batch x sequence / N.
     tokens
         Tokens of the whole training, for the totals.
     order_seconds
@@ -138,12 +142,16 @@ def plan(
         error = refusal(everything)
         assert error is not None
         raise error
-    for wider in widened(request, strict=memory_limit is not None):
+    usual, *between, widest = widened(request, strict=memory_limit is not None)
+    for wider in (usual, *between, widest):
+        # What is wider than the request is searched only if something fits, or to name the closest miss.
+        if wider in between and thriftiest(wider, must_fit=True) is None:
+            continue
         requests = [with_cluster(wider, part) for part in parts(cluster, objective)]
         planning = Planning(requests, value, seconds, progress, tokens=tokens, deadline=deadline, comfort=limit)
         planning.run(workers=workers, dask=dask, store=store)
         planning.fall_back()
-        if planning.best is not None or planning.stopped or not planning.estimated:
+        if planning.best is not None or planning.stopped or (planning.refused and not planning.estimated):
             break
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
     if planning.best is None and not planning.estimated and planning.refused:

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from math import log2
+from math import gcd, log2
 from typing import Any
 
 import msgspec
 
 from pipeplan.errors import PipeplanError
+from pipeplan.files import GIBIBYTE
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.selection.candidates import FRAME_FIELDS, SAVING_FIELDS, VARIANT_FIELDS, as_configuration
-from pipeplan.planner.selection.legality import RULES, is_torchtitan
+from pipeplan.planner.selection.legality import RULES, Rule, is_torchtitan
 from pipeplan.planner.selection.request import PlanRequest
-from pipeplan.workload import model
 
 SCALES = (1, 2, 4, 0.5)
 """Factors on a recipe's pipeline degree: another number or size of GPUs needs more or fewer stages, and its tensor
@@ -35,7 +35,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     model, source
-        Preset of the model, and where the configuration was published.
+        Name of the model, and where the configuration was published.
+    layers, hidden, experts
+        Size of the model: layers, width, and number of routed experts.
+    memory_gib
+        Memory of the GPUs.
     sequence
         Tokens per sequence.
     tensor, pipeline, context, expert, expert_tensor, chunks, microbatch_size
@@ -48,6 +52,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     source: str
+    layers: int
+    hidden: int
+    experts: int = 0
+    memory_gib: float
     sequence: int
     tensor: int = 1
     pipeline: int = 1
@@ -59,6 +67,14 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     recompute: tuple[str, ...] = ()
     sharded: bool = False
 
+    def is_for(self, request: PlanRequest) -> bool:
+        """Return True if the recipe is for a model of the same size."""
+        return (self.layers, self.hidden, self.experts) == _size(request)
+
+    def has(self, rule: Rule) -> bool:
+        """Return True if the recipe makes the choice that a rule of practice restricts."""
+        return rule.choice == "chunks" or (rule.choice == "zero" and self.sharded)
+
 
 @cache
 def recipes() -> tuple[Recipe, ...]:
@@ -67,10 +83,11 @@ def recipes() -> tuple[Recipe, ...]:
     return msgspec.json.decode(text, type=tuple[Recipe, ...])
 
 
-def of_practice(request: PlanRequest) -> Iterator[Configuration]:
+def of_practice(request: PlanRequest) -> Iterator[tuple[Configuration, Recipe]]:
     """Yield the configurations of the nearest recipes that are valid for a request, the nearest recipe first.
 
-    Choices of a recipe are usual by definition, so rules of practice do not apply. Fixed fields replace a recipe's own.
+    What was published for a model is usual for it, so rules of practice do not apply to these recipes, but to all others and
+    to scaled ones. Fixed fields replace a recipe's own.
     """
     yielded: set[Configuration] = set()
     for recipe in sorted(recipes(), key=lambda recipe: _distance(recipe, request))[:NEAREST]:
@@ -79,17 +96,23 @@ def of_practice(request: PlanRequest) -> Iterator[Configuration]:
                 configuration = _scaled(recipe, request, software, scale)
                 if configuration is not None and configuration not in yielded:
                     yielded.add(configuration)
-                    yield configuration
+                    yield configuration, recipe
+
+
+def _size(request: PlanRequest) -> tuple[int, int, int]:
+    shape = request.model
+    return shape.layers, shape.hidden, 0 if shape.experts is None else shape.experts.count
 
 
 def _distance(recipe: Recipe, request: PlanRequest) -> float:
-    """Return how unlike a question a recipe is: in kind of model, width, depth, and length of sequence."""
-    shape, asked = model(recipe.model), request.model
-    unlike = 0.0 if (shape.experts is None) == (asked.experts is None) else 8.0
+    """Return how unlike a question a recipe is: in kind of model, width, depth, length of sequence, and memory."""
+    layers, hidden, experts = _size(request)
+    unlike = 0.0 if (recipe.experts > 0) == (experts > 0) else 8.0
     sizes = (
-        (1.0, shape.hidden, asked.hidden),
-        (1.0, shape.layers, asked.layers),
+        (1.0, recipe.hidden, hidden),
+        (1.0, recipe.layers, layers),
         (0.5, recipe.sequence, request.sequence),
+        (0.5, recipe.memory_gib * GIBIBYTE, request.cluster.gpu.memory_bytes),
     )
     return unlike + sum(weight * abs(log2(here / there)) for weight, here, there in sizes)
 
@@ -106,10 +129,8 @@ def _scaled(recipe: Recipe, request: PlanRequest, software: str, scale: float) -
         "tensor": recipe.tensor,
         "context": recipe.context,
         "pipeline": pipeline,
-        "expert": recipe.expert,
         "expert_tensor": recipe.expert_tensor,
         "zero": 1,
-        "microbatch_size": recipe.microbatch_size,
         # The stages stay the same: fewer ranks have more chunks each.
         "chunks": 1 if pipeline == 1 else max(1, stages // pipeline),
         "in_flight": None,
@@ -119,20 +140,22 @@ def _scaled(recipe: Recipe, request: PlanRequest, software: str, scale: float) -
         "offload": 0.0,
     }
     draft |= {field: values[0] for field, values in request.fixed.items() if draft.get(field) not in values}
+    draft.pop("trainer", None)
     draft["sequence_parallel"] = request.fixed.get("sequence_parallel", (draft["tensor"] > 1,))[0]
     draft.setdefault("schedule", "interleaved-1f1b" if draft["chunks"] > 1 else "1f1b")
-    group = draft["tensor"] * draft["context"] * draft["pipeline"]
-    draft.setdefault("data", max(1, request.gpus // group))
-    if (
-        "zero" not in request.fixed
-        and (recipe.sharded or is_torchtitan(draft))
-        and draft["data"] * draft["context"] > 1
-    ):
+    stage = draft["tensor"] * draft["context"] * draft["pipeline"]
+    draft.setdefault("data", max(1, request.gpus // stage))
+    # Smaller clusters and batches have fewer ranks for experts, and smaller microbatches.
+    ranks = draft["tensor"] * draft["context"] * draft["data"]
+    draft.setdefault("expert", gcd(recipe.expert, ranks // draft["expert_tensor"] or 1))
+    draft.setdefault("microbatch_size", gcd(recipe.microbatch_size, request.global_batch // draft["data"] or 1))
+    shards = draft["data"] * draft["context"] > 1
+    if "zero" not in request.fixed and shards and (recipe.sharded or is_torchtitan(draft)):
         draft["zero"] = 3
-    draft.pop("trainer", None)
     draft = {field: draft[field] for field in (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)}
+    published = scale == 1 and recipe.is_for(request)
     try:
-        if all(rule.choice or rule.holds(request, draft) for rule in RULES):
+        if all((published and recipe.has(rule)) or rule.admits(request, draft) for rule in RULES):
             return as_configuration(request, draft)
     except (PipeplanError, ArithmeticError):
         return None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
@@ -329,28 +330,34 @@ LATE = 1e6
 def value_of(objective: Objective, deadline: float | None) -> Value:
     """Return the function that an objective minimizes.
 
-    For a given batch, ``step-time`` and ``tokens`` per second have the same order: seconds of a step. ``cost`` is seconds of
-    a step times GPUs, which does not depend on the price per GPU hour. ``gpus`` is the smallest number of GPUs that meets
-    the deadline; ties are decided by the step time.
+    ``step-time`` is seconds of a step. ``cost`` is seconds of a step times GPUs, which does not depend on the price per GPU
+    hour. ``gpus`` is the smallest number of GPUs that meets the deadline; ties are decided by the step time. With a
+    deadline, steps that miss it are worse than all that meet it.
 
     Raises
     ------
     InputError
-        If ``gpus`` has no deadline, another objective has one, or the deadline is not positive.
+        If ``gpus`` has no deadline, or the deadline is not positive.
     """
-    if (objective == "gpus") != (deadline is not None):
-        rule = "the objective gpus, and no other, needs a deadline: the maximum seconds per step"
-        raise InputError(f"{rule} (T x batch x sequence / N to train on N tokens in T seconds)", field="deadline")
-    if objective == "gpus":
-        assert deadline is not None
-        if not deadline > 0:
-            raise InputError(f"invalid deadline {deadline:g}: expected more than 0 seconds", field="deadline")
-        return lambda request, seconds: (
-            request.gpus * (1 + TIE * seconds / deadline) if seconds <= deadline else LATE * seconds / deadline
+    if deadline is not None and not deadline > 0:
+        raise InputError(f"invalid deadline {deadline:g}: expected more than 0 seconds", field="deadline")
+    if objective == "gpus" and deadline is None:
+        raise InputError(
+            "the objective gpus needs a deadline: seconds per step, or a time for all tokens, such as 30d",
+            field="deadline",
         )
-    if objective == "cost":
-        return lambda request, seconds: request.gpus * seconds
-    return lambda _, seconds: seconds
+    latest = inf if deadline is None else deadline
+    # GPUs are counted, other values are seconds or multiples of them.
+    unit = latest if objective == "gpus" else 1.0
+
+    def value(request: PlanRequest, seconds: float) -> float:
+        if seconds > latest:
+            return LATE * seconds / unit
+        if objective == "gpus":
+            return request.gpus * (1 + TIE * seconds / latest)
+        return request.gpus * seconds if objective == "cost" else seconds
+
+    return value
 
 
 def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
@@ -358,7 +365,7 @@ def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
 
     The parts are 1/2, 1/4, ... of a node, and 1, 2, 3, 4, 6, 8, 12 ... nodes up to the whole cluster.
     """
-    if objective in {"step-time", "tokens"} or cluster.gpus < 1:
+    if objective == "step-time" or cluster.gpus < 1:
         return [cluster]
     # 1, 2, 4, 8 ... and 3, 6, 12 ...
     counts = {base << shift for base in (1, 3) for shift in range(cluster.nodes.bit_length())}

@@ -1,0 +1,12 @@
+"""The free plan against each trainer's own, and these against the recipes, over 50 questions."""
+
+import pytest
+
+from tests.torture.plans import PLANS
+from tests.torture.running import tried
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(PLANS.sample, 50))
+def test_no_plan_is_worse_than_a_subset_or_a_recipe(seed):
+    assert tried(PLANS.name, seed).fault is None
