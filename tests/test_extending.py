@@ -98,6 +98,7 @@ def test_the_page_has_all_errands() -> None:
         "A strategy",
         "A format",
         "A trainer",
+        "A rule",
         "A picture",
         "A move of the search",
         "A setting",
