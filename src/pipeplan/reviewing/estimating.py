@@ -55,6 +55,9 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
 _USUAL_SEQUENCE = 4096
 """Tokens per sequence that an estimate assumes where a configuration does not say."""
 
+_USUAL_RANK = 16
+"""Rank of low-rank adapters that an estimate assumes where a configuration does not say."""
+
 _SCHEDULES = {
     "1f1b": "1f1b",
     "gpipe": "gpipe",
@@ -213,7 +216,8 @@ def with_last_layer(counts: tuple[int, ...]) -> tuple[int, ...]:
 @lru_cache(maxsize=128)
 def estimated(c: Facts) -> Estimated:
     """Return the estimate of a configuration. Raises NotSet if it does not say enough, or cannot be."""
-    if c.get("phase", "train") in ("inference", "peft", "lora", "eval"):
+    phase = c.get("phase", "train")
+    if phase in ("inference", "eval"):
         raise NotSet("phase")
     assumed: list[str] = []
     model = _model(c, assumed)
@@ -234,7 +238,7 @@ def estimated(c: Facts) -> Estimated:
             data=data, expert=ep if model.experts else 1, expert_tensor=etp if model.experts else 1, chunks=chunks,
             schedule=_schedule(c, pp, chunks), layers=layers, sequence_parallel=tp > 1 and c.get("sequence_parallel", True),
             zero=_zero(c), precision=_precision(c, assumed), recompute=_recompute(c, model, layers, assumed),
-            software=_software(c),
+            software=_software(c), lora_rank=_lora_rank(c, phase, assumed),
         )  # fmt: skip
     except PipeplanError as error:
         raise NotSet(str(error)) from None
@@ -338,6 +342,14 @@ def _batch(c: Facts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
     count = 4 * pp if pp > 1 else 1
     assumed.append(f"{count} microbatches")
     return micro, count * micro * data
+
+
+def _lora_rank(c: Facts, phase: str, assumed: list[str]) -> int:
+    """Return the rank of low-rank adapters; 0 where all weights are trained."""
+    if not c.get("lora_rank", None) and phase in ("peft", "lora"):
+        assumed.append(f"adapters of rank {_USUAL_RANK}")
+        return _USUAL_RANK
+    return int(c.get("lora_rank", 0) or 0)
 
 
 def _schedule(c: Facts, pp: int, chunks: int) -> str:

@@ -276,6 +276,7 @@ _COMMUNICATION = (
     _setting("deepspeed_bf16_grads", "text", "data_types.grad_accum_dtype"),
     _setting("strategy", "text", "distributed.strategy"),
     _setting("phase", "text", "phase task"),
+    _setting("lora_rank", "count", "lora_rank peft.dim peft.rank lora_dim"),
 )  # fmt: skip
 
 SETTINGS: Mapping[str, ReviewSetting] = MappingProxyType(
