@@ -99,6 +99,7 @@ def test_the_page_has_all_errands() -> None:
         "A format",
         "A trainer",
         "A recipe",
+        "A rule",
         "A picture",
         "A move of the search",
         "A setting",

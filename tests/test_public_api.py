@@ -53,6 +53,8 @@ def test_every_command_has_its_function():
             "read",
             "read_schedule",
             "read_timeline",
+            "review",
+            "review_rules",
         ]
     )
 

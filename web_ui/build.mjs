@@ -18,6 +18,7 @@ const BUNDLES = [
   { name: "demo", entry: "src/demo/main.ts", folder: here("../docs/demo/") },
   { name: "app", entry: "src/app/main.ts", folder: here("../src/pipeplan/web/assets/") },
   { name: "plan", entry: "src/plan/main.ts", folder: here("../src/pipeplan/web/assets/") },
+  { name: "review", entry: "src/review/main.ts", folder: here("../src/pipeplan/web/assets/") },
 ];
 
 /** The files of a bundle: script, style and licences. */

@@ -17,6 +17,7 @@ from docs.build import (
     notebooks,
     python_pages,
     round_trips,
+    rules,
     schemas,
     strategies,
 )
@@ -37,6 +38,7 @@ def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
     """
     yield from commands.pages()
     yield from strategies.pages()
+    yield from rules.pages()
     yield from gallery.pages()
     yield from round_trips.pages()
     yield from glossary.pages()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from docs.build import commands, notebooks, strategies
+from docs.build import commands, notebooks, rules, strategies
 
 TUTORIALS = (
     "first-schedule",
@@ -37,6 +37,8 @@ def pages(folder: str, root: Path) -> list[Any]:
         return [index, *({f"pipeplan {name}": f"{folder}{name}.md"} for name in commands.names())]
     if folder == strategies.FOLDER:
         return [index, *({name: f"{folder}{name}.md"} for name in strategies.names())]
+    if folder == rules.FOLDER:
+        return [index, *({name: f"{folder}{name}.md"} for name in rules.groups())]
     paths = (root / "docs" / folder).iterdir()
     names = {path.stem for path in paths if path.suffix in {".md", ".ipynb"}} - {"index"}
     ordered = [name for name in (*TUTORIALS, *notebooks.ORDER) if name in names]

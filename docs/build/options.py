@@ -19,6 +19,7 @@ from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
 from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
+from pipeplan.api.reviewing.options import ReviewOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.api.sweeping.study import SweepOptions
 from pipeplan.costs import (
@@ -103,7 +104,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeplan.api.arguments import ScheduleLike
-    from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
+    from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
     from pipeplan.api.searching.options import Names
     from pipeplan.costs import Communication, GivenSizes, GivenTimes, Layer, SettingsLike, TimesPer
     from pipeplan.drawing import SizeName, ThemeName
@@ -126,6 +127,7 @@ _OF_THE_API = (
     ConvertOptions,
     DiffOptions,
     ExportOptions,
+    ReviewOptions,
     SweepOptions,
 )
 _FUNCTIONS: dict[str, type[Options]] = {

@@ -96,6 +96,9 @@ if TYPE_CHECKING:
     )
     from pipeplan.api.planning.estimation import estimate
     from pipeplan.api.planning.planned import plan
+    from pipeplan.api.reviewing.result import Review
+    from pipeplan.api.reviewing.review import review
+    from pipeplan.api.reviewing.rules_table import ReviewRules, review_rules
     from pipeplan.api.searching.searches import pareto, search
     from pipeplan.api.searching.steady_states import SteadyStates, steady_state
     from pipeplan.costs import Costs, Settings
@@ -123,6 +126,8 @@ __all__ = [
     "Placement",
     "Plan",
     "Result",
+    "Review",
+    "ReviewRules",
     "Schedule",
     "ScheduleLike",
     "SearchRecord",
@@ -149,6 +154,8 @@ __all__ = [
     "read_schedule",
     "read_timeline",
     "register",
+    "review",
+    "review_rules",
     "run",
     "save",
     "schedules",
@@ -178,6 +185,9 @@ SUBMODULES = (
 _HOMES = {
     "pipeplan.api.planning.estimation": {"estimate"},
     "pipeplan.api.planning.planned": {"plan"},
+    "pipeplan.api.reviewing.result": {"Review"},
+    "pipeplan.api.reviewing.review": {"review"},
+    "pipeplan.api.reviewing.rules_table": {"ReviewRules", "review_rules"},
     "pipeplan.api.searching.searches": {"pareto", "search"},
     "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
     "pipeplan.costs": {"Costs", "Settings"},

@@ -49,6 +49,8 @@ ANSWERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("plan", "--model", "gpt2", "--cluster", "a100-40gb:2x1", "--global-batch", "4", *("--sequence", "512")),
     ),
     "profile": ("answer-profile", ("profile", "--from", "files/run")),
+    "review": ("answer-review", ("review", "files/launch.sh", "--model", "gpt2", "--cluster", "a100-40gb:2x1")),
+    "review-rules": ("answer-review-rules", ("review", "--rules")),
     "run": ("answer-run", ("run", "1f1b", *SHAPE, "--steps", "2", "--verify", "-o", "files/measured.json")),
 }
 """Each answer's schema, and the command that gives it with ``--json``, in the folder of the version."""
@@ -68,6 +70,10 @@ LAYERS = """layers:
 CALIBRATION = (
     'gpu: "h100-sxm"\nmodel: "llama3-8b"\nsequence: 4096\nmicrobatch_size: 1\nprecision: "bf16"\nmeasured_on: "a GPU"\n'
     'factors:\n  gemm: {"factor": 1.1, "measured": 1.1, "analytic": 1.0, "source": "a layer"}\n  optimizer: 1.3\n'
+)
+LAUNCH = (
+    "torchrun --nproc-per-node 1 --nnodes 2 pretrain_gpt.py --num-layers 12 --pipeline-model-parallel-size 2 \\\n"
+    "  --micro-batch-size 1 --global-batch-size 8 --seq-length 512 --decoder-first-pipeline-num-layers 9 --bf16\n"
 )
 CONFIGURATION = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 32, "sequence": 4096, "dp": 8}
 
@@ -112,7 +118,7 @@ def _answer(name: str, command: tuple[str, ...]) -> None:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         code = main([*command, "--json"])
-    assert code == (1 if name == "check-invalid" else 0), name
+    assert code == (1 if name in ("check-invalid", "review") else 0), name
     _once(path, _json(json.loads(said.getvalue())))
 
 
@@ -144,6 +150,7 @@ def _files(files: Path) -> Iterator[tuple[str, str]]:
     for name, text in CONFIGS.items():
         _once(files / name, text)
         yield name, "config"
+    _once(files / "launch.sh", LAUNCH)
     _once(files / "layers.yaml", LAYERS)
     yield "layers.yaml", "layers"
     _once(files / "calibration.yaml", CALIBRATION)

@@ -96,6 +96,20 @@ def test_an_address_is_shown_and_nothing_more(hooked, address):
         hooked.require_nothing()
 
 
+def test_a_reviewed_text_is_shown_and_nothing_more(hooked, address):
+    page = hooked.page
+    page.goto(f"{address}/review")
+    page.wait_for_selector("#field-text")
+    lines = "\n".join(f"{payload} --pipeline-model-parallel-size 4" for payload in PAYLOADS)
+    page.fill("#field-text", f"torchrun {lines} --num-layers 46 --tensor-model-parallel-size 1 --bf16\n")
+    page.click(".source .primary")
+    page.wait_for_selector(".listing .line, .banner:not([hidden])")
+    hooked.require_nothing()
+    page.evaluate(DROP, [[f"{PAYLOADS[0]}.sh"], "--num-layers 46\n--pipeline-model-parallel-size 4\n"])
+    page.wait_for_function("() => document.querySelector('.source [role=status]').textContent.endsWith('.sh')")
+    hooked.require_nothing()
+
+
 def test_pages_to_take_away_show_names_and_nothing_more(hooked, client, tmp_path):
     question: dict[str, Any] = {"settings": {"ranks": 2, "microbatches": 2}, "format": "html"}
     for number, chosen in enumerate((PAYLOADS[:1], PAYLOADS)):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 
-@pytest.mark.parametrize(("path", "name"), [("/", "app"), ("/plan", "plan")])
+@pytest.mark.parametrize(("path", "name"), [("/", "app"), ("/plan", "plan"), ("/review", "review")])
 def test_a_page_loads_only_what_is_served_here(client, path, name):
     page = client.get(path).text
     addresses = re.findall(r'(?:src|href)="([^"]+)"', page)
@@ -18,7 +18,7 @@ def test_a_page_loads_only_what_is_served_here(client, path, name):
 
 
 def test_nothing_comes_from_the_network(client):
-    for name in ("app.js", "app.css", "plan.js", "plan.css", "timeline.js", "timeline.css"):
+    for name in ("app.js", "app.css", "plan.js", "plan.css", "review.js", "review.css", "timeline.js", "timeline.css"):
         text = client.get(f"/assets/{name}").text
         found = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s\"'`)]*", text))
         assert found <= {

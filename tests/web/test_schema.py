@@ -32,6 +32,8 @@ OPERATIONS = [
     ("POST", "/api/config"),
     ("POST", "/api/edit/begin"),
     ("POST", "/api/edit"),
+    ("GET", "/api/review/settings"),
+    ("POST", "/api/review"),
     ("GET", "/api/plan/settings"),
     ("POST", "/api/plan"),
     ("POST", "/api/plan/chosen"),

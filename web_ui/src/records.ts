@@ -981,6 +981,71 @@ export type Result = {
   readonly gain_anywhere?: number | null;
 };
 
+/** Review of one or more configurations. */
+export type Review = {
+  readonly findings: readonly ReviewFinding[];
+  readonly patch: string;
+  readonly step_time_s: number | null;
+  readonly peak_memory_gib: number | null;
+  readonly configurations: readonly ReviewedConfiguration[];
+  readonly run: ReviewedRun | null;
+};
+
+/** Change that removes faults, and its effect as estimated again. */
+export type ReviewChange = {
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly removes: readonly string[];
+  readonly gain: number | null;
+  readonly step_time_s: number | null;
+  readonly peak_memory_gib: number | null;
+};
+
+/** Fault of a configuration. */
+export type ReviewFinding = {
+  readonly rule: string;
+  readonly severity: "advice" | "error" | "warning";
+  readonly question: "loses" | "right" | "starts";
+  readonly where: string;
+  readonly file: string;
+  readonly line: number;
+  readonly message: string;
+  readonly remedy: string;
+  readonly source: string;
+  readonly configuration: string;
+};
+
+/** Configuration that was reviewed, with its estimate where it says enough for one. */
+export type ReviewedConfiguration = {
+  readonly name: string;
+  readonly file: string;
+  readonly trainer: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly step_time_s: number | null;
+  readonly peak_memory_gib: number | null;
+  readonly peak_memory_by_rank_gib: readonly number[] | null;
+  readonly memory_limit_gib: number | null;
+  readonly fit: string | null;
+  readonly work_by_rank_s: readonly number[] | null;
+  readonly heaviest_rank: number | null;
+  readonly bubble: number | null;
+  readonly lower_bound_s: number | null;
+  readonly idle: Readonly<Record<string, number>> | null;
+  readonly assumed: readonly string[];
+  readonly not_estimated: string;
+  readonly changes: readonly ReviewChange[];
+  readonly patch: string;
+};
+
+/** What the traces of a run show. */
+export type ReviewedRun = {
+  readonly source: string;
+  readonly step_time_s: number;
+  readonly predicted: number | null;
+  readonly work_by_rank_s: readonly number[];
+  readonly idle_by_rank_s: readonly number[];
+  readonly sentences: readonly string[];
+};
+
 /** Another configuration, and why it is not the best. */
 export type RunnerUpRecord = {
   readonly step_time_s: number;

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeplan.api.arguments import ScheduleLike
-    from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
+    from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
     from pipeplan.api.searching.options import Names
     from pipeplan.costs import Communication, GivenSizes, GivenTimes, Layer, SettingsLike, TimesPer
     from pipeplan.drawing import SizeName, ThemeName
@@ -148,6 +148,18 @@ class TrainingKeywords(TypedDict, total=False):
 
 class ExportOptionsKeywords(RearrangementOptionsKeywords, TrainingKeywords, total=False):
     """Keywords of ExportOptions."""
+
+
+class ReviewOptionsKeywords(TypedDict, total=False):
+    """Keywords of ReviewOptions."""
+
+    trainer: str
+    trainer_version: str | None
+    model: ModelLike | None
+    cluster: ClusterLike | None
+    global_batch: int | None
+    sequence: int | None
+    trace: FilePath | None
 
 
 class SweepOptionsKeywords(TypedDict, total=False):

@@ -15,6 +15,8 @@ from pipeplan.api.machines import Machines
 from pipeplan.api.planning.estimates import Estimates
 from pipeplan.api.planning.plans import Plan
 from pipeplan.api.planning.presets import Gpus, Models
+from pipeplan.api.reviewing.result import Review
+from pipeplan.api.reviewing.rules_table import ReviewRules
 from pipeplan.api.searching.fronts import ParetoFront
 from pipeplan.api.searching.steady_states import SteadyStates
 from pipeplan.api.simulating.result import Result, ResultRecord
@@ -38,6 +40,8 @@ ANSWERS = (
     ParetoFront,
     Plan,
     Result,
+    Review,
+    ReviewRules,
     SteadyStates,
     TrainingRun,
     Verdict,

@@ -51,6 +51,11 @@ _COMMANDS = {
         "--model llama3-70b --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192",
     ),
     "estimate": ("plan", "Estimate step time and memory of given configurations.", "best.yaml"),
+    "review": (
+        "review",
+        "Review a configuration that you already have, and repair it.",
+        "train.sh",
+    ),
     "catalogue": ("schedules", "List the built-in models, GPUs and machines.", "gpus"),
     "check": (
         "schedule_files",

@@ -29,12 +29,13 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
 from pipeplan.planner.estimates.calibrating import calibrated, updated_by_run
 from pipeplan.planner.estimates.estimating import estimate
-from pipeplan.planner.estimates.running import costs_of, schedule_of
+from pipeplan.planner.estimates.running import costs_of, placed, schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
-from pipeplan.planner.fitting import default_limit
+from pipeplan.planner.fitting import default_limit, fit_of, widest_limit
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.runs.rows import EARLY, RunRow, row_from
+from pipeplan.planner.selection.finalists import WorkClock, best_layout_of
 from pipeplan.planner.selection.legality import UNUSUAL
 from pipeplan.planner.selection.plans import DEFAULT_TOKENS, plan
 from pipeplan.planner.selection.request import (
@@ -78,15 +79,19 @@ __all__ = [
     "StageOption",
     "StepTime",
     "Totals",
+    "WorkClock",
     "best_layout",
+    "best_layout_of",
     "calibrated",
     "costs_of",
     "default_limit",
     "error_bar",
     "estimate",
     "even_layout",
+    "fit_of",
     "layout_of",
     "part_of",
+    "placed",
     "plan",
     "read_calibration",
     "read_fixed",
@@ -97,6 +102,7 @@ __all__ = [
     "software",
     "stage_costs",
     "updated_by_run",
+    "widest_limit",
     "write_calibration",
     "written",
 ]

@@ -49,6 +49,7 @@ from pipeplan.web.requests import (
     SchedulesIn,
     SearchIn,
 )
+from pipeplan.web.reviews import add_reviews
 from pipeplan.web.schedules import require_servable
 from pipeplan.web.streams import NDJSON, Sessions, streamed
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
@@ -107,6 +108,7 @@ def create_api(workers: Workers) -> FastAPI:
     add_pages(app)
     _add_schedules(app, workers)
     add_edits(app, workers, _REFUSALS)
+    add_reviews(app, workers, _REFUSALS)
     _add_plans(app, workers, planners)
     _add_searches(app, searchers)
     describe_records(app)

@@ -8,10 +8,12 @@ from pydantic import BaseModel, Field
 
 from pipeplan.api import gpus, models
 from pipeplan.api.planning.options import PlanOptions
+from pipeplan.api.reviewing.options import ReviewOptions
 from pipeplan.costs import FOLDED_GROUPS, GROUPS, SETTINGS, Setting, SettingKind, table_of
 from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, Like
 from pipeplan.planner import GpuMemory, StepTime
 from pipeplan.records import Record, titles_of
+from pipeplan.web.requests import REVIEWED
 
 _NODES = 8
 """Number of nodes of suggested clusters."""
@@ -75,17 +77,28 @@ def form() -> FormOut:
 
 def plan_form() -> PlanFormOut:
     """Return the form of all options of a plan."""
+    settings = [setting for setting in table_of(PlanOptions).values() if setting.in_form]
+    return PlanFormOut(
+        groups=_groups(settings),
+        fields=_with_suggestions(settings),
+        time=_shares(StepTime, TIME_PARTS),
+        memory=_shares(GpuMemory, MEMORY_PARTS),
+    )
+
+
+def review_form() -> FormOut:
+    """Return the form of the options of a review."""
+    table = table_of(ReviewOptions)
+    settings = [table[name] for name in REVIEWED]
+    return FormOut(groups=_groups(settings), fields=_with_suggestions(settings))
+
+
+def _with_suggestions(settings: Iterable[Setting]) -> list[FieldOut]:
     suggestions = {
         "model": [model.name for model in models()],
         "cluster": [f"{sheet.gpu.name}:{sheet.node.per_node}x{_NODES}" for sheet in gpus()],
     }
-    settings = [setting for setting in table_of(PlanOptions).values() if setting.in_form]
-    return PlanFormOut(
-        groups=_groups(settings),
-        fields=[_field(setting, suggestions.get(setting.name, ())) for setting in settings],
-        time=_shares(StepTime, TIME_PARTS),
-        memory=_shares(GpuMemory, MEMORY_PARTS),
-    )
+    return [_field(setting, suggestions.get(setting.name, ())) for setting in settings]
 
 
 def _groups(settings: Iterable[Setting]) -> list[GroupOut]:

@@ -51,8 +51,16 @@ _PAGES = {
         "plan",
         ("plan",),
     ),
+    "/review": _Page(
+        "pipeplan: review",
+        "review the launch script or recipe that you already have",
+        "Skip to the review",
+        "trainer, model and cluster",
+        "review",
+        ("review",),
+    ),
 }
-_LINKS = {"/": "Schedules", "/plan": "Plan", "/api": "API"}
+_LINKS = {"/": "Schedules", "/plan": "Plan", "/review": "Review", "/api": "API"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ class _Asset:
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add the pages at ``/`` and ``/plan``, their assets, and the reference of the API at ``/api``."""
+    """Add the pages at ``/``, ``/plan`` and ``/review``, their assets, and the reference of the API at ``/api``."""
     held = _assets()
 
     pages = {path: _filled(path, page) for path, page in _PAGES.items()}
@@ -81,6 +89,10 @@ def add_pages(app: FastAPI) -> None:
     @app.get("/plan", include_in_schema=False)
     async def plan_page(request: Request) -> Response:
         return pages["/plan"].answer(request)
+
+    @app.get("/review", include_in_schema=False)
+    async def review_page(request: Request) -> Response:
+        return pages["/review"].answer(request)
 
     @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str, request: Request) -> Response:

@@ -42,7 +42,7 @@ def look_at(request: ChosenIn) -> Reply:
     """Return the estimate, the flags, and a timeline of one configuration, unless it is too large to draw."""
     try:
         shape, machines, configuration = read_configuration(request.document, None)
-        _require_servable(machines, configuration)
+        require_small(machines, configuration)
         record, result = look(shape, machines, configuration)
     except PipeplanError as error:
         return refused(fault(error))
@@ -68,7 +68,7 @@ def _chunks(configuration: Configuration) -> dict[str, int]:
     return {} if default else {"chunks": configuration.chunks}
 
 
-def _require_servable(machines: Cluster, configuration: Configuration | None = None) -> None:
+def require_small(machines: Cluster, configuration: Configuration | None = None) -> None:
     """Raise ShapeError for a cluster or a configuration that is too large for this server, before any work."""
     if machines.gpus > MOST_GPUS:
         raise ShapeError(
@@ -90,7 +90,7 @@ def _keywords(request: PlanIn) -> dict[str, Any]:
     shape = model_of(values.pop("model", ""), None) if request.model_file is None else _uploaded(request.model_file)
     values.pop("model", None)
     machines = cluster_of(values["cluster"], None)
-    _require_servable(machines)
+    require_small(machines)
     fix = values.get("fix")
     return {
         **values,

@@ -20,6 +20,7 @@ from pipeplan.api import (
     ResultRecord,
     StrategyRecord,
 )
+from pipeplan.api.reviewing.result import Review
 from pipeplan.records import Record
 from pipeplan.solver import FrontMark, Published
 
@@ -215,6 +216,7 @@ REPLIES = (
     FormatEntry,
     FrontLine,
     PlanLine,
+    Review,
     BundledCosts,
     StrategyRecord,
     SearchLine,

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from pipeplan.api import EditedShape, all_formats
 from pipeplan.api.planning.options import PlanOptions
+from pipeplan.api.reviewing.options import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.costs import (
@@ -266,6 +267,27 @@ class PlanIn(Strict):
     model_file: FileIn | None = Field(
         default=None, description="config.json of a model hub, instead of a model's name."
     )
+
+
+REVIEWED = ("trainer", "trainer_version", "model", "cluster", "global_batch", "sequence")
+"""Options of a review on the page."""
+
+LONGEST_REVIEWED = 1 << 20
+"""Maximum length of a configuration to review, in characters."""
+
+_ReviewSettings: Any = create_model("_ReviewSettings", __base__=Strict, **_fields(ReviewOptions, *REVIEWED))
+
+
+class ReviewSettingsIn(_ReviewSettings):  # type: ignore[misc]
+    """Options of a review, by the names of the command line; what is missing is as the configuration says."""
+
+
+class ReviewIn(Strict):
+    """Configuration to review."""
+
+    settings: ReviewSettingsIn = ReviewSettingsIn()
+    name: Name = Field(default="pasted", description="Name of the file; its suffix selects the form.")
+    content: Annotated[str, Field(min_length=1, max_length=LONGEST_REVIEWED)] = Field(description="Text of the file.")
 
 
 _DEEPEST = 16

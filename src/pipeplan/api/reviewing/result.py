@@ -1,0 +1,183 @@
+"""The answer of a review: its findings, its patch, and their table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.parts import facts, figure, line
+from pipeplan.api.reviewing.findings import Question, ReviewChange, ReviewedConfiguration, ReviewedRun, ReviewFinding
+from pipeplan.formats import TrainerSettings
+from pipeplan.model import counted
+from pipeplan.readable import change as relative
+from pipeplan.readable import percent
+from pipeplan.reviewing import plain
+
+if TYPE_CHECKING:
+    from pipeplan.api.parts import Part
+
+PATCH_ENDINGS = (".patch", ".diff")
+"""Suffixes of the file with the patch."""
+
+_QUESTIONS: tuple[tuple[Question, str], ...] = (
+    ("starts", "does it start"),
+    ("right", "is it right"),
+    ("loses", "where it loses"),
+)
+
+_MOST_LISTED = 40
+"""Number of findings of one question that the table lists; --json has all."""
+
+
+@final
+class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
+    """Review of one or more configurations.
+
+    ``to_frame()`` has a row per finding. ``save("fix.patch")`` writes the patch.
+
+    Attributes
+    ----------
+    findings
+        Everything that a rule finds, the errors of each configuration first.
+    patch
+        Changes in the form of the input: a unified diff, or the settings one per line; empty if there are none.
+    step_time_s, peak_memory_gib
+        Estimate of the configuration as it is; null for several configurations, and without an estimate.
+    configurations
+        Every configuration with its estimate and its changes.
+    run
+        What the traces of a run show; null without traces.
+    """
+
+    schema_name = "answer-review"
+
+    findings: tuple[ReviewFinding, ...]
+    patch: str
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    configurations: tuple[ReviewedConfiguration, ...]
+    run: ReviewedRun | None
+
+    @property
+    def clean(self) -> bool:
+        """True if there are neither errors nor warnings."""
+        return all(finding.severity == "advice" for finding in self.findings)
+
+    def own_file(self, name: str) -> TrainerSettings | None:
+        """Return the patch for a file of its suffix."""
+        return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
+
+    def table(self) -> Iterator[Part]:
+        """Return each configuration: its findings by question, its estimate, its changes and its patch."""
+        for place, configuration in enumerate(self.configurations):
+            own = [finding for finding in self.findings if finding.configuration == configuration.name]
+            if len(self.configurations) > 1 and not own:
+                continue
+            if place:
+                yield line()
+            yield from _configuration(configuration, own)
+        clean = [c for c in self.configurations if all(f.configuration != c.name for f in self.findings)]
+        if len(self.configurations) > 1 and clean:
+            yield line()
+            yield line(f"without findings: {', '.join(filter(None, (c.name or c.file for c in clean)))}")
+        if self.run is not None:
+            yield from _run(self.run)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [finding.to_dict() for finding in self.findings]
+
+    def __repr__(self) -> str:
+        errors = sum(finding.severity == "error" for finding in self.findings)
+        warnings = sum(finding.severity == "warning" for finding in self.findings)
+        return f"<Review: {counted(errors, 'error')}, {counted(warnings, 'warning')}>"
+
+
+def _configuration(configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
+    name = f"{configuration.file} {configuration.name}".strip()
+    yield line(f"{name}: {configuration.trainer or 'unknown trainer'}", "bold")
+    for question, title in _QUESTIONS:
+        own = [finding for finding in findings if finding.question == question]
+        yield line()
+        yield line(title if own else f"{title}: nothing found", "bold" if own else "")
+        for finding in own[:_MOST_LISTED]:
+            yield line(f"{finding.severity} [{finding.rule}] {finding.where}", indent=2)
+            yield line(f"{finding.message}.", indent=4)
+            yield line(f"{finding.remedy}.", indent=4)
+        if len(own) > _MOST_LISTED:
+            yield line(f"and {len(own) - _MOST_LISTED} more: --json lists all", indent=2)
+    yield line()
+    yield from _estimate(configuration)
+    yield from _changes(configuration)
+
+
+def _estimate(configuration: ReviewedConfiguration) -> Iterator[Part]:
+    if configuration.step_time_s is None:
+        yield line(f"no estimate: {configuration.not_estimated}")
+        return
+    rows = [("step", f"{figure(configuration.step_time_s)} s")]
+    if configuration.peak_memory_gib is not None and configuration.memory_limit_gib is not None:
+        rows.append(
+            (
+                "peak memory",
+                f"{configuration.peak_memory_gib:.1f} GiB of {configuration.memory_limit_gib:.1f}: {configuration.fit}",
+            )
+        )
+    work = configuration.work_by_rank_s or ()
+    if len(work) > 1 and configuration.bubble is not None:
+        mean = sum(work) / len(work)
+        rows.append(
+            (
+                "heaviest rank",
+                f"{configuration.heaviest_rank}, {percent(max(work) / mean - 1)} more work than the mean",
+            )
+        )
+        rows.append(("idle", f"{percent(configuration.bubble)} of the step{_reasons(configuration.idle)}"))
+    if configuration.lower_bound_s is not None:
+        rows.append(("lower bound", f"{figure(configuration.lower_bound_s)} s for the pipeline with these stages"))
+    yield facts(rows)
+    yield from (line(f"assumed: {sentence}") for sentence in configuration.assumed)
+
+
+def _reasons(idle: Mapping[str, float] | None) -> str:
+    if not idle:
+        return ""
+    most = sorted(idle.items(), key=lambda item: -item[1])[:3]
+    return ": " + ", ".join(f"{percent(share)} {reason}" for reason, share in most)
+
+
+def _changes(configuration: ReviewedConfiguration) -> Iterator[Part]:
+    if not configuration.changes:
+        return
+    yield line()
+    yield line("what to change", "bold")
+    for step in configuration.changes:
+        yield line(_words(step), indent=2)
+        removed = f"removes {' and '.join(step.removes)}"
+        yield line("; ".join((removed, *_effect(step))), indent=4)
+    yield line()
+    yield configuration.patch.rstrip("\n")
+
+
+def _words(change: ReviewChange) -> str:
+    return ", ".join(
+        f"drop {key}" if value is None or value is False else f"{key} {plain(value)}"
+        for key, value in change.settings.items()
+    )
+
+
+def _effect(change: ReviewChange) -> Iterator[str]:
+    """Yield the figures of a change: its step time, the share that it saves, its peak memory."""
+    if change.step_time_s is not None:
+        gain = "" if not change.gain else f" ({relative(-change.gain)})"
+        yield f"step {figure(change.step_time_s)} s{gain}"
+    if change.peak_memory_gib is not None:
+        yield f"peak {change.peak_memory_gib:.1f} GiB"
+
+
+def _run(run: ReviewedRun) -> Iterator[Part]:
+    yield line()
+    yield line(f"run in {run.source}", "bold")
+    predicted = "" if run.predicted is None else f" ({run.predicted:+.0%} of the estimate)"
+    yield line(f"measured step: {figure(run.step_time_s)} s{predicted}")
+    yield from (line(sentence) for sentence in run.sentences)

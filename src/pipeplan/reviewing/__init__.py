@@ -1,0 +1,38 @@
+"""Reviews of configurations: readers of every trainer's files, rules as rows, findings, and patches."""
+
+from pipeplan.reviewing.edits import Patch, patched, plain, spelling
+from pipeplan.reviewing.estimating import Estimated
+from pipeplan.reviewing.facts import Facts, NotSet, Place
+from pipeplan.reviewing.improving import Improvement, combined, estimate_or_none, improvements
+from pipeplan.reviewing.readers import Reading, read_configurations, read_text_of
+from pipeplan.reviewing.rule import SEVERITIES, Fault, Rule, Severity, judged
+from pipeplan.reviewing.rules import RULES
+from pipeplan.reviewing.settings import SETTINGS
+from pipeplan.reviewing.trainers import TRAINER_KINDS, trainer_kind
+
+__all__ = [
+    "RULES",
+    "SETTINGS",
+    "SEVERITIES",
+    "TRAINER_KINDS",
+    "Estimated",
+    "Facts",
+    "Fault",
+    "Improvement",
+    "NotSet",
+    "Patch",
+    "Place",
+    "Reading",
+    "Rule",
+    "Severity",
+    "combined",
+    "estimate_or_none",
+    "improvements",
+    "judged",
+    "patched",
+    "plain",
+    "read_configurations",
+    "read_text_of",
+    "spelling",
+    "trainer_kind",
+]

@@ -1,0 +1,167 @@
+"""Models that configurations name: their shapes, and the properties of families that rules need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pipeplan.errors import PipeplanError
+from pipeplan.workload import ModelShape, from_dict, known_model, parameter_counts
+
+_SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)
+"""Families whose attention Megatron runs absorbed, as its variant ``dsa``."""
+
+_VISION = re.compile(r"(?:^|[-_ .\d])(?:vl|vlm|omni|vision|4\.?5v|4\.?6v)(?:$|[-_ ])", re.IGNORECASE)
+
+_NOISE = re.compile(
+    r"\(.*?\)|[-_ ](?:proxy|moe|hf|instruct|preview|base|chat|it|pretrain|sft|megatron|config|recipe|fp8|bf16)(?=$|[-_ ])",
+    re.IGNORECASE,
+)
+
+
+_ALIASES = {"deepseek-v3-16b": "deepseek-v2-lite", "qwq-32b": "qwen2.5-32b"}
+"""Trainers' names of shapes that are published under another name."""
+
+_SIZE = re.compile(r"[-_ ](\d+(?:\.\d+)?)([bt])(?:[-_ ]a\d+b)?$", re.IGNORECASE)
+"""Matches the number of parameters at the end of a name: ``-355B``, ``-30B-A3B``, ``-1T``."""
+
+_CLOSE = 0.2
+"""Largest relative difference between the parameters in a name and those of a shape without the size in its name."""
+
+
+@cache
+def named_model(name: str) -> ModelShape | None:
+    """Return the shape of the model that a configuration names, in any usual spelling; None if it is unknown."""
+    if re.search(r"proxy|debug|test|toy", name, re.IGNORECASE):
+        return None
+    plain = _NOISE.sub("", name.rsplit("/", 1)[-1]).strip(" -_")
+    plain = _ALIASES.get(plain.lower(), plain)
+    named = (known_model(spelling) for spelling in _spellings(plain))
+    return next((shape for shape in named if shape is not None), None) or _by_family(plain)
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return spellings to try: the name itself, the version whose shape it shares, and a vision model's language model."""
+    older = re.sub(r"(llama)[-_ ]?3\.[13](?!.*405)", r"\g<1>3", name, flags=re.IGNORECASE)
+    language = re.sub(r"[-_ ]?vl(?=$|[-_ ])", "", name, flags=re.IGNORECASE)
+    return tuple(dict.fromkeys((name, older, language)))
+
+
+@cache
+def similar_model(name: str) -> ModelShape | None:
+    """Return the shape of a model's predecessor, for an estimate: Kimi-K2 for Kimi-K3; None if it is of another size."""
+    shapes = (named_model(spelling) for spelling in _older_names(name))
+    size = _SIZE.search(_NOISE.sub("", name).strip(" -_"))
+    for shape in shapes:
+        if shape is not None and (size is None or abs(parameter_counts(shape).total / _parameters(size) - 1) < _CLOSE):
+            return shape
+    return None
+
+
+_VERSION = re.compile(r"(?<=[a-z-])([2-9])(?:\.(\d))?(?=[-_ ]|$)", re.IGNORECASE)
+"""Matches the version in a model's name: ``GLM-4.7``, ``Kimi-K3``."""
+
+
+def _older_names(name: str) -> Iterator[str]:
+    """Yield the names of earlier versions of a model, the latest first."""
+    match = None if name.lower().startswith("gpt") else _VERSION.search(name)
+    if match is None:
+        return
+    major, minor = int(match[1]), int(match[2] or 0)
+    versions = [f"{major}.{older}" for older in range(minor - 1, 0, -1)] + [str(major)] * bool(minor)
+    versions += [f"{major - 1}.{older}" for older in range(9, 0, -1)] + [str(major - 1)]
+    yield from (name[: match.start()] + version + name[match.end() :] for version in versions)
+
+
+def _parameters(size: re.Match[str]) -> float:
+    """Return the number of parameters that a name ends in."""
+    return float(size[1]) * (1e12 if size[2].lower() == "t" else 1e9)
+
+
+def _by_family(name: str) -> ModelShape | None:
+    """Return the shape of a name without its size, if its parameters are of that number: ``GLM-4.5-355B``."""
+    size = _SIZE.search(name)
+    shape = None if size is None else known_model(name[: size.start()])
+    if size is None or shape is None:
+        return None
+    return shape if abs(parameter_counts(shape).total / _parameters(size) - 1) < _CLOSE else None
+
+
+def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
+    """Return the shape of a transformer whose sizes a configuration sets, as Megatron's arguments do; None if they do not.
+
+    Parameters
+    ----------
+    sizes
+        Settings by name. A vocabulary that is left to the tokenizer is taken as :data:`_USUAL_VOCABULARY`.
+    """
+    if not all(sizes.get(name) for name in ("layers", "hidden", "heads")) or sizes.get("hybrid_pattern"):
+        return None
+    document = {
+        "name": "the configuration's model",
+        "vocab": sizes.get("vocab") or _USUAL_VOCABULARY,
+        "gated": bool(sizes.get("gated")),
+        "tied": bool(sizes.get("tied")),
+        "kv_heads": sizes.get("kv_groups") or sizes["heads"],
+        "norm": "rms",
+        "bias_qkv": False,
+        "bias_all": False,
+        "learned_positions": None,
+        "mtp": sizes.get("mtp_layers") or 0,
+        **{name: sizes.get(name) for name in ("layers", "hidden", "heads", "head_dim", "ffn")},
+    }
+    if not document["ffn"]:
+        document["ffn"] = 4 * sizes["hidden"]
+    if sizes.get("experts"):
+        document |= {
+            "experts": sizes["experts"],
+            "topk": sizes.get("topk") or 2,
+            "moe_ffn": sizes.get("moe_ffn") or document["ffn"],
+            "shared_ffn": sizes.get("shared_expert_size"),
+            "dense_layers": _leading_dense(str(sizes.get("moe_layer_freq") or "")),
+        }
+    if sizes.get("mla"):
+        document |= {"kv_heads": None, "head_dim": None, "mla": {
+            "q_lora": sizes.get("q_lora"), "kv_lora": sizes.get("kv_lora") or 512, "qk_nope": sizes.get("qk_nope") or 128,
+            "qk_rope": sizes.get("qk_rope") or 64, "v": sizes.get("v_dim") or 128,
+        }}  # fmt: skip
+    try:
+        return from_dict({name: value for name, value in document.items() if value is not None})
+    except PipeplanError:
+        return None
+
+
+_USUAL_VOCABULARY = 128_256
+"""Vocabulary that an estimate assumes where the tokenizer decides."""
+
+
+def _leading_dense(pattern: str) -> int | None:
+    """Return the leading dense layers of Megatron's pattern of layers with experts: 3 for ``[0]*3+[1]*58``."""
+    match = re.match(r"\(?\[\s*0\s*\]\s*\*\s*(\d{1,4})", pattern)
+    if match:
+        return int(match[1])
+    listed = re.match(r"\[\s*((?:0\s*,\s*)+)", pattern)
+    return None if listed is None else listed[1].count("0")
+
+
+def properties_of(name: str) -> dict[str, Any]:
+    """Return the settings that a model's name implies, for rules: sizes of a known shape, and traits of its family."""
+    properties: dict[str, Any] = {}
+    shape = named_model(name)
+    if shape is not None:
+        properties |= {
+            "layers": shape.layers,
+            "heads": shape.heads,
+            "kv_groups": shape.kv_heads,
+            "hidden": shape.hidden,
+            "tied": shape.tied_embeddings,
+            "mla": shape.latent is not None,
+            "experts": None if shape.experts is None else shape.experts.count,
+        }
+    properties = {name: value for name, value in properties.items() if value is not None or name == "experts"}
+    if _SPARSE_ATTENTION.search(name):
+        properties["attention_variant"] = "dsa"
+    properties["vision"] = _VISION.search(name) is not None
+    return properties

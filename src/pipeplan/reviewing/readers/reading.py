@@ -1,0 +1,222 @@
+"""From a file to the configurations in it: which form it has, which trainer it is for, and its settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeplan.documents import read_yaml
+from pipeplan.errors import FormatError, InputError
+from pipeplan.files import MEBIBYTE, read_text
+from pipeplan.reviewing.facts import Entry, Facts, Place
+from pipeplan.reviewing.models import named_model
+from pipeplan.reviewing.readers.documents import read_in_document, read_in_lines, read_in_log
+from pipeplan.reviewing.readers.recipes import recipes_in
+from pipeplan.reviewing.readers.rows import is_row, read_rows
+from pipeplan.reviewing.readers.shell import read_in_shell
+from pipeplan.reviewing.readers.source import Defaults, Form, RawEntry, Reading, SourceText, facts_of
+from pipeplan.reviewing.settings import setting_of
+from pipeplan.reviewing.trainers import OTHER, TrainerKind, trainer_kind
+
+MOST_BYTES = 16 * MEBIBYTE
+"""Maximum size of a file with a configuration, in bytes."""
+
+_MOST_LINES = 200_000
+"""Maximum number of lines of a file other than a log."""
+
+_FORMS: dict[str, Form] = {
+    ".py": "python",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".toml": "toml",
+    ".json": "json",
+    ".sh": "shell",
+    ".bash": "shell",
+    ".slurm": "shell",
+    ".sbatch": "shell",
+    ".log": "log",
+    ".out": "log",
+}
+
+_LAYOUT = re.compile(r"\s*E[EtmL|*()\d,\s]*")
+_LONGEST_LAYOUT = 20_000
+"""Maximum number of characters of a file with a layout string."""
+
+_TRAINERS_BY_TEXT = (
+    (r"parallelism\.(?:pipeline|tensor|data)_parallel|torchtitan|^\s*\[parallelism\]|_parallel_degree", "torchtitan"),
+    (r"nemo_automodel|\bautomodel\b", "nemo-automodel"),
+    (r"megatron[._]bridge|AutoBridge|ConfigContainer", "megatron-bridge"),
+    (r"\bmegatron (?:sft|pt|rlhf)\b|\bswift\b", "ms-swift"),
+    (r"\bprimus\b|^\s*pre_trainer:", "primus"),
+    (r"nemo_run|from nemo|nemo\.collections|nemo\.lightning", "nemo"),
+    (r"nemo_rl|grpo:\s*$|megatron_cfg:", "nemo-rl"),
+    (r"actor_rollout_ref|\bverl\b", "verl"),
+    (r"zero_optimization|train_micro_batch_size_per_gpu|--deepspeed\b|PipelineModule", "deepspeed"),
+    (r"megatron|pretrain_gpt|model[-_]parallel[-_]size|num-layers-per-virtual", "megatron-lm"),
+)
+"""Patterns of a file's text for each trainer; the first match counts."""
+
+
+def read_configurations(path: Path, *, trainer: str | None = None, release: str = "") -> tuple[Reading, ...]:
+    """Return the configurations of a file.
+
+    Parameters
+    ----------
+    trainer
+        Trainer that the file is for; None: as its text shows.
+    release
+        Release of the trainer; empty: unknown.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or holds no configuration.
+    FormatError
+        If the file is too large, or not in the language of its suffix.
+    """
+    text = read_text(path, limit=MOST_BYTES, what="configuration")
+    return read_text_of(text, str(path), trainer=trainer, release=release)
+
+
+def read_text_of(text: str, file: str, *, trainer: str | None = None, release: str = "") -> tuple[Reading, ...]:
+    """Return the configurations of a text; see :func:`read_configurations`. ``file`` selects the form by its suffix."""
+    form = _form(text, file)
+    if form != "log" and text.count("\n") > _MOST_LINES:
+        raise FormatError(f"the configuration {file} has more than {_MOST_LINES:,} lines")
+    source = SourceText(file, text, form)
+    kind = _trainer(text, trainer)
+    readings = tuple(Reading(facts, source) for facts in _READERS[form](source, kind, release))
+    readings = tuple(
+        reading for reading in readings if any(not entry.assumed for entry in reading.facts.settings.values())
+    )
+    if not readings:
+        raise InputError(
+            f"{file} has no setting of parallel training that a review knows: expected arguments of a trainer, a recipe, "
+            "a layout or a row"
+        )
+    return readings
+
+
+_FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
+    (r"-{8,} arguments -{8,}", "log"),
+    (r"\A\s*(?:\{|\[\s*\{)", "json"),
+    (r"(?:^|\s)--[a-z][\w.-]+", "shell"),
+    (r"^\s*(?:def|import|from)\s", "python"),
+    (r"^\s*\[[\w.]+\]\s*$", "toml"),
+)
+"""Patterns of a text whose suffix does not say its form; the first match counts."""
+
+
+def _form(text: str, file: str) -> Form:
+    if len(text) < _LONGEST_LAYOUT and _LAYOUT.fullmatch(text):
+        return "layout"
+    form = _FORMS.get(Path(file).suffix.lower(), "log")
+    if form != "log":
+        return form
+    return next((form for pattern, form in _FORMS_BY_TEXT if re.search(pattern, text, re.MULTILINE)), "yaml")
+
+
+def _trainer(text: str, name: str | None) -> TrainerKind:
+    if name is not None:
+        return trainer_kind(name)
+    head = text[:400_000]
+    for pattern, trainer in _TRAINERS_BY_TEXT:
+        if re.search(pattern, head, re.IGNORECASE | re.MULTILINE):
+            return trainer_kind(trainer)
+    return OTHER
+
+
+def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+    entries, whole = read_in_shell(source.text, source.file)
+    yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind) if whole else "none")
+
+
+def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+    entries = read_in_log(source.text, source.file)
+    if not entries:
+        raise InputError(f"the log {source.file} has no block of arguments ('------ arguments ------')")
+    if kind is OTHER:
+        kind = trainer_kind("megatron-lm")
+    yield facts_of(entries, kind, release=release, defaults="none")
+
+
+def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+    for recipe in recipes_in(source.text, source.file):
+        named = (
+            [] if any(one.key == "model_name" for one in recipe.entries) else _model_by_name(recipe.name, source.file)
+        )
+        yield facts_of([*named, *recipe.entries], kind, name=recipe.name, release=release)
+
+
+def _model_by_name(name: str, file: str) -> list[RawEntry]:
+    """Return the model that the name of a recipe begins with, if it is known: ``llama3_70b_pretrain``."""
+    words = name.lower().split("_")
+    for end in range(len(words), 0, -1):
+        if named_model("-".join(words[:end])) is not None:
+            return [RawEntry("model_name", "-".join(words[:end]), Place(file, 0, "the recipe's name"))]
+    return []
+
+
+def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+    document = _parsed(source)
+    if document is None:
+        entries = read_in_lines(source.text, source.file)
+        yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind))
+        return
+    if is_row(document):
+        yield from (_with_release(facts, release) for facts in read_rows(document, source.file))
+        return
+    entries = read_in_document(document, source.text, source.file)
+    yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind))
+
+
+def _with_release(facts: Facts, release: str) -> Facts:
+    return facts if not release else Facts(facts.trainer, facts.settings, release, facts.name)
+
+
+def _parsed(source: SourceText) -> Any:
+    """Return a document as plain values; None for YAML that only lenient loaders take."""
+    try:
+        if source.form == "json":
+            return json.loads(source.text)
+        if source.form == "toml":
+            import tomllib
+
+            return tomllib.loads(source.text)
+        return read_yaml(source.text)
+    except (ValueError, RecursionError) as error:
+        if source.form == "yaml" and re.match(r"duplicate key|YAML merge keys", str(error)):
+            # Trainers' own loaders take the last of several equal keys, and merge groups.
+            return None
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason[:300]}") from None
+
+
+def _of_layout(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+    layout = Entry(source.text.strip(), Place(source.file, 1, "layout", 0, len(source.text.split("\n")[0])))
+    yield Facts(trainer_kind("megatron-lm") if kind is OTHER else kind, {"layout": layout}, release)
+
+
+def _defaults(entries: list[RawEntry], kind: TrainerKind) -> Defaults:
+    """Return which defaults apply: all of Megatron-LM's if a file sets degrees and the model, else none."""
+    keys = {one.key.lstrip("-").replace("-", "_") for one in entries}
+    names = {setting.name for one in entries if (setting := setting_of(one.key)) is not None}
+    if not names & {"tp", "pp"}:
+        return "none"
+    whole = bool(names & {"layers", "hybrid_pattern"}) and "use_checkpoint_args" not in keys
+    return "all" if whole and kind.name == "megatron-lm" else "split"
+
+
+_READERS = {
+    "shell": _of_shell,
+    "log": _of_log,
+    "python": _of_python,
+    "yaml": _of_document,
+    "toml": _of_document,
+    "json": _of_document,
+    "row": _of_document,
+    "layout": _of_layout,
+}

@@ -1,0 +1,75 @@
+"""Rows of pipeplan's own form: ``{"trainer", "model": {...}, "config": {...}}``, one or a list of them.
+
+A row says only what it names. ``before`` and ``after`` of a repair are read as two configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeplan.reviewing.facts import Entry, Facts, Place
+from pipeplan.reviewing.models import properties_of
+from pipeplan.reviewing.settings import SETTINGS, UNKNOWN
+from pipeplan.reviewing.trainers import trainer_kind
+from pipeplan.reviewing.values import value_of
+
+_PARTS = ("config", "before", "after")
+"""Parts of a row that hold a configuration."""
+
+_NAMES = {
+    "eval_global_batch_size": "eval_global_batch",
+    "kv_heads": "kv_groups",
+    "num_layers": "layers",
+    "sequence": "seq_length",
+    "seq": "seq_length",
+    "sp": "sequence_parallel",
+    "micro": "micro_batch",
+    "world_size": "gpus",
+    "task": "phase",
+}
+"""Further spellings of settings in rows."""
+
+
+def is_row(document: Any) -> bool:
+    """Return True for a row, or a non-empty list of rows."""
+    if isinstance(document, Mapping) and isinstance(document.get("rows"), list):
+        document = document["rows"]
+    if isinstance(document, list):
+        return bool(document) and all(map(is_row, document))
+    return isinstance(document, Mapping) and any(isinstance(document.get(part), Mapping) for part in _PARTS)
+
+
+def read_rows(document: Any, file: str) -> Iterator[Facts]:
+    """Yield the configurations of a row or of rows."""
+    if isinstance(document, Mapping) and isinstance(document.get("rows"), list):
+        document = document["rows"]
+    rows = document if isinstance(document, list) else [document]
+    for number, row in enumerate(rows):
+        for part in _PARTS:
+            if isinstance(row.get(part), Mapping):
+                name = str(row.get("id") or (f"row {number}" if len(rows) > 1 else ""))
+                yield _facts(row, part, file, f"{name} {part}".strip() if part != "config" else name)
+
+
+def _facts(row: Mapping[str, Any], part: str, file: str, name: str) -> Facts:
+    model = row.get("model") if isinstance(row.get("model"), Mapping) else {"name": row.get("model")}
+    settings: dict[str, Entry] = {}
+    for where, values in (("model", model), (part, row[part])):
+        for key, raw in (values or {}).items():
+            setting = SETTINGS.get(_NAMES.get(key, key))
+            if where == "model" and key == "name":
+                setting = SETTINGS["model_name"]
+            if setting is None:
+                continue
+            value = value_of(setting, raw)
+            if value is not UNKNOWN:
+                settings[setting.name] = Entry(value, Place(file, 0, f"{where}.{key}"))
+    if row[part].get("etp_unset"):
+        settings["etp"] = Entry(None, Place(file, 0, f"{part}.etp"))
+    if isinstance(row.get("phase"), str):
+        settings["phase"] = Entry(row["phase"], Place(file, 0, "phase"))
+    for name_of_property, value in properties_of(str((model or {}).get("name") or "")).items():
+        settings.setdefault(name_of_property, Entry(value, Place(file, 0, "model.name"), assumed=True))
+    release = row.get("release") or row.get("trainer_version") or ""
+    return Facts(trainer_kind(row.get("trainer")), settings, str(release), name)

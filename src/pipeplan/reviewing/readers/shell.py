@@ -1,0 +1,127 @@
+"""Shell scripts and lists of arguments: the flags of the command that trains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pipeplan.reviewing.facts import Place
+from pipeplan.reviewing.readers.shell_state import OPEN, ShellState, Token
+from pipeplan.reviewing.readers.source import RawEntry
+from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
+
+_FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
+_OVERRIDE = re.compile(r"[+~]{0,2}((?:[A-Za-z_]\w*\.)+\w+)=(.*)", re.DOTALL)
+_DIRECTIVE = re.compile(r"^\s*#SBATCH\s+(--[\w-]+)[=\s](\S+)")
+_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Z_]\w*)=(\S+)")
+
+_ENVIRONMENT_KEYS = {
+    "CUDA_DEVICE_MAX_CONNECTIONS": "cuda_device_max_connections",
+    "PYTORCH_CUDA_ALLOC_CONF": "pytorch_cuda_alloc_conf",
+    "PYTORCH_ALLOC_CONF": "pytorch_alloc_conf",
+    "NVTE_CPU_OFFLOAD_V1": "nvte_cpu_offload_v1",
+    "WORLD_SIZE": "world_size",
+    "NGPU": "ngpu",
+    "NNODES": "nnodes",
+    "NUM_NODES": "nnodes",
+    "GPUS_PER_NODE": "nproc_per_node",
+    "NPROC_PER_NODE": "nproc_per_node",
+}
+"""Variables that are settings themselves."""
+
+_FLAG_KEYS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node", "--ntasks-per-node": "nproc_per_node"}
+
+_LAUNCHER = frozenset({"gpus", "nodes", "gpus_per_node"})
+"""Settings that the launcher of a command has."""
+
+_GENERATES = frozenset({"--num-tokens-to-generate", "--inference-max-requests", "--max-tokens-to-generate"})
+"""Flags of jobs that generate text and do not train."""
+
+_OTHER_MODELS = re.compile(r"(?:^|\.)(?:ref|critic|reward_model|teacher|rollout)\.")
+"""Overrides of models beside the one that trains."""
+
+
+def read_in_shell(text: str, file: str) -> tuple[list[RawEntry], bool]:
+    """Return the settings of a script in the order of its commands, and whether it has the whole command that trains."""
+    state = ShellState(text)
+    entries = list(_environment(text, file, state))
+    commands = [list(_settings_of(tokens, file)) for tokens in state.commands]
+    variables = [entry for tokens in state.variables.values() for entry in _settings_of(tokens, file)]
+    best = max(range(len(commands)), key=lambda place: (len(commands[place]), place), default=-1)
+    for place, command in enumerate(commands):
+        if place != best:
+            entries += (entry for entry in command if _name_of(entry) in _LAUNCHER)
+    whole = best >= 0 and len(commands[best]) >= len(variables)
+    if not whole:
+        # The script only defines arguments, which another one passes on with more.
+        entries += variables
+    if best >= 0:
+        entries += commands[best]
+    words = {token.text for tokens in (*state.commands, *state.variables.values()) for token in tokens}
+    if words & _GENERATES and not any("train-iters" in word for word in words):
+        entries.append(RawEntry("phase", "inference", Place(file)))
+    return entries, whole
+
+
+def _name_of(entry: RawEntry) -> str:
+    setting = setting_of(entry.key)
+    return "" if setting is None else setting.name
+
+
+def _settings_of(tokens: Sequence[Token], file: str) -> Iterator[RawEntry]:
+    """Yield the settings among the flags and overrides of a command."""
+    for at, token in enumerate(tokens):
+        flag = _FLAG.fullmatch(token.text)
+        override = None if flag or OPEN in token.text else _OVERRIDE.fullmatch(token.text)
+        if flag:
+            key = _FLAG_KEYS.get(flag[1], flag[1])
+            if setting_of(key) is not None or switch_of(key) is not None:
+                yield _of_flag(key, flag, tokens, at, file)
+        elif override and setting_of(override[1]) is not None and not _OTHER_MODELS.search(override[1]):
+            place = Place(file, token.line, override[1], token.start + override.start(2), token.end)
+            yield RawEntry(override[1], UNKNOWN if token.undecided else override[2].strip("\"'"), place)
+
+
+def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int, file: str) -> RawEntry:
+    token, setting = tokens[at], setting_of(key)
+    if flag[2] is not None:
+        place = Place(file, token.line, flag[1], token.start + flag.start(2), token.end)
+        return RawEntry(key, _raw([flag[2]], undecided=token.undecided), place)
+    values: list[Token] = []
+    for value in tokens[at + 1 :]:
+        if _FLAG.fullmatch(value.text) or (values and (setting is None or setting.kind != "names")):
+            break
+        values.append(value)
+    switch = setting is None or setting.kind == "flag"
+    if switch and not (values and values[0].text.lower() in ("true", "false", "0", "1")):
+        values = []
+    undecided = token.undecided or any(value.undecided for value in values)
+    raw = _raw([value.text for value in values], undecided=undecided)
+    if values and values[0].line == values[-1].line and values[0].start >= 0:
+        return RawEntry(key, raw, Place(file, values[0].line, flag[1], values[0].start, values[-1].end))
+    return RawEntry(key, raw, Place(file, token.line, flag[1], token.end, token.end))
+
+
+def _raw(values: Sequence[str], *, undecided: bool) -> object:
+    """Return a flag's value; UNKNOWN for what only a running shell has, which is not judged."""
+    if undecided or any(OPEN in value for value in values):
+        return UNKNOWN
+    return " ".join(values) if values else True
+
+
+def _environment(text: str, file: str, state: ShellState) -> Iterator[RawEntry]:
+    for number, line in enumerate(text.split("\n"), 1):
+        directive = _DIRECTIVE.match(line)
+        if directive:
+            key = _FLAG_KEYS.get(directive[1])
+            count = re.search(r"(\d+)$", directive[2])
+            if key and count:
+                yield RawEntry(key, count[1], Place(file, number, directive[1], *directive.span(2)))
+            continue
+        match = _ASSIGNED.match(line)
+        if match and match[1] in _ENVIRONMENT_KEYS:
+            value = state.variables.get(match[1], ())
+            if len(value) == 1 and value[0].line == number:
+                raw = _raw([value[0].text], undecided=value[0].undecided)
+                place = Place(file, number, match[1], value[0].start, value[0].end)
+                yield RawEntry(_ENVIRONMENT_KEYS[match[1]], raw, place)

@@ -1,0 +1,109 @@
+"""Text of a configuration with its form, and the settings that were read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeplan.reviewing.facts import Entry, Facts, Place
+from pipeplan.reviewing.models import properties_of
+from pipeplan.reviewing.settings import SETTINGS, UNKNOWN, setting_of, switch_of
+from pipeplan.reviewing.trainers import TrainerKind
+from pipeplan.reviewing.values import value_of
+
+Defaults = Literal["none", "split", "all"]
+"""Defaults of a trainer's parser: of no setting, of those of the pipeline split, or of all."""
+
+_SPLIT = frozenset(
+    {"tp", "pp", "vpp", "cp", "ep", "layout", "first_stage_layers", "last_stage_layers", "account_embedding"}
+    | {"account_loss", "layers_per_virtual_stage", "hybrid_pattern", "group_size", "mtp_layers"}
+)
+
+Form = Literal["shell", "yaml", "toml", "json", "python", "log", "layout", "row"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """Text of a file, and the form in which a patch changes it."""
+
+    file: str
+    text: str
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """Key and raw value of a setting as a file has them, with their place."""
+
+    key: str
+    raw: Any
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Configuration that was read, and its source."""
+
+    facts: Facts
+    source: SourceText
+
+
+def facts_of(
+    entries: Iterable[RawEntry],
+    trainer: TrainerKind,
+    *,
+    name: str = "",
+    release: str = "",
+    defaults: Defaults = "none",
+) -> Facts:
+    """Return the facts of settings in the order of a file; of a setting that occurs twice, the last value counts.
+
+    Parameters
+    ----------
+    defaults
+        Settings that have Megatron's default where the file leaves them out.
+    """
+    settings: dict[str, Entry] = {}
+    entries = list(entries)
+    for one in entries:
+        for setting_name, value in _values(one):
+            settings[setting_name] = Entry(value, one.place)
+    for model_setting, value in properties_of(str(_value_in(settings, "model_name") or "")).items():
+        if model_setting not in settings:
+            settings[model_setting] = Entry(value, Place(key="the model's name"), assumed=True)
+    if "megatron-core" in trainer.scopes:
+        for setting in SETTINGS.values():
+            split = defaults == "split" and setting.name not in _SPLIT
+            if defaults != "none" and not split and setting.name not in settings and setting.default is not UNKNOWN:
+                settings[setting.name] = Entry(setting.default, Place(key=setting.keys[0]), assumed=True)
+        if defaults == "all" and settings["untied"].value is False and "tied" not in settings:
+            settings["tied"] = Entry(True, Place(key="untie_embeddings_and_output_weights"), assumed=True)
+    tokens = next((one for one in entries if one.key.endswith("num_tokens_per_microbatch_per_dp_rank")), None)
+    if trainer.name == "torchtitan" and tokens is not None:
+        settings |= {name: entry for name, entry in _of_tokens(settings, tokens).items() if name not in settings}
+    return Facts(trainer, {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN}, release, name)
+
+
+def _of_tokens(settings: dict[str, Entry], tokens: RawEntry) -> dict[str, Entry]:
+    """Return what torchtitan's tokens per microbatch imply: sequences per microbatch, and one microbatch by default."""
+    count, length = value_of(SETTINGS["seq_length"], tokens.raw), _value_in(settings, "seq_length")
+    implied = {"microbatches": Entry(1, Place(key="num_pp_microbatches"), assumed=True)}
+    if length and count is not UNKNOWN and count % length == 0:
+        implied["micro_batch"] = Entry(count // length, tokens.place)
+    return implied
+
+
+def _value_in(settings: dict[str, Entry], name: str) -> Any:
+    return settings[name].value if name in settings and settings[name].value is not UNKNOWN else None
+
+
+def _values(one: RawEntry) -> Iterator[tuple[str, Any]]:
+    switched = switch_of(one.key)
+    if switched is not None:
+        if str(one.raw).lower() not in ("false", "0"):
+            yield switched[0], UNKNOWN if one.raw is UNKNOWN else switched[1]
+        return
+    setting = setting_of(one.key)
+    if setting is not None:
+        yield setting.name, value_of(setting, one.raw)

@@ -1,0 +1,139 @@
+"""A rule: one fault that a configuration can have, as a row; and the judgement of a configuration by rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeplan.reviewing.facts import Facts, NotSet, Place
+from pipeplan.reviewing.trainers import NEWEST
+
+Severity = Literal["error", "warning", "advice"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "advice")
+"""From the most to the least severe."""
+
+Question = Literal["starts", "right", "loses"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Fault that a configuration can have.
+
+    Attributes
+    ----------
+    id
+        Identifier, such as ``layers-per-rank``.
+    group
+        Group of rules, a page of the documentation.
+    trainer
+        Trainer or library that it belongs to, one of :attr:`TrainerKind.scopes`; ``any``: every trainer.
+    releases
+        Releases that it applies to: ``>=0.14``, ``<0.12``, ``>=0.9 <0.15``; empty: all.
+    severity
+        ``error``: the trainer refuses the configuration or trains wrongly; ``warning``: it is slow, tight or fragile;
+        ``advice``: a better setting exists.
+    question
+        Question of the review that it answers: does it start, is it right, where does it lose.
+    when
+        Returns True for a configuration with the fault. A setting that it reads and the configuration leaves out ends it.
+    message, remedy
+        Sentences; ``{c.pp}`` stands for a fact of the configuration, ``{e.bubble}`` for a figure of its estimate.
+    settings
+        Settings at fault, the most likely one first: the finding points at its line.
+    source
+        File and function of the trainer that refuses it, or the issue that reports it.
+    repairs
+        Names of :data:`pipeplan.reviewing.repairs.REPAIRS` that may repair it.
+    """
+
+    id: str
+    group: str
+    trainer: str
+    when: Callable[[Facts], Any]
+    message: str
+    remedy: str
+    settings: tuple[str, ...]
+    source: str
+    severity: Severity = "error"
+    question: Question = "starts"
+    releases: str = ""
+    repairs: tuple[str, ...] = ()
+
+    def applies(self, facts: Facts) -> bool:
+        """Return True if it is a rule of the configuration's trainer and release."""
+        if self.trainer != "any" and self.trainer not in facts.trainer.scopes:
+            return False
+        return in_releases(_release(self.trainer, facts), self.releases)
+
+
+def _release(trainer: str, facts: Facts) -> str:
+    """Return the release of a rule's trainer: the configuration's own, or the newest one of a library below its trainer."""
+    own = facts.trainer.scopes[:1]
+    if facts.release and (trainer in own or (own == ("megatron-lm",) and trainer == "megatron-core")):
+        return facts.release
+    if facts.trainer.core and trainer in ("megatron-lm", "megatron-core"):
+        return facts.trainer.core
+    return NEWEST.get(trainer, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Fault of a configuration: the rule, the place, and its sentences with the configuration's values."""
+
+    rule: Rule
+    place: Place
+    message: str
+    remedy: str
+
+
+def judged(facts: Facts, rules: Iterable[Rule]) -> tuple[Fault, ...]:
+    """Return the faults of a configuration by these rules, the most severe first."""
+    faults = [fault for rule in rules if rule.applies(facts) for fault in _fault(rule, facts)]
+    return tuple(sorted(faults, key=lambda fault: SEVERITIES.index(fault.rule.severity)))
+
+
+def _fault(rule: Rule, facts: Facts) -> Iterator[Fault]:
+    try:
+        if not rule.when(facts):
+            return
+        figures = _Figures(facts)
+        message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)
+    except NotSet:
+        return
+    yield Fault(rule, facts.place_of(rule.settings), message, remedy)
+
+
+class _Figures:
+    """Figures of the estimate of a configuration, which is computed only if a message has one."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def __getattr__(self, name: str) -> Any:
+        from pipeplan.reviewing.estimating import estimated  # loads the planner
+
+        return getattr(estimated(self._facts), name)
+
+
+def in_releases(release: str, releases: str) -> bool:
+    """Return True if a release is one of a range such as ``>=0.14 <0.16``; True for a release that is not a number."""
+    own = _numbers(release)
+    if not own:
+        return True
+    return all(_compared(own, bound) for bound in releases.split())
+
+
+def _compared(own: list[int], bound: str) -> bool:
+    match = re.fullmatch(r"(>=|<)([\d.]+)", bound)
+    if match is None:
+        raise ValueError(f"invalid range of releases {bound!r}")
+    other = _numbers(match[2])
+    return (own >= other) if match[1] == ">=" else (own < other)
+
+
+def _numbers(release: str) -> list[int]:
+    match = re.match(r"v?(\d+(?:\.\d+)*)", release)
+    return [int(part) for part in match[1].split(".")] if match else []

@@ -1,0 +1,92 @@
+"""Every rule flags its example, and no longer does after the change that removes the fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeplan.reviewing import RULES, SETTINGS, SEVERITIES, Facts, judged, trainer_kind
+from pipeplan.reviewing.facts import Entry
+from pipeplan.reviewing.repairs import REPAIRS
+from pipeplan.reviewing.rule import in_releases
+from pipeplan.reviewing.settings import UNKNOWN
+from pipeplan.reviewing.values import value_of
+from tests.reviewing.examples import EXAMPLES
+
+LINES = dict(line.split(": ", 1) for line in EXAMPLES.strip().splitlines())
+
+
+def entries(words: str) -> dict[str, Entry]:
+    """Settings from ``name=value`` words."""
+    pairs = [word.split("=", 1) for word in words.split()]
+    values = {name: value_of(SETTINGS[name], value) for name, value in pairs}
+    assert UNKNOWN not in values.values(), words
+    return {name: Entry(value) for name, value in values.items()}
+
+
+def example(rule: str) -> tuple[Facts, Facts]:
+    """Configuration with the fault of a rule, and without it."""
+    trainer, words, changes = (part.strip() for part in LINES[rule].split(" | "))
+    name, _, release = trainer.partition("@")
+    settings = entries(words)
+    kind = trainer_kind(name)
+    return Facts(kind, settings, release), Facts(kind, {**settings, **entries(changes)}, release)
+
+
+def flagged(facts: Facts) -> set[str]:
+    return {fault.rule.id for fault in judged(facts, RULES)}
+
+
+@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+def test_a_rule_flags_its_fault_alone(rule):
+    faulty, clean = example(rule)
+    assert rule in flagged(faulty)
+    assert rule not in flagged(clean)
+
+
+def test_there_are_enough_rules_and_each_has_an_example():
+    assert len(RULES) >= 120
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert LINES.keys() == {rule.id for rule in RULES}
+
+
+def test_a_setting_that_is_left_out_is_not_judged():
+    assert not flagged(Facts(trainer_kind("megatron-lm"), {}))
+    for rule in RULES:
+        faulty, _ = example(rule.id)
+        for name in faulty.settings:
+            without = {other: value for other, value in faulty.settings.items() if other != name}
+            judged(Facts(faulty.trainer, without, faulty.release), RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_is_a_complete_row(rule):
+    assert rule.severity in SEVERITIES
+    assert rule.settings
+    assert set(rule.settings) <= SETTINGS.keys()
+    assert set(rule.repairs) <= REPAIRS.keys()
+    assert rule.source
+    assert not rule.message.endswith(".")
+    fault = next(fault for fault in judged(example(rule.id)[0], RULES) if fault.rule is rule)
+    assert "{" not in fault.message.replace("{}", "")
+    assert "None" not in fault.message
+
+
+def test_the_line_of_a_finding_is_that_of_the_setting_at_fault():
+    (fault,) = [fault for fault in judged(example("layers-per-rank")[0], RULES) if fault.rule.id == "layers-per-rank"]
+    assert fault.message == "92 layers do not divide by pp 8, and neither a layout nor uneven edges are set"
+
+
+@pytest.mark.parametrize(
+    ("release", "releases", "inside"),
+    [("0.16.1", ">=0.14", True), ("0.9", ">=0.10", False), ("0.15", ">=0.13 <0.16", True), ("main", "<0.2", True)],
+)
+def test_releases(release, releases, inside):
+    assert in_releases(release, releases) is inside
+
+
+def test_a_release_selects_the_rules_of_its_time():
+    faulty, _ = example("groups-not-multiple")
+    old = Facts(trainer_kind("megatron-lm"), faulty.settings, "0.15")
+    new = Facts(trainer_kind("megatron-lm"), faulty.settings, "0.16")
+    assert "groups-not-multiple" in flagged(old)
+    assert not flagged(new)

@@ -1,0 +1,15 @@
+/** The page of reviews: a script or a recipe, what is wrong with it at its lines, and the patch. */
+
+import "./review.css";
+import { reviewSettings } from "./api.js";
+import { ReviewPage } from "./page.js";
+
+async function open(): Promise<void> {
+  try {
+    new ReviewPage(await reviewSettings()).start();
+  } catch (error) {
+    document.querySelector("main")?.replaceChildren(error instanceof Error ? error.message : String(error));
+  }
+}
+
+void open();

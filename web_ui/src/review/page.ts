@@ -1,0 +1,176 @@
+/** The page: what to review on top, and below it the verdict, the text with its findings, and the patch. */
+
+import { type Fault, Refusal } from "../app/api.js";
+import { Banner } from "../app/banner.js";
+import type { FormFields } from "../app/fields.js";
+import { Form } from "../app/form.js";
+import { Sheet } from "../app/sheet.js";
+import { settingsOf } from "../app/values.js";
+import { make, part } from "../dom.js";
+import { type Review, review } from "./api.js";
+import { listing } from "./listing.js";
+import { PatchView } from "./patch.js";
+import { changes, estimate, verdict } from "./summary.js";
+
+/** As the server's limit. */
+const MOST_LETTERS = 1024 * 1024;
+
+const EXAMPLE = `PP=8
+torchrun --nproc-per-node 8 --nnodes 16 pretrain_gpt.py \\
+  --num-layers 94 --hidden-size 4096 --num-attention-heads 64 \\
+  --group-query-attention --num-query-groups 4 --seq-length 4096 \\
+  --tensor-model-parallel-size 4 --sequence-parallel \\
+  --pipeline-model-parallel-size $PP \\
+  --micro-batch-size 1 --global-batch-size 256 \\
+  --use-distributed-optimizer --bf16
+`;
+
+export class ReviewPage {
+  private readonly form: Form;
+  private readonly text = make("textarea", {
+    id: "field-text",
+    rows: 14,
+    spellcheck: "false",
+    autocapitalize: "off",
+    wrap: "off",
+    "aria-describedby": "text-hint text-error",
+  });
+  private readonly file = make("input", { type: "file", id: "field-file" });
+  private readonly name = make("span", { class: "hint", role: "status" });
+  private readonly error = make("p", { class: "error", id: "text-error", role: "alert", hidden: true });
+  private readonly submit = make("button", { type: "button", class: "button primary" }, "Review");
+  private readonly banner = new Banner("See the message at ", (name) => this.focus(name));
+  private readonly sheet = new Sheet(part("#controls"), [part("header"), part("main")]);
+  private readonly answer = make("div", { class: "answer", hidden: true });
+  private readonly heading = make("h2", { tabindex: -1 });
+  private readonly body = make("div");
+  private readonly patch = new PatchView();
+  private held = "";
+  private running: AbortController | null = null;
+
+  constructor(private readonly fields: FormFields) {
+    this.form = new Form(fields, () => undefined);
+  }
+
+  start(): void {
+    const hint = make(
+      "p",
+      { class: "hint", id: "text-hint" },
+      "A launch script, a recipe in Python, YAML, TOML, JSON, the arguments in a log, or a layout string. Nothing in it is executed.",
+    );
+    const choose = make("label", { for: "field-file", class: "button" }, "Choose a file");
+    this.text.value = EXAMPLE;
+    this.text.addEventListener("input", () => this.held === "" || this.hold(""));
+    this.text.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void this.ask();
+    });
+    this.file.addEventListener("change", () => {
+      void this.take(this.file.files?.[0]);
+      this.file.value = "";
+    });
+    this.submit.addEventListener("click", () => void this.ask());
+    this.form.element.addEventListener("submit", () => void this.ask());
+    this.listen();
+    part("#controls").prepend(this.form.element);
+    const source = make(
+      "section",
+      { class: "source" },
+      make("label", { for: "field-text" }, "Configuration to review"),
+      hint,
+      this.text,
+      this.error,
+      make("div", { class: "tabs" }, this.submit, this.file, choose, this.name),
+    );
+    this.answer.append(this.heading, this.body, this.patch.element);
+    this.sheet.say("Trainer, model and cluster");
+    part("main").replaceChildren(this.sheet.opener, this.banner.element, source, this.answer);
+  }
+
+  /** Files can be dropped anywhere on the page. */
+  private listen(): void {
+    const over = (on: boolean) => document.body.classList.toggle("dragging", on);
+    document.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      over(true);
+    });
+    document.addEventListener("dragleave", (event) => event.relatedTarget === null && over(false));
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      over(false);
+      void this.take(event.dataTransfer?.files[0]);
+    });
+  }
+
+  private async take(file: File | undefined): Promise<void> {
+    if (file === undefined) return;
+    if (file.size > MOST_LETTERS) {
+      this.fail([{ field: "content", message: `${file.name} is larger than 1 MiB` }]);
+      return;
+    }
+    this.text.value = await file.text();
+    this.hold(file.name.slice(-80));
+    await this.ask();
+  }
+
+  /** Keep the name of the file, whose suffix says what it is; an edited text is the user's own. */
+  private hold(name: string): void {
+    this.held = name;
+    this.name.textContent = name;
+  }
+
+  private async ask(): Promise<void> {
+    this.running?.abort();
+    const mine = new AbortController();
+    this.running = mine;
+    this.fail([]);
+    this.sheet.close();
+    this.answer.classList.add("stale");
+    const text = this.text.value;
+    try {
+      const settings = settingsOf(this.form.typed, this.fields.fields);
+      const found = await review(settings, { name: this.held === "" ? "pasted" : this.held, text }, mine.signal);
+      this.show(found, text);
+      this.heading.focus();
+    } catch (error) {
+      if (this.running === mine) this.fail(faultsOf(error));
+    }
+  }
+
+  private show(found: Review, text: string): void {
+    this.answer.hidden = false;
+    this.answer.classList.remove("stale");
+    this.heading.textContent = verdict(found);
+    const [only] = found.configurations;
+    const parts = found.configurations.length === 1 && only !== undefined ? [estimate(only), ...changes(only)] : [];
+    this.body.replaceChildren(make("h3", {}, "Findings"), listing(text, found.findings), ...parts);
+    this.patch.show(found.patch);
+  }
+
+  private focus(name: string): void {
+    this.sheet.reveal();
+    this.form.focus(name);
+  }
+
+  /** Show each fault at its field, and the rest on top. */
+  private fail(faults: readonly Fault[]): void {
+    const own = faults.filter(({ field }) => field === "content" || field === "name");
+    this.error.textContent = own.map(({ message }) => message).join("; ");
+    this.error.hidden = own.length === 0;
+    this.text.setAttribute("aria-invalid", String(own.length > 0));
+    const others = faults.filter((fault) => !own.includes(fault));
+    const left = this.form.fail(others);
+    const marked = others.filter((fault) => !left.includes(fault)).map(({ field }) => field);
+    const [first] = marked;
+    if (left.length > 0) this.banner.say(left.map(({ message }) => message).join("; "));
+    else if (first === undefined) this.banner.clear();
+    else this.banner.point([...new Set(marked)].map((name) => ({ name, label: this.form.labelOf(name) })));
+    if (own.length > 0) this.text.focus();
+    else if (first !== undefined) this.focus(first);
+    if (faults.length > 0) this.answer.hidden = true;
+  }
+}
+
+function faultsOf(error: unknown): readonly Fault[] {
+  if (error instanceof Refusal) return error.faults;
+  return [{ field: "", message: error instanceof Error ? error.message : String(error) }];
+}
