@@ -14,7 +14,7 @@ from pipeplan.formats import parse_json
 from pipeplan.hardware import cluster
 from pipeplan.model import Schedule
 from pipeplan.planner import Configuration, estimate
-from pipeplan.trainers import TRAINERS, flags_of, require_release
+from pipeplan.trainers import TRAINERS, TrainerLayout, flags_of, require_release
 from pipeplan.trainers.megatron_plan import offload_modules
 from pipeplan.workload import model, read_model, short_form
 
@@ -228,7 +228,7 @@ def test_flags_hold_what_the_record_of_a_trainer_says():
     for name, trainer in TRAINERS.items():
         said = written[name].text.replace("'", "")
         assert all(line.replace("'", "") in said for line in trainer.environment(H100S, configuration))
-        assert trainer.write_layout is None or trainer.write_layout(layers) in said
+        assert trainer.write_layout is None or trainer.write_layout(TrainerLayout(layers=layers)) in said
     assert [*TRAINERS["megatron"].environment(H100S, configuration)]
 
 

@@ -115,7 +115,12 @@ def configured(keywords: Mapping[str, Any] | SettingsKeywords) -> tuple[Config, 
         from pipeplan.api.config_files import load_config  # most calls have no config file
 
         config = load_config(path_of(path, "the config file", field="config"))
-    return config, settings_from(values, config.settings)
+    settings = settings_from(values, config.settings)
+    if isinstance(settings.layers_per_stage, str):
+        from pipeplan.api.layouts import with_stage_layers  # most calls have no text for the layers
+
+        settings = with_stage_layers(settings)
+    return config, settings
 
 
 def asked(

@@ -20,9 +20,10 @@ from pipeplan.costs import ConfiguredSettings, Settings, options_of
 from pipeplan.errors import InputError
 from pipeplan.files import is_stream
 from pipeplan.formats import Format, TrainerSettings, Training
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Schedule, Timeline, counted
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Evidence, Record
+from pipeplan.trainers import TrainerLayout, read_layout
 
 _CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
 """Endings of files that hold values by name."""
@@ -60,13 +61,14 @@ class Export(Record, frozen=True, kw_only=True):
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
         """Return the content that :meth:`save` writes, with a CSV next to it unless ``csv`` is set; to a pipe, the text.
 
-        Raises InputError for a trainer's settings under the name of a configuration file: they are code.
+        Raises InputError for a trainer's code under the name of a configuration file.
         """
         if self.origin is None or is_stream(Path(path)):
             return TrainerSettings(text=self.text)
         to, schedule, training = self.origin
-        if (suffix := Path(path).suffix.lower()) in _CONFIGURATION:
-            right = Path(path).with_suffix(export_formats()[to].ending)
+        chosen = export_formats()[to]
+        if (suffix := Path(path).suffix.lower()) in _CONFIGURATION and suffix != chosen.suffix:
+            right = Path(path).with_suffix(chosen.ending)
             raise InputError(f"the settings of {to} are not a {suffix} file: write them to {right}", field="output")
         return _settings(to, schedule, placed(training, Path(path)))
 
@@ -183,7 +185,30 @@ def _laid_out(settings: Settings, training: Training) -> tuple[Settings, Trainin
     """
     if settings.layers is not None or settings.layers_per_stage is None:
         return settings, training
-    return replace(settings, layers_per_stage=None), replace(training, layers=settings.layers_per_stage)
+    layers: tuple[int, ...] = ()
+    if isinstance(settings.layers_per_stage, str):
+        layout = read_layout(settings.layers_per_stage)
+        _require_same_mtp(layout, training)
+        layers, training = layout.layers, replace(training, mtp_layers=layout.mtp_layers)
+    else:
+        layers = settings.layers_per_stage
+    return replace(settings, layers_per_stage=None), replace(training, layers=layers)
+
+
+def _require_same_mtp(layout: TrainerLayout, training: Training) -> None:
+    """Raise InputError if a layout has layers of multi-token prediction where an export cannot put them, or too few."""
+    if layout.mtp_stage is not None:
+        raise InputError(
+            "the layout has layers of multi-token prediction on a stage of their own, but an export writes them before the "
+            "head: translate the layout with convert",
+            field="layers_per_stage",
+        )
+    if training.mtp_layers not in (0, layout.mtp_layers):
+        raise InputError(
+            f"mtp_layers is {training.mtp_layers}, but the layout has {counted(layout.mtp_layers, 'layer')} of multi-token "
+            "prediction",
+            field="mtp_layers",
+        )
 
 
 def _require_trainer(chosen: Format, training: Training) -> None:

@@ -116,6 +116,7 @@ class RearrangementOptionsKeywords(TypedDict, total=False):
 class ConvertOptionsKeywords(RearrangementOptionsKeywords, LookOptionsKeywords, total=False):
     """Keywords of ConvertOptions."""
 
+    to: str | None
     trainer_version: str | None
 
 

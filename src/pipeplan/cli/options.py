@@ -117,6 +117,14 @@ def to_counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(_count(tokens[0], word) for word in _to_words(_, tokens))
 
 
+def _to_stage_layers(_: Any, tokens: Sequence[Token]) -> tuple[int, ...] | str:
+    """Return integers separated by spaces or commas, or any other words as the text of a layout."""
+    words = _to_words(_, tokens)
+    if any(re.fullmatch(r"[+-]?[0-9]+", word) for word in words):
+        return to_counts(_, tokens)
+    return " ".join(token.value.removeprefix("=") for token in tokens)
+
+
 def _to_words(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     words = tuple(_words(tokens))
     if not words:
@@ -150,6 +158,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "stages": (tuple[str, ...] | str, _to_stages, True),
     "layers": (Path, _to_path, False),
     "layout": (tuple[int, ...], to_counts, True),
+    "stage_layers": (tuple[str, ...] | str, _to_stage_layers, True),
     "size": (str, _to_text, False),
     "pairs": (tuple[str, ...], None, True),
     "names": (tuple[str, ...], None, False),

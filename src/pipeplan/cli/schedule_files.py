@@ -14,8 +14,10 @@ from pipeplan.api import (
     ConvertOptions,
     Export,
     ExportOptions,
+    LayoutText,
     checked,
     converted,
+    converted_layout,
     export_formats,
     exported_to,
     file_of,
@@ -24,7 +26,7 @@ from pipeplan.api import (
 from pipeplan.cli.answers import deliver, tell, tell_written
 from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command, request
 from pipeplan.errors import InputError
-from pipeplan.files import require_apart, write_text
+from pipeplan.files import path_of, require_apart, write_text
 from pipeplan.formats import STANDARD_INPUT
 
 
@@ -51,19 +53,27 @@ _TARGET = Parameter(help=f"File to write; its suffix selects the format: {' '.jo
 
 
 @command
-def convert(source: Path, target: Annotated[Path, _TARGET], /, *, options: ConvertOptions) -> int:
-    """Convert a file with a schedule, a timeline or costs to another format.
+def convert(source: str, target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
+    """Convert a file with a schedule, a timeline or costs to another format, or a layout with `--to` to another trainer.
 
-    Nothing is simulated.
+    Nothing is simulated. A layout divides a model's layers into stages; without an output it is printed.
 
     Parameters
     ----------
     source
-        File with a schedule, a timeline or costs (.csv, .json).
+        File with a schedule, a timeline or costs (.csv, .json); with `--to` a layout such as `Et*3|t*4|t*3L`, or a file that
+        contains one.
     """
     if target == Path(STANDARD_INPUT):
         raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
-    files = converted(source, target, options)
+    if options.to is not None:
+        layout = converted_layout(source, target, options)
+        if isinstance(layout, LayoutText):
+            layout.print()
+        else:
+            tell_written(layout)
+        return 0
+    files = converted(path_of(source, "the input"), target, options)
     tell_written(files)
     for warning in files.warnings:
         tell(f"warning: {warning}")

@@ -15,7 +15,7 @@ from pipeplan.costs.settings import SettingsTable
 from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.values import parse_limit, ranges_in
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule
+from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule, shortened
 
 _ASSUMED = "times assumed: forward 1, backward 2"
 """Name of costs without any given time."""
@@ -167,6 +167,10 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
     layout = (
         balanced_layers(settings.layers, stages) if settings.layers_per_stage is None else settings.layers_per_stage
     )
+    if isinstance(layout, str):
+        raise CostError(
+            f"layers per stage must be numbers here, not the layout '{shortened(layout, 60)}'", field="layers_per_stage"
+        )
     if len(layout) != stages:
         raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
     of_stages = stage_settings(settings.layers, layout)

@@ -1,14 +1,19 @@
 """Trainers that run plans and schedules: settings of a schedule, flags of a plan, and layout texts of each."""
 
+from pipeplan.trainers.layout import TrainerLayout
+from pipeplan.trainers.megatron_layout import uneven_layers
 from pipeplan.trainers.registry import (
     RUNNERS,
     TRAINERS,
     TrainerVerdict,
     flags_of,
+    layout_trainers,
+    read_layout,
     refusal,
     require_release,
     trainer_formats,
     trainers_of,
+    write_layout,
 )
 from pipeplan.trainers.trainer import Trainer
 
@@ -16,10 +21,15 @@ __all__ = [
     "RUNNERS",
     "TRAINERS",
     "Trainer",
+    "TrainerLayout",
     "TrainerVerdict",
     "flags_of",
+    "layout_trainers",
+    "read_layout",
     "refusal",
     "require_release",
     "trainer_formats",
     "trainers_of",
+    "uneven_layers",
+    "write_layout",
 ]

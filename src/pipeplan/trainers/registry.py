@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,9 +10,10 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipeplan.errors import PipeplanError, UnknownNameError
+from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.formats import Format, TrainerSettings, Training, formats
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, one_line, shortened
+from pipeplan.trainers.layout import LONGEST, TrainerLayout
 from pipeplan.trainers.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -35,13 +37,17 @@ def _registered() -> dict[str, Trainer]:
     return {trainer.name: trainer for trainer in declared if trainer is not None}
 
 
-TRAINERS: Mapping[str, Trainer] = MappingProxyType(_registered())
-"""Every trainer by its name."""
+_EVERY: Mapping[str, Trainer] = MappingProxyType(_registered())
+
+TRAINERS: Mapping[str, Trainer] = MappingProxyType(
+    {name: trainer for name, trainer in _EVERY.items() if trainer.plans is not None}
+)
+"""Every trainer that a plan can be for, by its name."""
 
 _PYTORCH = "pytorch"
 """Name of PyTorch's own runtime, which runs the CSV of a schedule and has no flags."""
 
-RUNNERS = (_PYTORCH, *(name for name, trainer in TRAINERS.items() if trainer.formats))
+RUNNERS = (_PYTORCH, *(name for name, trainer in _EVERY.items() if trainer.formats))
 """Every trainer that a schedule can be written for."""
 
 _NEWEST: Mapping[str, str] = MappingProxyType({})
@@ -61,6 +67,54 @@ class TrainerVerdict:
         return not self.reason
 
 
+def layout_trainers() -> tuple[str, ...]:
+    """Return the trainers that have a text for a layout."""
+    return tuple(name for name, trainer in TRAINERS.items() if trainer.write_layout is not None)
+
+
+def read_layout(text: str) -> TrainerLayout:
+    """Return the layout in a trainer's text, or in numbers of layers such as ``9+10+10+9``.
+
+    Raises
+    ------
+    InputError
+        If the text is no trainer's layout, or an invalid one.
+    ShapeError
+        If flags do not divide the layers.
+    """
+    if len(text) > LONGEST:
+        raise InputError(f"the layout is longer than {LONGEST:,} characters", field="layers")
+    words = re.split(r"[\s+|,]+", text.strip())
+    if all(re.fullmatch(r"\d{1,6}", word) for word in words) and any(map(int, words)):
+        return TrainerLayout(layers=tuple(map(int, words)))
+    # Megatron-LM comes last: its flags and keys have names that Megatron-Bridge uses, too.
+    for trainer in reversed([*TRAINERS.values()]):
+        if trainer.parse_layout is not None and re.search(trainer.layout_mark, text, re.MULTILINE):
+            return trainer.parse_layout(text)
+    raise InputError(
+        f"unknown layout '{one_line(shortened(text.strip(), 60))}': expected one of Megatron-LM (Et*3|t*4|t*3L), of "
+        'Megatron-Bridge ([["embedding", "decoder"], ["decoder", "loss"]]), of torchtitan (tok_embeddings,layers.0 '
+        "layers.1,norm,lm_head), or layers of each stage (3+4+3)",
+        field="layers",
+    )
+
+
+def write_layout(layout: TrainerLayout, to: str) -> str:
+    """Return the text of a layout for one of :func:`layout_trainers`.
+
+    Raises
+    ------
+    UnknownNameError
+        If the trainer has no text for layouts.
+    ShapeError
+        If it cannot run the layout.
+    """
+    write = TRAINERS[to].write_layout if to in TRAINERS else None
+    if write is None:
+        raise UnknownNameError("trainer with layouts", to, layout_trainers(), field="to")
+    return write(layout)
+
+
 def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:
     """Return, for each of :data:`RUNNERS`, whether it can run the schedule and, if not, why."""
     return tuple(_verdict(name, schedule) for name in RUNNERS)
@@ -75,7 +129,7 @@ def _verdict(name: str, schedule: Schedule) -> TrainerVerdict:
     if name == _PYTORCH:
         title, chosen = "PyTorch", formats()["torch-csv-comms"]
     else:
-        title, chosen = TRAINERS[name].title, TRAINERS[name].formats[0]
+        title, chosen = _EVERY[name].title, _EVERY[name].formats[0]
     try:
         if chosen.write_settings is not None:
             chosen.write_settings(schedule, Training())
@@ -88,7 +142,7 @@ def _verdict(name: str, schedule: Schedule) -> TrainerVerdict:
 
 def trainer_formats() -> tuple[Format, ...]:
     """Return the formats that hold a trainer's settings for a schedule."""
-    return tuple(chosen for trainer in TRAINERS.values() for chosen in trainer.formats)
+    return tuple(chosen for trainer in _EVERY.values() for chosen in trainer.formats)
 
 
 def require_release(trainer: str, version: str) -> None:

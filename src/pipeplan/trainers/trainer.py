@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipeplan.errors import InputError
 from pipeplan.formats import Format, TrainerSettings
 from pipeplan.model import Schedule, one_line
+from pipeplan.trainers.layout import TrainerLayout
 
 if TYPE_CHECKING:
     from pipeplan.hardware import Cluster
@@ -34,14 +35,17 @@ class Trainer:
     schedules
         Names of the strategies that it supports; None: it runs any order of ops.
     plans
-        Module with the function ``plan_flags`` that :meth:`plan_flags` calls; it is imported only for plans.
+        Module with the function ``plan_flags`` that :meth:`plan_flags` calls; it is imported only for plans. None: the
+        trainer takes schedules, but no plans.
     formats
         Formats of ``export`` with its settings for a schedule; the first one decides whether it can run a schedule.
     environment
         Generates lines of a shell script with the environment variables that a configuration needs.
-    write_layout, read_layout
-        Conversion of the transformer layers of each stage to its text, and back; None if it has no such text. Reading raises
-        InputError.
+    write_layout, parse_layout
+        Conversion of a layout to the trainer's text, and back; None if it has no such text. Writing raises ShapeError,
+        reading InputError.
+    layout_mark
+        Regular expression that finds something only in this trainer's layouts.
     package, releases, latest
         Package that is installed, releases of it that the settings support, and the newest one that pip installs. Without
         releases, settings are only for the installed release.
@@ -50,15 +54,22 @@ class Trainer:
     name: str
     title: str
     software: str
-    plans: str
+    plans: str | None = None
     schedules: frozenset[str] | None = None
     formats: tuple[Format, ...] = ()
     environment: Callable[[Cluster, Configuration], Iterator[str]] = _no_environment
-    write_layout: Callable[[tuple[int, ...]], str] | None = None
-    read_layout: Callable[[str], tuple[int, ...]] | None = None
+    write_layout: Callable[[TrainerLayout], str] | None = None
+    parse_layout: Callable[[str], TrainerLayout] | None = None
+    layout_mark: str = ""
     package: str = ""
     releases: tuple[str, ...] = ()
     latest: str = ""
+
+    @property
+    def read_layout(self) -> Callable[[str], tuple[int, ...]] | None:
+        """Reader of the transformer layers of each stage of a layout; None if the trainer has no such text."""
+        parse = self.parse_layout
+        return None if parse is None else lambda text: parse(text).layers
 
     def plan_flags(
         self,
@@ -69,6 +80,7 @@ class Trainer:
         version: str | None = None,
     ) -> TrainerSettings:
         """Return the flags of a configuration that runs a schedule, for a release; None: the newest supported one."""
+        assert self.plans is not None
         write: Callable[..., TrainerSettings] = import_module(self.plans).plan_flags
         return write(model, cluster, configuration, schedule, version)
 

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pipeplan.api import EditedShape, all_formats
+from pipeplan.api import EditedShape, all_formats, with_stage_layers
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
@@ -127,6 +127,7 @@ def _type(setting: Setting) -> Any:
         "stages": _either(text=text, list=_list_of(int, least=0)),
         "layers": _list_of(LayerIn),
         "layout": _list_of(int),
+        "stage_layers": _either(text=text, list=_list_of(int)),
         "size": _either(number=number, text=text),
         "pairs": _either(text=text, list=_list_of(text, least=0)),
         "names": Annotated[list[word], Field(max_length=len(setting.choices))],
@@ -197,7 +198,7 @@ class SettingsIn(_Settings):  # type: ignore[misc]
     def settings(self) -> Settings:
         """Return the settings of the workbench."""
         # Checked values are tuples where JSON has lists, of which pydantic would warn.
-        return settings_from(self.model_dump(exclude_none=True, warnings=False))
+        return with_stage_layers(settings_from(self.model_dump(exclude_none=True, warnings=False)))
 
 
 class FileIn(Strict):

@@ -35,7 +35,6 @@ OWN_ENDINGS = (
     ".searched.csv",
     ".yaml",
     ".yml",
-    ".megatron.txt",
     *(f".{trainer}.sh" for trainer in TRAINERS),
     ".sh",
 )
