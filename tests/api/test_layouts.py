@@ -29,7 +29,7 @@ def test_files_are_read_and_written(tmp_path):
         written = pipeplan.convert(path, target, to="torchtitan")
         assert [*written] == [target]
         assert target.read_text() == f"{TITAN}\n"
-    with pytest.raises(InputError, match="is an input"):
+    with pytest.raises(InputError, match="is also an input"):
         pipeplan.convert(source, source, to="torchtitan")
     assert source.read_text() == "Et*2|t*2|tL\n"
 

@@ -44,7 +44,10 @@ PLANS: dict[str, tuple[str, Configuration]] = {
     "biases of queries": ("qwen2.5-72b", DENSE),
     "experts": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b")),
     "experts on the host": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b", offload=0.6)),
-    "experts' tensors split": ("mixtral-8x7b", replace(EXPERTS, pipeline=4, tensor=2, expert_tensor=2, expert=4)),
+    "experts' tensors split": (
+        "mixtral-8x7b",
+        replace(EXPERTS, pipeline=4, tensor=2, expert_tensor=2, expert=4, sequence_parallel=True),
+    ),
     "latent attention": ("deepseek-v3", replace(EXPERTS, recompute=("mla_up_proj", "moe_act"))),
     "windows and sinks": ("gpt-oss-120b", replace(EXPERTS, pipeline=4, data=16, chunks=1, schedule="1f1b")),
 }

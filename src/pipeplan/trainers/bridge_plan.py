@@ -18,7 +18,13 @@ from pipeplan.planner import Configuration, software
 from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values
 from pipeplan.trainers.megatron import FSDP, RECOMPUTED, dispatcher, environment, pipeline_flags, shards_as_fsdp
 from pipeplan.trainers.megatron_hybrid import is_hybrid
-from pipeplan.trainers.megatron_plan import MegatronPipeline, offload_modules, plan_warnings, planned_pipeline
+from pipeplan.trainers.megatron_plan import (
+    MegatronPipeline,
+    offload_modules,
+    plan_warnings,
+    planned_pipeline,
+    require_trainable,
+)
 from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recomputed_anywhere
 from pipeplan.workload import ModelShape
 
@@ -83,6 +89,7 @@ def plan_flags(
             raise ShapeError(
                 f"{TRAINER.title}'s layout has one kind of layer, and those of {model.name} differ: use Megatron-LM's flags"
             )
+        require_trainable(model, configuration, TRAINER.title)
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))

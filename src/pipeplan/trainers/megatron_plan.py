@@ -66,6 +66,15 @@ USER_FLAGS = (
 _FIRST_RELEASES = ("0.14", "0.15")
 """Releases without fine-grained offload of activations, sparse attention and HybridEP."""
 
+_FIRST_WITH = {
+    "--window-size": "0.15",
+    "--window-attn-skip-freq": "0.15",
+    "--softmax-type": "0.15",
+    "--moe-shared-expert-gate": "0.16",
+    "--experimental-attention-variant": "0.16",
+}
+"""First release with each flag of a model that is not in all supported ones."""
+
 
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
@@ -84,10 +93,10 @@ def plan_flags(
     warnings = [*pipeline.warnings, *warnings]
     try:
         of_pipeline = pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
+        require_trainable(model, configuration, TRAINER.title)
         if hybrid:
             require_buildable(model, release)
-        if model.sparse is not None and release in _FIRST_RELEASES:
-            raise ShapeError(f"Megatron-core {release} cannot build {model.name}: sparse attention needs 0.16 or later")
+        _require_flags(model, configuration, release)
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
     arrays: dict[str, Sequence[str]] = {
@@ -239,6 +248,27 @@ def _run_flags(model: ModelShape, configuration: Configuration, release: str) ->
     if share > 0 and release not in _FIRST_RELEASES:
         yield "--fine-grained-activation-offloading"
         yield f"--offload-modules {' '.join(offload_modules(model, share, modules))}"
+
+
+def require_trainable(model: ModelShape, configuration: Configuration, title: str) -> None:
+    """Raise ShapeError if a trainer on Megatron-core starts with a configuration, but refuses to train with it."""
+    if model.experts is not None and configuration.tensor > 1 and not configuration.sequence_parallel:
+        raise ShapeError(f"{title} trains experts with tensor parallelism only with sequence parallelism: set sp to on")
+
+
+def _require_flags(model: ModelShape, configuration: Configuration, release: str) -> None:
+    """Raise ShapeError if a release lacks a flag that the model needs, or refuses to split its keys and values."""
+    for flag in (words.split()[0] for words in model_flags(model)):
+        first = _FIRST_WITH.get(flag, release)
+        if TRAINER.releases.index(release) < TRAINER.releases.index(first):
+            raise ShapeError(
+                f"Megatron-core {release} cannot build {model.name}: it has no {flag}, which needs {first} or later"
+            )
+    if release in _FIRST_RELEASES and model.latent is None and model.key_heads % configuration.tensor:
+        raise ShapeError(
+            f"Megatron-core {release} does not split {model.key_heads} heads of keys and values over {configuration.tensor} "
+            "tensor ranks: use 0.16 or later"
+        )
 
 
 def plan_warnings(configuration: Configuration, title: str = TRAINER.title) -> Iterator[str]:

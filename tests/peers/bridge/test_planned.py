@@ -21,7 +21,7 @@ SOURCES = tuple(filter(None, os.environ.get(VARIABLE, "").split(":")))
 USERS = NUMBERS | {"RECIPE": "recipe", "DATA": "data", "TOKENIZER": "tokenizer", "CHECKPOINTS": "checkpoints"}
 """What the user sets."""
 
-SOFTWARE = ("megatron-core", "nemo", "megatron-bridge-26.02")
+SOFTWARE = ("megatron-core", "nemo", "megatron-bridge-26.04")
 
 
 def model_of(shape: ModelShape) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def judged(arguments: Any, case: Case) -> dict[str, str]:
             parsed = arguments.parse_args()
             arguments.validate_args(parsed)
             config = arguments.core_transformer_config_from_args(parsed)
-        except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
             return {type(error).__name__: str(error)}
         except SystemExit:
             return {"SystemExit": "the parser refuses the flags"}
