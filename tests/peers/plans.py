@@ -22,6 +22,10 @@ PLANS: dict[str, tuple[str, Configuration]] = {
     "two sequences": ("llama-3-70b", replace(DENSE, microbatch_size=2)),
     "uneven": ("llama-3-70b", replace(DENSE, layers=(22, 21, 20, 17))),
     "interleaved": ("llama-3-70b", replace(DENSE, schedule="interleaved-1f1b", chunks=4)),
+    "interleaved on two ranks": (
+        "llama-3-70b",
+        replace(DENSE, pipeline=2, data=8, schedule="interleaved-1f1b", chunks=2),
+    ),
     "interleaved by groups": (
         "llama-3-70b",
         replace(DENSE, schedule="interleaved-1f1b", chunks=2, group_size=8),

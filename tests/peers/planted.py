@@ -19,7 +19,7 @@ def planted_flags(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]
 
 def planted_code(code: str) -> Iterator[tuple[str, str]]:
     """Each assignment to a field, and each keyword of a call, with the code in which its value is wrong."""
-    for match in re.finditer(r"^(cfg\.[\w.]+ = |    \w+=)(.+?)(,?)$", code, re.MULTILINE):
+    for match in re.finditer(r"^((?:cfg\.[\w.]+ = )+|    \w+=)(.*[^(,])(,?)$", code, re.MULTILINE):
         yield match[1].strip(" ="), f"{code[: match.start(2)]}{_other(match[2])}{code[match.end(2) :]}"
 
 
@@ -28,6 +28,8 @@ def _other(value: str) -> str:
         return str(int(value) + 1)
     if value in ("True", "False"):
         return str(value == "False")
-    if value.startswith(('"', "[")):
+    if value.startswith("["):
+        return f"({value})[1:]"
+    if value.startswith('"'):
         return f"{value} * 2"
     return "1" if value == "None" else f"({value}) * 2"

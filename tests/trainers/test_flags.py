@@ -343,6 +343,33 @@ def test_megatron_s_releases_take_the_same_flags(release):
     assert words(found.text) == words(usual.text)
 
 
+@pytest.mark.parametrize(
+    ("name", "release", "message"),
+    [
+        ("gpt-oss-120b", "0.14", "it has no --window-size, which needs 0.15 or later"),
+        ("qwen2-57b-a14b", "0.15", "it has no --moe-shared-expert-gate, which needs 0.16 or later"),
+        ("qwen2.5-3b", "0.15", "does not split 2 heads of keys and values over 4 tensor ranks"),
+    ],
+)
+def test_what_a_release_cannot_build_is_refused(name, release, message):
+    configuration = replace(DENSE, layers=None)
+    found = flags_of(model(name), H100S, configuration, versions={"megatron": release})["megatron"]
+    assert message in found.warnings[-1]
+    assert found.text == f"# {found.warnings[-1]}.\n"
+    assert "torchrun" in flags_of(model(name), H100S, configuration)["megatron"].text
+
+
+@pytest.mark.parametrize(("trainer", "title"), [("megatron", "Megatron-LM"), ("bridge", "Megatron-Bridge")])
+def test_experts_under_tensor_parallelism_need_sequence_parallelism(trainer, title):
+    """Megatron-core starts, and raises in the first forward of a layer with experts (``MoELayer.forward``)."""
+    configuration = replace(MOE, tensor=2, pipeline=4)
+    found = flags_of(model("qwen3-235b-a22b"), H100S, configuration)[trainer]
+    assert f"{title} trains experts with tensor parallelism only with sequence parallelism" in found.warnings[-1]
+    assert found.text == f"# {found.warnings[-1]}.\n"
+    together = replace(configuration, sequence_parallel=True)
+    assert "torchrun" in flags_of(model("qwen3-235b-a22b"), H100S, together)[trainer].text
+
+
 @pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])
 def test_an_unknown_release_is_refused(trainer, release):
     with pytest.raises(InputError, match=trainer.replace("megatron", "Megatron")):

@@ -41,7 +41,6 @@ def to_add(model: ModelShape) -> Iterator[str]:
 def model_warnings(model: ModelShape) -> Iterator[str]:
     """Yield warnings on parts of a model that no flag expresses."""
     if is_hybrid(model):
-        yield "layers that differ need a Megatron-core newer than PyPI's: check out Megatron-LM's tag core_v0.19.0"
         yield from missing_symbols(model)
     if parts := ", ".join(_without_flag(model)):
         yield f"Megatron-LM has no flags for parts of {model.name} ({parts}): they need a layer specification (--spec)"

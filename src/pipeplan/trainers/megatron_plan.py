@@ -24,7 +24,6 @@ from pipeplan.trainers.megatron import (
     pipeline_flags,
     shards_as_fsdp,
 )
-from pipeplan.trainers.megatron_hybrid import RELEASES as HYBRID_RELEASES
 from pipeplan.trainers.megatron_hybrid import SCRIPT as HYBRID_SCRIPT
 from pipeplan.trainers.megatron_hybrid import hybrid_pattern, is_hybrid, kept_flags, require_buildable, size_flags
 from pipeplan.trainers.megatron_model_plan import model_flags, model_warnings, to_add
@@ -85,7 +84,7 @@ def plan_flags(
     shape, the text is only the reason.
     """
     hybrid = is_hybrid(model)
-    release = TRAINER.release(HYBRID_RELEASES[-1] if hybrid and version is None else version)
+    release = TRAINER.release(version)
     warnings = [*plan_warnings(configuration), *model_warnings(model)]
     if offloaded_anywhere(configuration) > 0 and release in _FIRST_RELEASES:
         warnings.append(f"Megatron-core {release} has no flag for the plan's offload: activations may not fit")
