@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -122,10 +123,8 @@ def test_every_planted_value_is_found(tmp_path: Path, ran: Callable[[str], None]
         value = place[path[-1]]
         place[path[-1]] = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else f"{value}x"
         count += 1
-        try:
+        with suppress(ValueError):  # refused
             assert parsed(changed) != right, path
-        except ValueError:
-            pass  # refused
     ran(f"{count} wrong values planted in keys")
 
 
