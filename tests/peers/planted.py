@@ -19,7 +19,7 @@ def planted_flags(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]
 
 def planted_code(code: str) -> Iterator[tuple[str, str]]:
     """Each assignment to a field, and each keyword of a call, with the code in which its value is wrong."""
-    for match in re.finditer(r"^((?:cfg\.[\w.]+ = )+|    \w+=)(.*[^(,])(,?)$", code, re.MULTILINE):
+    for match in re.finditer(r"^ *((?:cfg\.[\w.]+ = )+|\w+=)(.*[^(,])(,?)$", code, re.MULTILINE):
         yield match[1].strip(" ="), f"{code[: match.start(2)]}{_other(match[2])}{code[match.end(2) :]}"
 
 

@@ -163,7 +163,7 @@ def judged(config: Any, case: Case) -> dict[str, str]:
             [container] = containers
             unknown = without_field(container, case.code)
             # The first steps of its ``pretrain``.
-            precision = get_precision(container.mixed_precision)
+            precision = container.mixed_precision = get_precision(container.mixed_precision)
             precision.finalize()
             precision.setup(container.model, container.optimizer, container.ddp)
             container.set_data_parallel_size()
@@ -178,7 +178,7 @@ def judged(config: Any, case: Case) -> dict[str, str]:
 def without_field(container: Any, code: str) -> dict[str, str]:
     """The assignments to names that no field has."""
     faults = {}
-    for part, name in re.findall(r"^cfg\.(\w+)\.(\w+) = ", code, re.MULTILINE):
+    for part, name in re.findall(r"^ *cfg\.(\w+)\.(\w+) = ", code, re.MULTILINE):
         kind = type(getattr(container, part))
         if name not in names_of(kind) and not hasattr(kind, name):
             faults[f"{part}.{name}"] = "not a field"
