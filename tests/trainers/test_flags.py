@@ -258,7 +258,7 @@ def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_
     assert float(value(flags, "--norm-epsilon")) == 1e-6
     assert read_model(short_form(shape)) == shape
     without = flags_of(read_model(HUB), H100S, configuration)["megatron"].text
-    assert "config.json: --norm-epsilon, --rotary-base, the scaling of rotary positions." in without
+    assert "config.json: --norm-epsilon, --rotary-base, the scaling of rotary positions" in without
     assert not {"--rotary-base", "--norm-epsilon"} & set(words(without))
 
 

@@ -30,12 +30,12 @@ def model_flags(model: ModelShape) -> Iterator[str]:
 
 
 def to_add(model: ModelShape) -> Iterator[str]:
-    """Yield a comment with the flags of the model that its shape does not contain, if there are any."""
+    """Yield the flags of the model that its shape does not contain, if there are any."""
     of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
     if model.learned_positions is None and (model.rope_theta is not None or not is_hybrid(model)):
         of_config += [*([] if _has_whole_base(model) else ["--rotary-base"]), "the scaling of rotary positions"]
     if of_config:
-        yield f"# Add to MODEL_ARGS, as in the model's config.json: {', '.join(of_config)}."
+        yield f"in MODEL_ARGS, as in the model's config.json: {', '.join(of_config)}"
 
 
 def model_warnings(model: ModelShape) -> Iterator[str]:

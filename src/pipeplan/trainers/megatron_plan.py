@@ -111,7 +111,6 @@ def plan_flags(
     heading = [
         f"# Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
         *(f"# Warning: {sentence}." for sentence in warnings),
-        *to_add(model),
     ]
     if hybrid:
         pattern = hybrid_pattern(model, pipeline.layers)
@@ -123,6 +122,7 @@ def plan_flags(
         cluster,
         heading=heading,
         to_set=TO_SET,
+        to_add=to_add(model),
         environment=environment(cluster, configuration),
     )
     return TrainerSettings(text=text, warnings=tuple(warnings))

@@ -146,6 +146,7 @@ def bash_script(
     *,
     heading: Iterable[str],
     to_set: Mapping[str, str],
+    to_add: Iterable[str] = (),
     environment: Iterable[str],
 ) -> str:
     """Return a launch script: what the user has to set, the environment, arrays of flags, and torchrun with all of them.
@@ -162,6 +163,8 @@ def bash_script(
         Comments.
     to_set
         Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set.
+    to_add
+        Descriptions of flags that the user has to add.
     environment
         Lines that set environment variables.
     """
@@ -171,6 +174,7 @@ def bash_script(
         to_set = {**to_set, "HEAD_NODE": "name of the first node"}
     words = [torchrun, command, *(f'"${{{name}[@]}}"' for name in arrays)]
     lines = ["#!/usr/bin/env bash", *heading, "set -euo pipefail", "# You still need to set:"]
+    lines += [f"# {flags}" for flags in to_add]
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in to_set.items()]
     lines += environment
     for name, flags in arrays.items():

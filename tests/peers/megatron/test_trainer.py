@@ -1,7 +1,7 @@
 """What a plan gives to paste, read and validated by Megatron-LM's own trainer, where its source is at hand.
 
-The package from PyPI has no ``megatron.training``. ``PIPEPLAN_MEGATRON_SOURCE`` names the folder of a clone of Megatron-LM,
-or several with ``:`` between them; each is read with the Megatron-core in it.
+The package that is tested here has no ``megatron.training``. ``PIPEPLAN_MEGATRON_SOURCE`` names the folder of a clone of
+Megatron-LM or of an unpacked package, or several with ``:`` between them; each is read with the Megatron-core in it.
 """
 
 import os
