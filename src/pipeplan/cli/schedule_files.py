@@ -54,9 +54,10 @@ _TARGET = Parameter(help=f"File to write; its suffix selects the format: {' '.jo
 
 @command
 def convert(source: str, target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
-    """Convert a file with a schedule, a timeline or costs to another format, or a layout with `--to` to another trainer.
+    """Convert a schedule, a timeline or costs to another format, or a layout to another trainer.
 
-    Nothing is simulated. A layout divides a model's layers into stages; without an output it is printed.
+    Nothing is simulated. A layout divides a model's layers into stages; it needs `--to`, and without an output it is
+    printed.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def convert(source: str, target: Annotated[Path | None, _TARGET] = None, /, *, o
         else:
             tell_written(layout)
         return 0
-    files = converted(path_of(source, "the input"), target, options)
+    files = converted(path_of(source, "the file"), target, options)
     tell_written(files)
     for warning in files.warnings:
         tell(f"warning: {warning}")
