@@ -1,6 +1,7 @@
 """Layouts of trainers in ``convert`` and in place of numbers of layers."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_files_are_read_and_written(tmp_path):
 def test_exported_flags_of_a_trainer_are_a_layout(tmp_path):
     """What an export or a plan writes is read, with everything that stands around the layout."""
     layers = (3, 1, 2, 2)
-    shape = {"ranks": 2, "microbatches": 4, "chunks": 2, "layers_per_stage": layers}
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 4, "chunks": 2, "layers_per_stage": layers}
     for to in ("megatron", "megatron-bridge", "torchtitan", "torchtitan-python", "primus"):
         exported = pipeplan.export("interleaved-1f1b", to=to, **shape)
         path = tmp_path / "settings.txt"
@@ -73,7 +74,7 @@ BLOCKS = replace(BLOCK, count=5)
 )
 def test_a_layout_in_place_of_numbers_of_layers(layers, counts):
     """Embedding and head are on the first and the last stage where they have costs."""
-    shape = {"ranks": 2, "microbatches": 4, "layers": layers}
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 4, "layers": layers}
     for layout in ("Et*2|t*3L", "tok_embeddings,layers.0,layers.1 layers.2,layers.3,layers.4,norm,lm_head"):
         for function in (pipeplan.simulate, pipeplan.explain):
             found, wanted = (function(layers_per_stage=text, **shape) for text in (layout, counts))
@@ -85,7 +86,7 @@ def test_a_layout_in_place_of_numbers_of_layers(layers, counts):
 
 
 def test_layers_of_multi_token_prediction_are_counted():
-    shape = {"ranks": 3, "microbatches": 4, "layers": (BLOCKS, BLOCK, HEAD)}
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 4, "layers": (BLOCKS, BLOCK, HEAD)}
     found, wanted = (pipeplan.simulate(layers_per_stage=text, **shape) for text in ("Et*3|t*2m|L", (3, 3, 1)))
     assert found.makespan == wanted.makespan
 
@@ -103,7 +104,7 @@ def test_a_config_file_may_have_a_layout(tmp_path):
     config.write_text(
         "layers_per_stage: Et*2|t*3L\nlayers:\n  - {forward: 1, backward_input: 1, backward_weight: 1, count: 5}\n"
     )
-    shape = {"ranks": 2, "microbatches": 4, "config": config}
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 4, "config": config}
     assert pipeplan.simulate(**shape).makespan == pipeplan.simulate(layers_per_stage=(2, 3), **shape).makespan
     config.write_text("layers_per_stage: Et*2|t*3mL\n")
     text = pipeplan.export(to="megatron", **shape).text
@@ -112,7 +113,7 @@ def test_a_config_file_may_have_a_layout(tmp_path):
 
 
 def test_an_export_takes_the_layers_of_multi_token_prediction_or_refuses_them():
-    shape = {"ranks": 3, "microbatches": 4}
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 4}
     with pytest.raises(InputError, match="on a stage of their own"):
         pipeplan.export(to="megatron", layers_per_stage="Et*3|tm|L", **shape)
     with pytest.raises(InputError, match="mtp_layers is 2, but the layout has 1 layer"):

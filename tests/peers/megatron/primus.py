@@ -35,10 +35,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Job:
-    """Cases by name; the source of Primus, of the Megatron-LM that it is for, and a folder to write to."""
+    """Cases by name; the sources of Primus and of the Megatron-LM that it is for, and a folder to write to."""
 
-    primus: str
-    megatron: str
+    sources: tuple[str, str]
     folder: str
     cases: dict[str, Case]
 
@@ -47,11 +46,12 @@ def main(job: Job) -> dict[str, dict[str, str]]:
     """What of each case is not as wanted; a refusal stands under the name of its error."""
     root = Path(job.folder, "root")
     (root / "third_party").mkdir(parents=True)
-    (root / "primus").symlink_to(Path(job.primus, "primus"))
-    (root / "third_party" / "Megatron-LM").symlink_to(job.megatron)
+    primus, megatron = job.sources
+    (root / "primus").symlink_to(Path(primus, "primus"))
+    (root / "third_party" / "Megatron-LM").symlink_to(megatron)
     sys.path.insert(0, str(root))
     with mock.patch.object(torch, "compile", lambda function, **_: function):
-        arguments = trainer.imported(Path(job.megatron))
+        arguments = trainer.imported(Path(megatron))
     schema = import_module("primus.core.config.schema_check")
     known = schema.build_schema(root, "megatron"), schema.build_allowlist(root, "megatron", None)
     return {name: judged(arguments, schema, known, root, case) for name, case in job.cases.items()}

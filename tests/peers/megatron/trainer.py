@@ -30,7 +30,7 @@ BESIDE = ("--no-rope-fusion",)
 """The fusion needs Transformer Engine."""
 
 PROGRAMS = ("pretrain_gpt.py", "pretrain_hybrid.py")
-MISSING = ("six", "triton", "megatron.training.tokenizer")
+MISSING: tuple[str, ...] = ("six", "triton", "megatron.training.tokenizer")
 CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
 """Major number of the compute capability by the generation of a GPU."""
 
