@@ -181,7 +181,7 @@ def uneven_layers(
     special = {0: first} if first is not None else {}
     special |= {ranks - 1: last} if last is not None else {}
     rest, others = layers - sum(special.values()), ranks - len(special)
-    if rest < 0 or (not others and rest):
+    if rest < 0 or bool(rest) != bool(others):
         raise ShapeError(
             f"{first or 0} layers on the first rank and {last or 0} on the last one do not leave the {layers} layers of the "
             f"model to {ranks} ranks",

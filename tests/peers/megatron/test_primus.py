@@ -83,7 +83,9 @@ def case(name: str) -> Case:
 
 def test_every_experiment_is_read_as_planned(tmp_path: Path, ran: Callable[[str], None]):
     cases = {name: case(name) for name in SHAPES}
-    [faults] = run_ranks("tests.peers.megatron.primus", 1, Job((SOURCES[0], SOURCES[1]), str(tmp_path), cases), timeout=600)
+    [faults] = run_ranks(
+        "tests.peers.megatron.primus", 1, Job((SOURCES[0], SOURCES[1]), str(tmp_path), cases), timeout=600
+    )
     assert {name: wrong for name, wrong in faults.items() if wrong} == {}
     ran(f"Primus's reader, validate_args and schedulers on {len(cases)} experiments")
 
@@ -101,6 +103,8 @@ def test_every_planted_value_is_found(tmp_path: Path, ran: Callable[[str], None]
             wrong = str(int(value) + 1) if value.isdigit() else {"true": "false", "false": "true"}.get(value, '"x"')
             text = f"{right.text[: match.start(2)]}{wrong}{right.text[match.end(2) :]}"
             cases[f"{name}: {match[1]}"] = Case(text, right.wanted, right.gpus, right.rows)
-    [faults] = run_ranks("tests.peers.megatron.primus", 1, Job((SOURCES[0], SOURCES[1]), str(tmp_path), cases), timeout=600)
+    [faults] = run_ranks(
+        "tests.peers.megatron.primus", 1, Job((SOURCES[0], SOURCES[1]), str(tmp_path), cases), timeout=600
+    )
     assert [name for name in cases if not faults[name]] == []
     ran(f"{len(cases)} wrong values planted in experiments of Primus")
