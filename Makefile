@@ -71,7 +71,7 @@ wheel: .venv/.installed-dev
 peers: .venv-peers/.installed
 	.venv-peers/bin/python -m pytest -n 2 --dist loadfile -m "not nightly" tests/peers
 
-# The same with what takes longer or needs a clone: PIPEPLAN_MEGATRON_SOURCE, _BRIDGE_SOURCE and _TORCHTITAN_SOURCE name them.
+# The same with what takes longer or needs a clone: PIPEPLAN_MEGATRON_SOURCE and others name them (docs/explanation/peers.md).
 peers-all: .venv-peers/.installed
 	.venv-peers/bin/python -m pytest -n 2 --dist loadfile tests/peers
 

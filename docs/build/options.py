@@ -156,6 +156,7 @@ _BY_PLACE = {"model", "cluster"}
 _BY_KIND = {
     "layers": "Sequence[Layer | Mapping[str, Any]] | None",
     "layout": "Sequence[int] | None",
+    "stage_layers": "Sequence[int] | str | None",
     "limit": "float | str | Sequence[float | str] | None",
     "stages": "str | Sequence[int] | None",
 }

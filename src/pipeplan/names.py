@@ -34,7 +34,10 @@ FormatName = Literal[
     "rows",
     "torch-csv",
     "torch-csv-comms",
+    "automodel",
     "megatron",
+    "megatron-bridge",
+    "primus",
     "torchtitan",
     "torchtitan-python",
     "timeline-columns",
@@ -48,7 +51,10 @@ FormatName = Literal[
 TrainerName = Literal[
     "pytorch",
     "megatron",
+    "bridge",
     "torchtitan",
+    "automodel",
+    "primus",
 ]
 """Trainers of :func:`pipeplan.check`."""
 

@@ -261,7 +261,10 @@ def test_trainers_take_or_refuse_it_in_a_sentence():
     assert [(each.trainer, each.runs) for each in taken] == [
         ("PyTorch", True),
         ("Megatron-LM", True),
+        ("Megatron-Bridge", True),
         ("torchtitan", True),
+        ("NeMo Automodel", True),
+        ("Primus", True),
     ]
     moved = changed("1F3 1B1", "1B1 1F3")
     megatron = trainers_of(schedule_of(moved))[1]

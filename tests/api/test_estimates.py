@@ -54,14 +54,35 @@ def test_what_is_not_set_is_assumed_and_said():
     assert "sequence parallelism: off" in row.assumed
 
 
-@pytest.mark.parametrize("layout", ["Et*3|(tt|)*14,tL", "Ettt|" + "tt|" * 14 + "tL", "3+" + "2+" * 14 + "1"])
-def test_layouts_of_megatron_imply_the_chunks(layout):
-    (row,) = pipeplan.estimate(ONE | {"pp": 8, "layout": layout})
+LAYOUTS = {
+    "layout": "Et*3|(tt|)*14,tL",
+    "layers": "Ettt|" + "tt|" * 14 + "tL",
+    "layers_per_stage": "3+" + "2+" * 14 + "1",
+}
+"""Texts by the key that they are set with."""
+
+PARTS = [["embedding", *["decoder"] * 3], *[["decoder", "decoder"]] * 14, ["decoder", "loss"]]
+
+
+@pytest.mark.parametrize("key", LAYOUTS)
+@pytest.mark.parametrize("layout", [*LAYOUTS.values(), PARTS, str(PARTS), [3, *[2] * 14, 1]], ids=range(6))
+def test_layouts_of_trainers_imply_the_chunks(key, layout):
+    (row,) = pipeplan.estimate(ONE | {"pp": 8, key: layout})
     assert row.estimate is not None
     settings = row.estimate.settings
     assert (settings.chunks, settings.schedule) == (2, "interleaved-1f1b")
     assert settings.layers == (3, *[2] * 14, 1)
     assert any(each.startswith("chunks per rank: 2") for each in row.assumed)
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [("Et*3|x|L", "x is not a part"), ("words", "unknown layout 'words'"), ([3, "x"], "invalid layers")],
+)
+def test_a_layout_that_is_none_is_refused(layout, message):
+    with pytest.raises(InputError, match=message) as caught:
+        pipeplan.estimate(ONE | {"pp": 2, "layout": layout})
+    assert caught.value.field == "layout"
 
 
 def test_a_published_run_may_have_megatrons_layout():

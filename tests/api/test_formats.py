@@ -38,7 +38,7 @@ def test_names_and_endings_say_which_format_is_meant():
 
 @pytest.mark.parametrize("chosen", WRITTEN, ids=lambda each: each.name)
 def test_every_format_is_written_of_a_result_and_read_back(chosen, tmp_path):
-    result = pipeplan.simulate("1f1b" if chosen.name == "megatron" else "zbv", ranks=2, microbatches=4)
+    result = pipeplan.simulate("1f1b" if chosen.name.startswith("megatron") else "zbv", ranks=2, microbatches=4)
     path = tmp_path / f"file{chosen.ending}"
     result.save(path)
     assert path.stat().st_size > 0

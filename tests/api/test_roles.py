@@ -46,8 +46,8 @@ def test_a_result_is_saved_with_the_same_counts(tmp_path):
     costs = pipeplan.Settings(layers=LAYERS, layers_per_stage=(4, 4, 4, 2), **SHAPE)
     result = pipeplan.simulate("1f1b", settings=costs)
     assert result.settings == costs
-    result.save(tmp_path / "a.megatron.txt")
-    assert "'Et*3|t*4|t*4|tL'" in (tmp_path / "a.megatron.txt").read_text()
+    result.save(tmp_path / "a.megatron.sh")
+    assert "'Et*3|t*4|t*4|tL'" in (tmp_path / "a.megatron.sh").read_text()
     result.save(tmp_path / "b.megatron.txt", training=pipeplan.Training(layers=(3, 3, 3, 3), microbatch_size=2))
     assert "'Et*3|t*3|t*3|t*3L'" in (tmp_path / "b.megatron.txt").read_text()
     misplaced = pipeplan.simulate("1f1b", settings=costs.replace(layers=WITH_MTP, layers_per_stage=(4, 5, 5, 1)))

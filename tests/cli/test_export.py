@@ -121,7 +121,7 @@ def test_settings_in_a_pipe_come_alone(run):
     [
         (
             "export --to json --mtp 1",
-            "--mtp-layers is for the settings of a trainer (megatron, torchtitan, torchtitan-python), ",
+            "--mtp-layers is for the settings of a trainer (automodel, megatron, megatron-bridge, primus, torchtitan, ",
         ),
         ("export --to megatron --csv a.csv", "csv does not apply to megatron"),
         ("export --to torchtitan --microbatch-size 0", "microbatch size must be at least 1, not 0"),

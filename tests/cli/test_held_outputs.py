@@ -28,7 +28,7 @@ WAYS = {
 WHOLE = {"simulate", "explain", "search", "export", "run"}
 """What answers with a schedule: all formats hold something of that, if they have words for it."""
 
-OTHERS = {"plan", "profile", "calibrate", "estimate", "pareto", "steady-state"}
+OTHERS = {"plan", "profile", "calibrate", "estimate", "pareto", "review", "steady-state"}
 """Tested where their own endings are."""
 
 

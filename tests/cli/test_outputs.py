@@ -233,7 +233,7 @@ QUICK_SEARCH = "search -p 4 -m 8 --evaluations 20 --no-visualization"
         (f"{QUICK_SEARCH} --placement wave -o x.torchtitan.sh", "this schedule's placement is wave"),
         (f"{QUICK_SEARCH} --placement bidirectional -o x.comms.csv", "a bidirectional placement has two"),
         (f"{QUICK_SEARCH} --placement linear -o x.zb.txt", "needs a V schedule"),
-        (f"{QUICK_SEARCH} -o x.megatron.txt", "x.megatron.txt cannot hold it: Megatron-LM"),
+        (f"{QUICK_SEARCH} -o x.megatron.sh", "x.megatron.sh cannot hold it: Megatron-LM"),
     ],
 )
 def test_a_file_that_could_hold_no_answer_is_refused_before_the_search(run, monkeypatch, line, reason):

@@ -29,6 +29,7 @@ SAMPLES = {
     "stages": [0, 1],
     "layers": [{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0}],
     "layout": [1, 2],
+    "stage_layers": "Et|tL",
 }
 
 

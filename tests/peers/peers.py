@@ -37,6 +37,12 @@ PEERS = (
     Peer("megatron", "megatron-core", "megatron.core.pipeline_parallel.schedules", ("einops",)),
     Peer("bridge", "megatron-bridge", "megatron.bridge.package_info"),
     Peer(
+        "automodel",
+        "nemo-automodel",
+        "nemo_automodel.components.distributed.pipelining.autopipeline",
+        ("pydantic", "tqdm", "transformers"),
+    ),
+    Peer(
         "deepspeed",
         "deepspeed",
         "deepspeed.runtime.pipe.engine",

@@ -22,6 +22,10 @@ PLANS: dict[str, tuple[str, Configuration]] = {
     "two sequences": ("llama-3-70b", replace(DENSE, microbatch_size=2)),
     "uneven": ("llama-3-70b", replace(DENSE, layers=(22, 21, 20, 17))),
     "interleaved": ("llama-3-70b", replace(DENSE, schedule="interleaved-1f1b", chunks=4)),
+    "interleaved on two ranks": (
+        "llama-3-70b",
+        replace(DENSE, pipeline=2, data=8, schedule="interleaved-1f1b", chunks=2),
+    ),
     "interleaved by groups": (
         "llama-3-70b",
         replace(DENSE, schedule="interleaved-1f1b", chunks=2, group_size=8),
@@ -44,7 +48,10 @@ PLANS: dict[str, tuple[str, Configuration]] = {
     "biases of queries": ("qwen2.5-72b", DENSE),
     "experts": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b")),
     "experts on the host": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b", offload=0.6)),
-    "experts' tensors split": ("mixtral-8x7b", replace(EXPERTS, pipeline=4, tensor=2, expert_tensor=2, expert=4)),
+    "experts' tensors split": (
+        "mixtral-8x7b",
+        replace(EXPERTS, pipeline=4, tensor=2, expert_tensor=2, expert=4, sequence_parallel=True),
+    ),
     "latent attention": ("deepseek-v3", replace(EXPERTS, recompute=("mla_up_proj", "moe_act"))),
     "windows and sinks": ("gpt-oss-120b", replace(EXPERTS, pipeline=4, data=16, chunks=1, schedule="1f1b")),
 }

@@ -8,16 +8,16 @@ from pipeplan.planner import Configuration
 from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.selection.legality import RULES, Draft, Rule
 from pipeplan.planner.selection.request import PlanRequest, read_fixed
-from pipeplan.trainers import TRAINERS
+from pipeplan.trainers import plan_trainers
 from pipeplan.workload import model
 
 
 def request(name: str = "llama3.2-1b", machines: str = "h100-sxm:8x1", **changes: Any) -> PlanRequest:
     """A small one, but for what is changed; ``fix`` as a plan takes it."""
-    fixed = read_fixed(changes.pop("fix", {}), TRAINERS)
+    fixed = read_fixed(changes.pop("fix", {}), plan_trainers())
     machine = cluster(machines)
     given = {"global_batch": 16, "sequence": 4096, "memory_limit": default_limit(machine)} | changes
-    return PlanRequest(model=model(name), cluster=machine, fixed=fixed, trainers=TRAINERS, **given)
+    return PlanRequest(model=model(name), cluster=machine, fixed=fixed, trainers=plan_trainers(), **given)
 
 
 def as_draft(configuration: Configuration) -> Draft:

@@ -36,7 +36,7 @@ PATHS = [
     *("", "x" * 256 + ".json", "\udcff.json", "new\nline.json", "\x1b[31m.json", "\u202ex.json", " order.json"),
 ]
 OUTPUTS = _words(
-    "x.png x.svg x.pdf x.html x.txt x.json x.csv x.trace.json x.rows.txt x.comms.csv x.zb.txt x.yaml x.megatron.txt",
+    "x.png x.svg x.pdf x.html x.txt x.json x.csv x.trace.json x.rows.txt x.comms.csv x.zb.txt x.yaml x.megatron.sh",
     "x.torchtitan.sh x.columns.json x.timeline.csv x.costs.json folder/x.json x.PNG é.svg [b].html",
 )
 CHOICES = _words(

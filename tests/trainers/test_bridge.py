@@ -21,8 +21,8 @@ def fields_of(shape: ModelShape, configuration: Configuration, machines: Cluster
     tree = ast.parse(text.partition("<<'PYTHON'\n")[2].partition("\nPYTHON\n")[0])
     fields: dict[str, Any] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List):
-            fields[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List | ast.BinOp):
+            fields[ast.unparse(node.targets[0])] = eval(ast.unparse(node.value), {"__builtins__": {}})
         if isinstance(node, ast.Call):
             words = [word for word in node.keywords if isinstance(word.value, ast.Constant)]
             fields |= {str(word.arg): ast.literal_eval(word.value) for word in words}
@@ -31,7 +31,10 @@ def fields_of(shape: ModelShape, configuration: Configuration, machines: Cluster
 
 def test_a_plan_sets_degrees_batch_and_layout() -> None:
     fields = fields_of(model("llama-3-70b"), DENSE)
-    assert fields["cfg.model.pipeline_model_parallel_layout"] == "Et*21|t*20|t*20|t*19L"
+    first, second, third, last = fields["cfg.model.pipeline_model_parallel_layout"]
+    assert first == ["embedding", *["decoder"] * 21]
+    assert second == third == ["decoder"] * 20
+    assert last == [*["decoder"] * 19, "loss"]
     assert fields["cfg.model.virtual_pipeline_model_parallel_size"] is None
     assert fields["cfg.model.tensor_model_parallel_size"] == 4
     assert (fields["cfg.train.micro_batch_size"], fields["cfg.train.global_batch_size"]) == (1, 64)

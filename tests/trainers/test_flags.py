@@ -14,7 +14,7 @@ from pipeplan.formats import parse_json
 from pipeplan.hardware import cluster
 from pipeplan.model import Schedule
 from pipeplan.planner import Configuration, estimate
-from pipeplan.trainers import TRAINERS, flags_of, require_release
+from pipeplan.trainers import TRAINERS, TrainerLayout, flags_of, plan_trainers, require_release
 from pipeplan.trainers.megatron_plan import offload_modules
 from pipeplan.workload import model, read_model, short_form
 
@@ -225,10 +225,10 @@ def test_flags_hold_what_the_record_of_a_trainer_says():
     layers = configuration.layers
     assert layers is not None
     written = flags_of(model("llama-3-70b"), H100S, configuration)
-    for name, trainer in TRAINERS.items():
+    for name, trainer in plan_trainers().items():
         said = written[name].text.replace("'", "")
         assert all(line.replace("'", "") in said for line in trainer.environment(H100S, configuration))
-        assert trainer.write_layout is None or trainer.write_layout(layers) in said
+        assert trainer.write_layout is None or trainer.write_layout(TrainerLayout(layers=layers)) in said
     assert [*TRAINERS["megatron"].environment(H100S, configuration)]
 
 
@@ -258,7 +258,7 @@ def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_
     assert float(value(flags, "--norm-epsilon")) == 1e-6
     assert read_model(short_form(shape)) == shape
     without = flags_of(read_model(HUB), H100S, configuration)["megatron"].text
-    assert "config.json: --norm-epsilon, --rotary-base, the scaling of rotary positions." in without
+    assert "config.json: --norm-epsilon, --rotary-base, the scaling of rotary positions" in without
     assert not {"--rotary-base", "--norm-epsilon"} & set(words(without))
 
 
@@ -341,6 +341,33 @@ def test_megatron_s_releases_take_the_same_flags(release):
     usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
     assert f"Megatron-core {'.'.join(release.split('.')[:2])}: " in found.text
     assert words(found.text) == words(usual.text)
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "message"),
+    [
+        ("gpt-oss-120b", "0.14", "it has no --window-size, which needs 0.15 or later"),
+        ("qwen2-57b-a14b", "0.15", "it has no --moe-shared-expert-gate, which needs 0.16 or later"),
+        ("qwen2.5-3b", "0.15", "does not split 2 heads of keys and values over 4 tensor ranks"),
+    ],
+)
+def test_what_a_release_cannot_build_is_refused(name, release, message):
+    configuration = replace(DENSE, layers=None)
+    found = flags_of(model(name), H100S, configuration, versions={"megatron": release})["megatron"]
+    assert message in found.warnings[-1]
+    assert found.text == f"# {found.warnings[-1]}.\n"
+    assert "torchrun" in flags_of(model(name), H100S, configuration)["megatron"].text
+
+
+@pytest.mark.parametrize(("trainer", "title"), [("megatron", "Megatron-LM"), ("bridge", "Megatron-Bridge")])
+def test_experts_under_tensor_parallelism_need_sequence_parallelism(trainer, title):
+    """Megatron-core starts, and raises in the first forward of a layer with experts (``MoELayer.forward``)."""
+    configuration = replace(MOE, tensor=2, pipeline=4)
+    found = flags_of(model("qwen3-235b-a22b"), H100S, configuration)[trainer]
+    assert f"{title} trains experts with tensor parallelism only with sequence parallelism" in found.warnings[-1]
+    assert found.text == f"# {found.warnings[-1]}.\n"
+    together = replace(configuration, sequence_parallel=True)
+    assert "torchrun" in flags_of(model("qwen3-235b-a22b"), H100S, together)[trainer].text
 
 
 @pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])

@@ -9,7 +9,8 @@ from pipeplan.formats import TrainerSettings, Training, parse_torch_csv
 from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import insert_communication, insert_offload, insert_recompute
 from pipeplan.strategies import STRATEGIES
-from pipeplan.trainers.torchtitan import module_names, read_layout, torchtitan_flags, torchtitan_python, write_layout
+from pipeplan.trainers.torchtitan import torchtitan_flags, torchtitan_python
+from pipeplan.trainers.torchtitan_layout import module_names
 from tests.names import ODD
 
 
@@ -222,14 +223,6 @@ def test_copies_to_the_host_are_no_setting_of_torchtitans():
     with pytest.raises(ShapeError, match="drop offload") as caught:
         torchtitan_flags(insert_offload(named("gpipe", 2, 6)), Training())
     assert caught.value.field == "offload"
-
-
-def test_a_layout_is_read_back():
-    for layers in ((1, 2, 2, 0), (0, 3), (4,)):
-        assert read_layout(write_layout(layers)) == layers
-    for wrong in ("", "Et|tL", "layers.0 layers.1", "tok_embeddings,layers.1 layers.0,norm,lm_head"):
-        with pytest.raises(InputError, match="invalid torchtitan layout"):
-            read_layout(wrong)
 
 
 @pytest.mark.parametrize("name", ODD)

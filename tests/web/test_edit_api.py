@@ -47,6 +47,9 @@ def test_a_change_is_told_with_its_reason_and_its_trainers(client):
         "PyTorch": True,
         "torchtitan": True,
         "Megatron-LM": False,
+        "Megatron-Bridge": False,
+        "NeMo Automodel": True,
+        "Primus": False,
     }
     assert verdict["result"]["schedule"] == "mine"
 

@@ -516,7 +516,7 @@ export type Faults = {
 /** A setting as a field of a form. */
 export type FieldOut = {
   readonly name: string;
-  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "size" | "duration" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
+  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "stage_layers" | "size" | "duration" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
   readonly title: string;
   readonly group: string;
   readonly unit: string;

@@ -38,7 +38,12 @@ if TYPE_CHECKING:
         shipped as shipped,
         shipped_costs as shipped_costs,
     )
-    from pipeplan.api.conversions import ConvertOptions as ConvertOptions, convert as convert, converted as converted
+    from pipeplan.api.conversions import (
+        ConvertOptions as ConvertOptions,
+        convert as convert,
+        converted as converted,
+        converted_layout as converted_layout,
+    )
     from pipeplan.api.differing.diff import DiffOptions as DiffOptions, diff as diff, differences as differences
     from pipeplan.api.differing.difference import Diff as Diff
     from pipeplan.api.editing.edit_texts import EditedShape as EditedShape, Flaw as Flaw, Place as Place
@@ -61,6 +66,7 @@ if TYPE_CHECKING:
         export as export,
         exported_to as exported_to,
     )
+    from pipeplan.api.layouts import LayoutText as LayoutText, with_stage_layers as with_stage_layers
     from pipeplan.api.outputs import (
         all_formats as all_formats,
         built_in_formats as built_in_formats,
@@ -133,7 +139,7 @@ else:
             },
             "comparing.comparison": {"Comparison", "LeastBound", "comparison_of_results"},
             "config_files": {"BundledCosts", "load_config", "shipped", "shipped_costs"},
-            "conversions": {"ConvertOptions", "convert", "converted"},
+            "conversions": {"ConvertOptions", "convert", "converted", "converted_layout"},
             "differing.diff": {"DiffOptions", "diff", "differences"},
             "differing.difference": {"Diff"},
             "editing.edit_texts": {"EditedShape", "Flaw", "Place"},
@@ -142,6 +148,7 @@ else:
             "explaining.explanation": {"Explanation", "explain", "explained"},
             "explaining.remedies": {"Remedy"},
             "exports": {"Export", "ExportOptions", "export", "exported_to"},
+            "layouts": {"LayoutText", "with_stage_layers"},
             "outputs": {
                 "all_formats",
                 "built_in_formats",

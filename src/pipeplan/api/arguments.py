@@ -127,11 +127,20 @@ def configured(keywords: Mapping[str, Any] | SettingsKeywords) -> tuple[Config, 
     values = dict(keywords)
     base, file = values.pop("settings", None), values.pop("config", None)
     if base is file is None:
-        return Config(), Settings(**values)
+        return Config(), _with_counts(Settings(**values))
     if None not in (base, file):
         raise InputError("settings and config both name settings to start from: pass only one of them", field="config")
     config, settings = (Config(), base) if isinstance(base, Settings) else _base(base, file)
-    return config, settings.replace(**values) if values else settings
+    return config, _with_counts(settings.replace(**values) if values else settings)
+
+
+def _with_counts(settings: Settings) -> Settings:
+    """Return settings with numbers of layers in place of a trainer's text, where layers have costs."""
+    if not isinstance(settings.layers_per_stage, str):
+        return settings
+    from pipeplan.api.layouts import with_stage_layers  # most calls have no text for the layers
+
+    return with_stage_layers(settings)
 
 
 def _base(base: Any, file: Any) -> tuple[Config, Settings]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, overload
 
 from pipeplan.api.answers import FilePath, contents_of, word_for
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import ConvertOptionsKeywords
+from pipeplan.api.layouts import LayoutText, translated
 from pipeplan.api.outputs import content_as, format_of, placed, require_outputs, write_settings
 from pipeplan.costs import Costs, Options, option, options_of
 from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError
-from pipeplan.files import Written, path_of, replacing, require_apart
+from pipeplan.files import Written, path_of, replacing, require_apart, require_writable
 from pipeplan.formats import Training, holds_run, read_file, read_run
 from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
+from pipeplan.trainers import layout_trainers
+
+_NAMES = ", ".join(layout_trainers())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,23 +49,40 @@ class RearrangementOptions(Options):
 class ConvertOptions(RearrangementOptions, LookOptions):
     """Options of a conversion."""
 
+    to: str | None = option(
+        kind="choice", title="Trainer of the layout", group="trainer", choices=layout_trainers(),
+        help="Translate a layout, the division of a model's layers into stages, into this trainer's text.",
+    )  # fmt: skip
     trainer_version: str | None = option(
         kind="text", title="Release", group="trainer", default="the newest known one",
         help="Release of the trainer.",
     )  # fmt: skip
 
 
-@takes(ConvertOptions)
-def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOptionsKeywords]) -> Written:
-    """Turn a file that holds a schedule, a timeline or costs into another format; nothing is simulated.
+@overload
+def convert(source: FilePath, target: None = None, /, **options: Unpack[ConvertOptionsKeywords]) -> LayoutText: ...
 
-    Gives what was written: the target, and the files that it names; ``warnings`` say what was changed in a schedule.
+
+@overload
+def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOptionsKeywords]) -> Written: ...
+
+
+@takes(ConvertOptions)
+def convert(
+    source: FilePath, target: FilePath | None = None, /, **options: Unpack[ConvertOptionsKeywords]
+) -> Written | LayoutText:
+    """Turn a file that holds a schedule, a timeline or costs into another format, or a layout into a trainer's text.
+
+    Nothing is simulated. Gives what was written: the target, and the files that it names; ``warnings`` say what was changed
+    in a schedule. Without a target it gives the layout for the trainer ``to``.
 
     Parameters
     ----------
     source, target
         The files; their suffixes select the formats, which ``docs/reference/formats.md`` lists. The source may also be the
-        folder of a run's traces, of which the timeline of median length is taken.
+        folder of a run's traces, of which the timeline of median length is taken. With ``to`` it is a layout, or a file
+        that contains one: Megatron-LM's ``Et*3|t*4|t*3L`` or its flags, Megatron-Bridge's list of stages, torchtitan's
+        ``module_fqns_per_model_part``, or numbers of layers such as ``3+4+3``.
     **options
         Passes over the order of ops, options of pictures, and a trainer's release.
 
@@ -74,12 +95,40 @@ def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOpti
         does, such as times, or a timeline's ops are to be rearranged.
     PipeplanError
         For a file that is broken, and for what the passes cannot do.
+
+    Examples
+    --------
+    >>> print(pipeplan.convert("Et*2|t*2|tL", to="torchtitan"))
+    tok_embeddings,layers.0,layers.1 layers.2,layers.3 layers.4,norm,lm_head
     """
-    return converted(path_of(source, "the input"), path_of(target, "the output"), options_of(ConvertOptions, options))
+    chosen = options_of(ConvertOptions, options)
+    path = None if target is None else path_of(target, "the output")
+    if chosen.to is not None:
+        return converted_layout(source, path, chosen)
+    return converted(path_of(source, "the input"), path, chosen)
 
 
-def converted(source: Path, target: Path, options: ConvertOptions) -> Written:
+def converted_layout(source: FilePath, target: Path | None, options: ConvertOptions) -> Written | LayoutText:
+    """Return a layout for the trainer of the options, or write it. Raises InputError for options that do not apply."""
+    assert options.to is not None
+    for name, value in vars(replace(options, to=None)).items():
+        if value != getattr(ConvertOptions(), name):
+            raise InputError(f"{name} does not apply to a layout, which is translated to {options.to}", field=name)
+    layout = translated(source, options.to)
+    if target is None:
+        return layout
+    require_writable(target)
+    require_apart([target], [Path(source)])
+    layout.save(target)
+    return Written.of(target)
+
+
+def converted(source: Path, target: Path | None, options: ConvertOptions) -> Written:
     """See :func:`convert`."""
+    if target is None:
+        raise InputError(
+            f"a conversion needs an output, whose suffix selects the format; for a layout, set to: {_NAMES}", field="to"
+        )
     wanted = options.rearrangement
     require_outputs([target])
     require_apart([target], [source])

@@ -20,10 +20,11 @@ from pipeplan.costs import ConfiguredSettings, Settings, options_of
 from pipeplan.errors import InputError
 from pipeplan.files import is_stream
 from pipeplan.formats import Format, TrainerSettings, Training
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Schedule, Timeline, counted
 from pipeplan.names import FormatName
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Evidence, Record
+from pipeplan.trainers import TrainerLayout, read_layout
 
 _CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
 """Endings of files that hold values by name."""
@@ -61,13 +62,14 @@ class Export(Record, frozen=True, kw_only=True):
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
         """Return the content that :meth:`save` writes, with a CSV next to it unless ``csv`` is set; to a pipe, the text.
 
-        Raises InputError for a trainer's settings under the name of a configuration file: they are code.
+        Raises InputError for a trainer's code under the name of a configuration file.
         """
         if self.origin is None or is_stream(Path(path)):
             return TrainerSettings(text=self.text)
         to, schedule, training = self.origin
-        if (suffix := Path(path).suffix.lower()) in _CONFIGURATION:
-            right = Path(path).with_suffix(export_format(to).ending)
+        chosen = export_format(to)
+        if (suffix := Path(path).suffix.lower()) in _CONFIGURATION and suffix != chosen.suffix:
+            right = Path(path).with_suffix(chosen.ending)
             raise InputError(f"the settings of {to} are not a {suffix} file: write them to {right}", field="output")
         return _settings(to, schedule, placed(training, Path(path)))
 
@@ -136,6 +138,10 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     schedule = _order(source, settings.replace(layers_per_stage=None) if settings.layers is None else settings, wanted)
     if settings.layers is not None:
         training = with_blocks(training, settings, schedule.stages)
+    elif isinstance(layers, str):
+        layout = read_layout(layers)
+        _require_same_mtp(layout, training)
+        training = replace(training, layers=layout.layers, mtp_layers=layout.mtp_layers)
     elif layers is not None:
         training = replace(training, layers=layers)
     made = _settings(to, schedule, training)
@@ -178,6 +184,22 @@ def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSetting
     write = export_format(to).write_settings
     assert write is not None
     return write(schedule, training)
+
+
+def _require_same_mtp(layout: TrainerLayout, training: Training) -> None:
+    """Raise InputError if a layout has layers of multi-token prediction where an export cannot put them, or too few."""
+    if layout.mtp_stage is not None:
+        raise InputError(
+            "the layout has layers of multi-token prediction on a stage of their own, but an export writes them before the "
+            "head: translate the layout with convert",
+            field="layers_per_stage",
+        )
+    if training.mtp_layers not in (0, layout.mtp_layers):
+        raise InputError(
+            f"mtp_layers is {training.mtp_layers}, but the layout has {counted(layout.mtp_layers, 'layer')} of multi-token "
+            "prediction",
+            field="mtp_layers",
+        )
 
 
 def _require_trainer(chosen: Format, training: Training) -> None:

@@ -125,6 +125,7 @@ class RearrangementOptionsKeywords(TypedDict, total=False):
 class ConvertOptionsKeywords(RearrangementOptionsKeywords, LookOptionsKeywords, total=False):
     """Keywords of ConvertOptions."""
 
+    to: str | None
     trainer_version: str | None
 
 
@@ -228,7 +229,7 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     time_unit: Varied[str | None]
     costs_name: Varied[str | None]
     layers: Varied[Sequence[Layer | Mapping[str, Any]] | None]
-    layers_per_stage: Varied[Sequence[int] | None]
+    layers_per_stage: Varied[Sequence[int] | str | None]
     p2p_time: Varied[float | None]
     p2p_bytes: Varied[float | str | None]
     p2p_bandwidth: Varied[float | None]

@@ -85,7 +85,7 @@ _COMMANDS = {
     "diff": ("diff", "Compare a planned with a measured timeline, op by op.", "1f1b run.json -c costs.yaml"),
     "convert": (
         "schedule_files",
-        "Convert a file with a schedule, a timeline or costs to another format.",
+        "Convert a schedule, a timeline or costs to another format, or a layout to another trainer.",
         "schedule.csv schedule.svg",
     ),
     "serve": ("serve", "Serve the web app: forms, comparisons and timelines in a browser.", "--open"),

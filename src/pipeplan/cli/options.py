@@ -117,6 +117,14 @@ def to_counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(_count(tokens[0], word) for word in _to_words(_, tokens))
 
 
+def _to_stage_layers(_: Any, tokens: Sequence[Token]) -> tuple[int | str, ...]:
+    """Return integers separated by spaces or commas, or any other words as one text: a layout."""
+    words = _to_words(_, tokens)
+    if any(re.fullmatch(r"[+-]?[0-9]+", word) for word in words):
+        return to_counts(_, tokens)
+    return (" ".join(token.value.removeprefix("=") for token in tokens),)
+
+
 def _to_words(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     words = tuple(_words(tokens))
     if not words:
@@ -152,6 +160,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "stages": (tuple[str, ...] | str, _to_stages, True),
     "layers": (Path, _to_path, False),
     "layout": (tuple[int, ...], to_counts, True),
+    "stage_layers": (tuple[int | str, ...], _to_stage_layers, True),
     "size": (str, _to_text, False),
     "duration": (str, _to_text, False),
     "pairs": (tuple[str, ...], None, True),
@@ -226,9 +235,11 @@ def _checked(setting: Setting, convert: Callable[..., Any]) -> Callable[..., Any
 
 
 def _number_for_all(setting: Setting, value: Any) -> Any:
-    """Return a list of one number as the number; cyclopts, which checks types, needs a list until here."""
-    single = setting.kind in ("per_stage", "limit") and isinstance(value, tuple) and len(value) == 1
-    return value[0] if single else value
+    """Return a list of one number or text as that; cyclopts, which checks types, needs a list until here."""
+    if not isinstance(value, tuple) or len(value) != 1:
+        return value
+    text = setting.kind == "stage_layers" and isinstance(value[0], str)
+    return value[0] if text or setting.kind in ("per_stage", "limit") else value
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from pipeplan.cli.options import command, output_option
 from pipeplan.cli.progress import ProgressBar, progress_bar
 from pipeplan.costs import Options, option
 from pipeplan.drawing import LookOptions
-from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.errors import InputError
 from pipeplan.files import Written, require_apart, require_writable
 from pipeplan.planner import PlanProgress
 from pipeplan.readable import time_text
-from pipeplan.trainers import TRAINERS, require_release
+from pipeplan.trainers import plan_trainer, plan_trainers, require_release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class PlanOutputOptions(LookOptions):
     flags: str | None = option(
         kind="text", title="Flags", group="output",
         help="Plan for this trainer and print only its flags, with step time, memory and notes on stderr: "
-        f"{', '.join(TRAINERS)}.",
+        f"{', '.join(plan_trainers())}.",
     )  # fmt: skip
     trainer_version: str | None = option(
         kind="text", title="Release", group="output", default="the newest known release on PyPI",
@@ -95,8 +95,7 @@ def _show(bar: ProgressBar, progress: PlanProgress) -> None:
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
     """Return the fixed settings with the trainer added. Raises UnknownNameError for an unknown trainer."""
-    if flags not in TRAINERS:
-        raise UnknownNameError("trainer", flags, TRAINERS, field="flags")
+    plan_trainer(flags)
     pairs = tuple(fix or ())
     return pairs if any(pair.startswith("trainer=") for pair in pairs) else (*pairs, f"trainer={flags}")
 

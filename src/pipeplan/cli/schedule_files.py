@@ -14,9 +14,11 @@ from pipeplan.api import (
     ConvertOptions,
     Export,
     ExportOptions,
+    LayoutText,
     built_in_formats,
     checked,
     converted,
+    converted_layout,
     export_formats,
     exported_to,
     file_of,
@@ -25,7 +27,7 @@ from pipeplan.api import (
 from pipeplan.cli.answers import deliver, tell, tell_written
 from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command, request
 from pipeplan.errors import InputError
-from pipeplan.files import require_apart, write_text
+from pipeplan.files import path_of, require_apart, write_text
 from pipeplan.formats import STANDARD_INPUT
 from pipeplan.names import FormatName as BuiltInFormat
 
@@ -55,19 +57,28 @@ _TARGET = Parameter(
 
 
 @command
-def convert(source: Path, target: Annotated[Path, _TARGET], /, *, options: ConvertOptions) -> int:
-    """Convert a file with a schedule, a timeline or costs to another format.
+def convert(source: str, target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
+    """Convert a schedule, a timeline or costs to another format, or a layout to another trainer.
 
-    Nothing is simulated.
+    Nothing is simulated. A layout divides a model's layers into stages; it needs `--to`, and without an output it is
+    printed.
 
     Parameters
     ----------
     source
-        File with a schedule, a timeline or costs (.csv, .json).
+        File with a schedule, a timeline or costs (.csv, .json); with `--to` a layout such as `Et*3|t*4|t*3L`, or a file that
+        contains one.
     """
     if target == Path(STANDARD_INPUT):
         raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
-    files = converted(source, target, options)
+    if options.to is not None:
+        layout = converted_layout(source, target, options)
+        if isinstance(layout, LayoutText):
+            layout.print()
+        else:
+            tell_written(layout)
+        return 0
+    files = converted(path_of(source, "the file"), target, options)
     tell_written(files)
     for warning in files.warnings:
         tell(f"warning: {warning}")

@@ -76,6 +76,7 @@ _FORMS: dict[SettingKind, tuple[Json, ...]] = {
     "stages": (_TEXT, _list_of(_WHOLE)),
     "layers": _FILE,
     "layout": (_list_of(_WHOLE),),
+    "stage_layers": (_TEXT, _list_of(_WHOLE)),
     "size": (_NUMBER, _TEXT),
     "duration": (_NUMBER, _TEXT),
     "pairs": (_OBJECT, _list_of(_TEXT)),

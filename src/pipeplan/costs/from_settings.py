@@ -20,7 +20,7 @@ from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.values import parse_limit, ranges_in
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule
+from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule, shortened
 
 if TYPE_CHECKING:
     from pipeplan.costs.keywords import SettingsTableKeywords
@@ -241,6 +241,10 @@ def layout_of(settings: SettingsTable, stages: int) -> Layout:
     """
     assert settings.layers is not None
     layout = settings.layers_per_stage or balanced_layers(settings.layers, stages)
+    if isinstance(layout, str):
+        raise CostError(
+            f"layers per stage must be numbers here, not the layout '{shortened(layout, 60)}'", field="layers_per_stage"
+        )
     if len(layout) != stages:
         raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
     return layout

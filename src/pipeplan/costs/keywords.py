@@ -42,7 +42,7 @@ class SettingsTableKeywords(TypedDict, total=False):
     time_unit: str | None
     costs_name: str | None
     layers: Sequence[Layer | Mapping[str, Any]] | None
-    layers_per_stage: Sequence[int] | None
+    layers_per_stage: Sequence[int] | str | None
     p2p_time: float | None
     p2p_bytes: float | str | None
     p2p_bandwidth: float | None

@@ -38,6 +38,7 @@ SettingKind = Literal[
     "stages",
     "layers",
     "layout",
+    "stage_layers",
     "size",
     "duration",
     "pairs",
@@ -52,9 +53,10 @@ SettingKind = Literal[
 
 ``name``: one of ``choices``, or a plugin's name; ``per_stage``: one number, or one per stage; ``limit``: sizes with their
 unit, one or one per rank; ``stages``: a selection of stages; ``layers``: costs of each layer; ``layout``: number of layers
-per stage; ``size``: bytes, with or without a unit; ``duration``: seconds, with or without a unit; ``pairs``: values by name;
-``names``: several words, or one text with commas; ``schedules``: names, files or schedules; ``model``: a name, or a PyTorch
-model; ``object``: text, or a Python object that is checked where it is used.
+per stage; ``stage_layers``: the same, or a trainer's text for it; ``size``: bytes, with or without a unit; ``duration``:
+seconds, with or without a unit; ``pairs``: values by name; ``names``: several words, or one text with commas;
+``schedules``: names, files or schedules; ``model``: a name, or a PyTorch model; ``object``: text, or a Python object that
+is checked where it is used.
 """
 
 Group = Literal[
@@ -348,6 +350,11 @@ def _check_layout(setting: Setting, value: Any) -> None:
         )
 
 
+def _check_stage_layers(setting: Setting, value: Any) -> None:
+    check = _check_text if isinstance(value, str) else _check_layout
+    check(setting, value)
+
+
 def _check_text(setting: Setting, value: Any) -> None:
     require_text(value, setting.noun, longest=setting.longest, field=setting.name)
 
@@ -401,6 +408,7 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "stages": _check_stages,
     "layout": _check_layout,
     "name": _check_text,
+    "stage_layers": _check_stage_layers,
     "text": _check_text,
     "file": _check_path,
     "files": _check_paths,

@@ -125,9 +125,10 @@ class SettingsTable(Options):
         kind="layers", title="Layers", group="details", in_form=False,
         help="Costs per layer instead of per stage; in the shell, a file that lists them.", default="none",
     )  # fmt: skip
-    layers_per_stage: tuple[int, ...] | None = option(
-        kind="layout", title="Layers of each stage", group="details", in_form=False,
-        help="Number of layers of each stage.", default="the split with the fastest slowest stage",
+    layers_per_stage: tuple[int, ...] | str | None = option(
+        kind="stage_layers", title="Layers of each stage", group="details", in_form=False, longest=200_000,
+        help="Number of layers of each stage, or a trainer's layout such as Et*3|t*4|t*3L.",
+        default="the split with the fastest slowest stage",
     )  # fmt: skip
     p2p_time: float = option(
         0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",

@@ -15,10 +15,16 @@ from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
 from pipeplan.planner import Configuration, software
-from pipeplan.trainers.bridge import TRAINER
-from pipeplan.trainers.megatron import FSDP, dispatcher, environment, pipeline_flags, shards_as_fsdp, write_layout
+from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values
+from pipeplan.trainers.megatron import FSDP, RECOMPUTED, dispatcher, environment, pipeline_flags, shards_as_fsdp
 from pipeplan.trainers.megatron_hybrid import is_hybrid
-from pipeplan.trainers.megatron_plan import MegatronPipeline, offload_modules, plan_warnings, planned_pipeline
+from pipeplan.trainers.megatron_plan import (
+    MegatronPipeline,
+    offload_modules,
+    plan_warnings,
+    planned_pipeline,
+    require_trainable,
+)
 from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recomputed_anywhere
 from pipeplan.workload import ModelShape
 
@@ -83,6 +89,7 @@ def plan_flags(
             raise ShapeError(
                 f"{TRAINER.title}'s layout has one kind of layer, and those of {model.name} differ: use Megatron-LM's flags"
             )
+        require_trainable(model, configuration, TRAINER.title)
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
@@ -119,7 +126,7 @@ def _code(
     parts = {
         "model": {
             **_degrees(model, cluster, configuration),
-            **_pipeline(model, configuration, pipeline),
+            **pipeline_values(pipeline.schedule, pipeline.order, pipeline.training(model, configuration)),
             **_memory(model, configuration, pipeline),
         },
         "train": {"micro_batch_size": configuration.microbatch_size, "global_batch_size": configuration.global_batch},
@@ -127,7 +134,7 @@ def _code(
         **_sharding(configuration),
     }
     for part, values in parts.items():
-        yield from (f"cfg.{part}.{name} = {_written(value)}" for name, value in values.items())
+        yield from assignments(part, values)
     yield from _overlap(configuration, pipeline)
     yield f'cfg.mixed_precision = get_mixed_precision_config("{PRECISIONS[configuration.precision]}")'
     yield f"cfg.mixed_precision.grad_reduce_in_fp32 = {software(configuration.software).fp32_gradients}"
@@ -158,33 +165,17 @@ def _degrees(model: ModelShape, cluster: Cluster, configuration: Configuration) 
     return degrees
 
 
-def _pipeline(model: ModelShape, configuration: Configuration, pipeline: MegatronPipeline) -> Values:
-    """Return the layout and the order; the other ways to divide layers are reset."""
-    chunks = pipeline.schedule.placement.chunks
-    values: Values = {
-        "pipeline_model_parallel_size": configuration.pipeline,
-        "virtual_pipeline_model_parallel_size": chunks if chunks > 1 else None,
-        "pipeline_model_parallel_layout": (
-            write_layout(pipeline.layers, model.mtp_layers) if configuration.pipeline > 1 else None
-        ),
-        "num_layers_in_first_pipeline_stage": None,
-        "num_layers_in_last_pipeline_stage": None,
-        "account_for_embedding_in_pipeline_split": False,
-        "account_for_loss_in_pipeline_split": False,
-        "microbatch_group_size_per_vp_stage": pipeline.order.group_size,
-    }
-    return values | ({"mtp_num_layers": model.mtp_layers} if model.mtp_layers else {})
-
-
 def _memory(model: ModelShape, configuration: Configuration, pipeline: MegatronPipeline) -> Values:
     """Return recomputation and offload."""
     full = pipeline.order.recompute
     modules = [name for name in recomputed_anywhere(configuration) if name not in ("full", "selective-op")]
     share = offloaded_anywhere(configuration)
     values: Values = {
-        "recompute_granularity": "full" if full else "selective" if modules else None,
-        "recompute_method": "uniform" if full else None,
-        "recompute_num_layers": 1 if full else None,
+        **(
+            RECOMPUTED
+            if full
+            else dict.fromkeys(RECOMPUTED) | {"recompute_granularity": "selective" if modules else None}
+        ),
         "recompute_modules": modules or None,
         "fine_grained_activation_offloading": share > 0,
         "offload_modules": [*offload_modules(model, share, tuple(modules))] if share > 0 else None,
@@ -206,23 +197,14 @@ def _sharding(configuration: Configuration) -> dict[str, Values]:
 
 
 def _overlap(configuration: Configuration, pipeline: MegatronPipeline) -> Iterator[str]:
-    """Yield the overlap of communication; batched messages of two interleaved ranks would give wrong gradients."""
+    """Yield the overlap of communication."""
     hides = software(configuration.software).hides
-    interleaved = pipeline.schedule.placement.chunks > 1
     values = {
         "tp_comm_overlap": "tensor" in hides and configuration.sequence_parallel and configuration.tensor > 1,
-        "overlap_p2p_comm": interleaved,
-        "batch_p2p_comm": configuration.pipeline > 1 and not interleaved,
+        **messages(pipeline.schedule),
         "overlap_grad_reduce": "data" in hides,
         "overlap_param_gather": bool(configuration.zero) and {"data", "parameters"} <= hides,
     }
     yield "cfg.comm_overlap = CommOverlapConfig("
     yield from (f"    {name}={value}," for name, value in values.items())
     yield ")"
-
-
-def _written(value: Any) -> str:
-    """Return a value as Python code with double quotes."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_written, value))}]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)

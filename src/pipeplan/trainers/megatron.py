@@ -3,10 +3,7 @@
 Megatron generates the order of ops itself from these flags; :func:`order_of` tells whether a schedule is one of its orders.
 What Megatron refuses is refused here, by the rules of Megatron-core's ``TransformerConfig``, ``PipelineParallelLayerLayout``
 and ``schedules``, and of Megatron-LM's ``validate_args``.
-
-Its layout string has a part for each stage, in the order of the model, separated by ``|``: ``E`` is the embedding, ``t`` a
-transformer layer, ``m`` a layer of multi-token prediction, ``L`` the loss with the output layer. ``t*3`` is three layers,
-``(tt|)*2`` two parts.
+Its layout strings are in ``megatron_layout``.
 """
 
 from __future__ import annotations
@@ -17,11 +14,13 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, TrainerSettings, Training
 from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Kind, Schedule, among, counted, one_line
 from pipeplan.passes import insert_recompute, merge_backward, split_backward, without_recompute
 from pipeplan.strategies import strategy
+from pipeplan.trainers.layout import TrainerLayout
+from pipeplan.trainers.megatron_layout import read_layout, write_layout
 from pipeplan.trainers.trainer import Trainer, bash_array, offloaded_anywhere
 
 if TYPE_CHECKING:
@@ -40,6 +39,9 @@ _OF_LAYOUTS = (
 
 FSDP = {2: "optim_grads", 3: "optim_grads_params"}
 """Megatron FSDP's names for the sharded tensors, by ZeRO stage."""
+
+RECOMPUTED = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+"""Fields with which every stage recomputes its activations directly before its backward."""
 
 _FREE_CONNECTIONS = frozenset({"blackwell"})
 """GPU generations on which the number of device connections does not order communication before kernels."""
@@ -86,12 +88,24 @@ class MegatronOrder:
 
 def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings:
     """Return Megatron-LM's flags for a schedule that is one of its orders; Megatron adds its own communication."""
+    compute, order = order_and_compute(schedule, training)
+    return megatron_flags(compute, order, training)
+
+
+def order_and_compute(schedule: Schedule, training: Training) -> tuple[Schedule, MegatronOrder]:
+    """Return a schedule without communication, and the Megatron order that it is.
+
+    Raises
+    ------
+    ShapeError
+        If it is not one, or Megatron cannot run the shape; see :func:`megatron_flags`.
+    """
     compute = schedule.keep(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     full, order = _order_by_rows(compute)
-    settings = megatron_flags(compute, order, training)
+    _require_order(compute, order, training)
     if not order.makes(full):
         raise ShapeError(f"{_name(schedule)} differs from the order that Megatron-LM generates for {order}")
-    return settings
+    return compute, order
 
 
 def order_of(schedule: Schedule) -> MegatronOrder | None:
@@ -189,9 +203,13 @@ def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training)
     release = TRAINER.release(training.trainer_version)
     flags = pipeline_flags(schedule, order, training)
     warnings = tuple(_warnings(schedule))
-    comments = [*_heading(schedule, training, release), *_notes(schedule, order, training)]
-    comments += [f"Warning: {sentence}." for sentence in warnings]
-    lines = [line for comment in comments for line in _commented(comment)]
+    comments = [
+        *heading(f"Megatron-LM with Megatron-core {release}", schedule, training),
+        *_notes(schedule, training),
+        *needs_of(order),
+        *(f"Warning: {sentence}." for sentence in warnings),
+    ]
+    lines = [line for comment in comments for line in commented(comment)]
     lines += [*bash_array("PIPELINE_ARGS", list(flags)), ""]
     return TrainerSettings(text="\n".join(lines), warnings=warnings)
 
@@ -200,33 +218,6 @@ def pipeline_flags(schedule: Schedule, order: MegatronOrder, training: Training)
     """Return the flags of :func:`megatron_flags` alone, with the same errors."""
     _require_order(schedule, order, training)
     return (*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order))
-
-
-def write_layout(layers: tuple[int, ...], mtp_layers: int = 0) -> str:
-    """Return the layout string of stages with these numbers of transformer layers.
-
-    The first stage has the embedding, the last one the loss and, before it, the MTP layers: Megatron requires these
-    together, after all other layers, on a rank's last chunk.
-    """
-    return "E" + "|".join(_times("t", count) for count in layers) + _times("m", mtp_layers) + "L"
-
-
-def read_layout(text: str) -> tuple[int, ...]:
-    """Return the transformer layers of each stage of a layout string."""
-    unrolled = re.sub(r"[\s,]", "", text)
-    # Unroll ``t*3``, then ``(tt|)*2``.
-    for repeated in (r"([EtmL|])\*(\d{1,4})", r"\(([EtmL|]*)\)\*(\d{1,4})"):
-        unrolled = re.sub(repeated, lambda match: match[1] * int(match[2]), unrolled)
-    if not re.fullmatch(r"E[t|]*m*\|?m*L", unrolled):
-        raise InputError(
-            f"invalid Megatron-LM layout {one_line(text)}: expected parts of E, t, m and L such as Et*3|t*4|t*3L",
-            field="layers",
-        )
-    return tuple(part.count("t") for part in unrolled.split("|"))
-
-
-def _times(letter: str, count: int) -> str:
-    return f"{letter}*{count}" if count > 1 else letter * count
 
 
 def _require_order(schedule: Schedule, order: MegatronOrder, training: Training) -> None:
@@ -268,7 +259,7 @@ def _require_group(schedule: Schedule, group: int) -> None:
 def _shape_flags(schedule: Schedule, training: Training) -> Iterator[str]:
     yield f"--pipeline-model-parallel-size {schedule.ranks}"
     yield f"--micro-batch-size {training.microbatch_size}"
-    yield f"--global-batch-size {_global_batch(schedule, training)}"
+    yield f"--global-batch-size {global_batch(schedule, training)}"
 
 
 def _split_flags(schedule: Schedule, training: Training) -> Iterator[str]:
@@ -276,7 +267,8 @@ def _split_flags(schedule: Schedule, training: Training) -> Iterator[str]:
     layers = training.layers_of(schedule.stages)
     if layers is not None:
         yield f"--num-layers {sum(layers)}"
-        yield f"--pipeline-model-parallel-layout '{write_layout(layers, training.mtp_layers)}'"
+        layout = TrainerLayout(layers=layers, mtp_layers=training.mtp_layers)
+        yield f"--pipeline-model-parallel-layout '{write_layout(layout)}'"
     elif schedule.placement.chunks > 1:
         yield f"--num-virtual-stages-per-pipeline-rank {schedule.placement.chunks}"
     if training.mtp_layers:
@@ -291,27 +283,32 @@ def _order_flags(order: MegatronOrder) -> Iterator[str]:
     if order.delayed_weights:
         yield "--delay-wgrad-compute"
     if order.recompute:
-        yield from ("--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1")
+        yield from (f"--{name.replace('_', '-')} {value}" for name, value in RECOMPUTED.items())
 
 
-def _heading(schedule: Schedule, training: Training, release: str) -> Iterator[str]:
+def heading(trainer: str, schedule: Schedule, training: Training) -> Iterator[str]:
+    """Yield sentences on the shape, the batch and the processes of a schedule for a trainer on Megatron-core."""
     yield (
-        f"Megatron-LM with Megatron-core {release}, for {one_line(schedule.name or 'this schedule')}: "
+        f"{trainer}, for {one_line(schedule.name or 'this schedule')}: "
         f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')}, "
         f"{counted(schedule.microbatches, 'microbatch')}."
     )
     yield (
         f"{counted(training.microbatch_size, 'sequence')} x {counted(schedule.microbatches, 'microbatch')} x "
-        f"{counted(training.data_parallel, 'replica')} = {_global_batch(schedule, training)}; "
+        f"{counted(training.data_parallel, 'replica')} = {global_batch(schedule, training)}; "
         f"start {schedule.ranks * training.data_parallel} processes times the tensor and context parallel degrees."
     )
 
 
-def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iterator[str]:
+def _notes(schedule: Schedule, training: Training) -> Iterator[str]:
     if training.layers is not None:
         yield f"The layout implies the chunks per rank; do not combine it with {', '.join(_OF_LAYOUTS)}."
     elif schedule.stages > 1:
         yield f"The number of layers must be a multiple of {schedule.stages}; otherwise set the layers of each stage."
+
+
+def needs_of(order: MegatronOrder) -> Iterator[str]:
+    """Yield sentences on what an order needs and excludes."""
     if order.overlap:
         yield (
             "Overlapped pairs need a mixture of experts with --expert-model-parallel-size >= 2, "
@@ -337,13 +334,20 @@ def _warnings(schedule: Schedule) -> Iterator[str]:
         )
 
 
-def _commented(sentence: str) -> list[str]:
+def fields_of(sentence: str) -> str:
+    """Return a sentence with the names of configuration fields in place of flags."""
+    return re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", "_"), sentence)
+
+
+def commented(sentence: str) -> list[str]:
+    """Return a sentence as lines of comments."""
     return wrap(
         sentence, 120, initial_indent="# ", subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False
     )
 
 
-def _global_batch(schedule: Schedule, training: Training) -> int:
+def global_batch(schedule: Schedule, training: Training) -> int:
+    """Return the sequences of a step."""
     return training.microbatch_size * schedule.microbatches * training.data_parallel
 
 
@@ -390,15 +394,17 @@ TRAINER = Trainer(
             title="Megatron-LM flags",
             help="Flags with which Megatron-LM generates the same schedule: 1F1B and interleaved 1F1B, optionally "
             "overlapped.",
-            ending=".megatron.txt",
-            media="text/plain; charset=utf-8",
+            ending=".megatron.sh",
+            media="text/x-shellscript; charset=utf-8",
             write_settings=megatron_settings,
         ),
     ),
     environment=environment,
     write_layout=write_layout,
-    read_layout=read_layout,
+    parse_layout=read_layout,
+    layout_mark=r"^[ \t\"']*E[^\n]*L[ \t\"']*$|^[ \t\"'(]*[EtmL|][EtmL|*(), \t\d]*$"
+    r"|--[a-z][-\w]{0,50}?(?:layers|layout|pipeline)|^[ \t\"]*(?:num_layers|pipeline_model_parallel_\w+)\"?:",
     package="Megatron-core",
     releases=("0.14", "0.15", "0.16", "0.17", "0.18", "0.19"),  # overlapped pairs need 0.14 or later
-    latest="0.16",
+    latest="0.19",
 )

@@ -30,18 +30,17 @@ def model_flags(model: ModelShape) -> Iterator[str]:
 
 
 def to_add(model: ModelShape) -> Iterator[str]:
-    """Yield a comment with the flags of the model that its shape does not contain, if there are any."""
+    """Yield the flags of the model that its shape does not contain, if there are any."""
     of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
     if model.learned_positions is None and (model.rope_theta is not None or not is_hybrid(model)):
         of_config += [*([] if _has_whole_base(model) else ["--rotary-base"]), "the scaling of rotary positions"]
     if of_config:
-        yield f"# Add to MODEL_ARGS, as in the model's config.json: {', '.join(of_config)}."
+        yield f"in MODEL_ARGS, as in the model's config.json: {', '.join(of_config)}"
 
 
 def model_warnings(model: ModelShape) -> Iterator[str]:
     """Yield warnings on parts of a model that no flag expresses."""
     if is_hybrid(model):
-        yield "layers that differ need a Megatron-core newer than PyPI's: check out Megatron-LM's tag core_v0.19.0"
         yield from missing_symbols(model)
     if parts := ", ".join(_without_flag(model)):
         yield f"Megatron-LM has no flags for parts of {model.name} ({parts}): they need a layer specification (--spec)"

@@ -24,7 +24,6 @@ from pipeplan.trainers.megatron import (
     pipeline_flags,
     shards_as_fsdp,
 )
-from pipeplan.trainers.megatron_hybrid import RELEASES as HYBRID_RELEASES
 from pipeplan.trainers.megatron_hybrid import SCRIPT as HYBRID_SCRIPT
 from pipeplan.trainers.megatron_hybrid import hybrid_pattern, is_hybrid, kept_flags, require_buildable, size_flags
 from pipeplan.trainers.megatron_model_plan import model_flags, model_warnings, to_add
@@ -66,6 +65,15 @@ USER_FLAGS = (
 _FIRST_RELEASES = ("0.14", "0.15")
 """Releases without fine-grained offload of activations, sparse attention and HybridEP."""
 
+_FIRST_WITH = {
+    "--window-size": "0.15",
+    "--window-attn-skip-freq": "0.15",
+    "--softmax-type": "0.15",
+    "--moe-shared-expert-gate": "0.16",
+    "--experimental-attention-variant": "0.16",
+}
+"""First release with each flag of a model that is not in all supported ones."""
+
 
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
@@ -76,7 +84,7 @@ def plan_flags(
     shape, the text is only the reason.
     """
     hybrid = is_hybrid(model)
-    release = TRAINER.release(HYBRID_RELEASES[-1] if hybrid and version is None else version)
+    release = TRAINER.release(version)
     warnings = [*plan_warnings(configuration), *model_warnings(model)]
     if offloaded_anywhere(configuration) > 0 and release in _FIRST_RELEASES:
         warnings.append(f"Megatron-core {release} has no flag for the plan's offload: activations may not fit")
@@ -84,10 +92,10 @@ def plan_flags(
     warnings = [*pipeline.warnings, *warnings]
     try:
         of_pipeline = pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
+        require_trainable(model, configuration, TRAINER.title)
         if hybrid:
             require_buildable(model, release)
-        if model.sparse is not None and release in _FIRST_RELEASES:
-            raise ShapeError(f"Megatron-core {release} cannot build {model.name}: sparse attention needs 0.16 or later")
+        _require_flags(model, configuration, release)
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
     arrays: dict[str, Sequence[str]] = {
@@ -103,7 +111,6 @@ def plan_flags(
     heading = [
         f"# Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
         *(f"# Warning: {sentence}." for sentence in warnings),
-        *to_add(model),
     ]
     if hybrid:
         pattern = hybrid_pattern(model, pipeline.layers)
@@ -115,6 +122,7 @@ def plan_flags(
         cluster,
         heading=heading,
         to_set=TO_SET,
+        to_add=to_add(model),
         environment=environment(cluster, configuration),
     )
     return TrainerSettings(text=text, warnings=tuple(warnings))
@@ -239,6 +247,27 @@ def _run_flags(model: ModelShape, configuration: Configuration, release: str) ->
     if share > 0 and release not in _FIRST_RELEASES:
         yield "--fine-grained-activation-offloading"
         yield f"--offload-modules {' '.join(offload_modules(model, share, modules))}"
+
+
+def require_trainable(model: ModelShape, configuration: Configuration, title: str) -> None:
+    """Raise ShapeError if a trainer on Megatron-core starts with a configuration, but refuses to train with it."""
+    if model.experts is not None and configuration.tensor > 1 and not configuration.sequence_parallel:
+        raise ShapeError(f"{title} trains experts with tensor parallelism only with sequence parallelism: set sp to on")
+
+
+def _require_flags(model: ModelShape, configuration: Configuration, release: str) -> None:
+    """Raise ShapeError if a release lacks a flag that the model needs, or refuses to split its keys and values."""
+    for flag in (words.split()[0] for words in model_flags(model)):
+        first = _FIRST_WITH.get(flag, release)
+        if TRAINER.releases.index(release) < TRAINER.releases.index(first):
+            raise ShapeError(
+                f"Megatron-core {release} cannot build {model.name}: it has no {flag}, which needs {first} or later"
+            )
+    if release in _FIRST_RELEASES and model.latent is None and model.key_heads % configuration.tensor:
+        raise ShapeError(
+            f"Megatron-core {release} does not split {model.key_heads} heads of keys and values over {configuration.tensor} "
+            "tensor ranks: use 0.16 or later"
+        )
 
 
 def plan_warnings(configuration: Configuration, title: str = TRAINER.title) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,10 +10,11 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipeplan.errors import PipeplanError, UnknownNameError
+from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.formats import TrainerSettings, Training, formats
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.registry import Registry
+from pipeplan.trainers.layout import LONGEST, TrainerLayout
 from pipeplan.trainers.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -48,6 +50,19 @@ def runners(among: Mapping[str, Trainer] = TRAINERS) -> tuple[str, ...]:
     return (_PYTORCH, *(name for name, trainer in among.items() if trainer.formats))
 
 
+def plan_trainers() -> dict[str, Trainer]:
+    """Return the trainers that a plan can be for, by their names."""
+    return {name: trainer for name, trainer in TRAINERS.items() if trainer.plans is not None}
+
+
+def plan_trainer(name: str) -> Trainer:
+    """Return a trainer that a plan can be for. Raises UnknownNameError for another name."""
+    among = plan_trainers()
+    if name not in among:
+        raise UnknownNameError("trainer", name, among, field="flags")
+    return among[name]
+
+
 _NEWEST: Mapping[str, str] = MappingProxyType({})
 
 
@@ -63,6 +78,54 @@ class TrainerVerdict:
     def runs(self) -> bool:
         """True if the trainer can run the schedule."""
         return not self.reason
+
+
+def layout_trainers() -> tuple[str, ...]:
+    """Return the trainers that have a text for a layout."""
+    return tuple(name for name, trainer in TRAINERS.items() if trainer.write_layout is not None)
+
+
+def read_layout(text: str) -> TrainerLayout:
+    """Return the layout in a trainer's text, or in numbers of layers such as ``9+10+10+9``.
+
+    Raises
+    ------
+    InputError
+        If the text is no trainer's layout, or an invalid one.
+    ShapeError
+        If flags do not divide the layers.
+    """
+    if len(text) > LONGEST:
+        raise InputError(f"the layout is longer than {LONGEST:,} characters", field="layers")
+    words = re.split(r"[\s+|,]+", text.strip())
+    if all(re.fullmatch(r"\d{1,6}", word) for word in words) and any(map(int, words)):
+        return TrainerLayout(layers=tuple(map(int, words)))
+    # Megatron-LM comes last: its flags and keys have names that Megatron-Bridge uses, too.
+    for trainer in reversed([*TRAINERS.values()]):
+        if trainer.parse_layout is not None and re.search(trainer.layout_mark, text, re.MULTILINE):
+            return trainer.parse_layout(text)
+    raise InputError(
+        f"unknown layout '{one_line(shortened(text.strip(), 60))}': expected one of Megatron-LM (Et*3|t*4|t*3L), of "
+        'Megatron-Bridge ([["embedding", "decoder"], ["decoder", "loss"]]), of torchtitan (tok_embeddings,layers.0 '
+        "layers.1,norm,lm_head), or layers of each stage (3+4+3)",
+        field="layers",
+    )
+
+
+def write_layout(layout: TrainerLayout, to: str) -> str:
+    """Return the text of a layout for one of :func:`layout_trainers`.
+
+    Raises
+    ------
+    UnknownNameError
+        If the trainer has no text for layouts.
+    ShapeError
+        If it cannot run the layout.
+    """
+    write = TRAINERS[to].write_layout if to in TRAINERS else None
+    if write is None:
+        raise UnknownNameError("trainer with layouts", to, layout_trainers(), field="to")
+    return write(layout)
 
 
 def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:
@@ -98,7 +161,7 @@ def _verdict(name: str, schedule: Schedule) -> TrainerVerdict:
 
 def require_release(trainer: str, version: str) -> None:
     """Raise InputError for an unsupported release of a trainer, and UnknownNameError for an unknown trainer."""
-    TRAINERS.required(trainer, field="flags").release(version)
+    plan_trainer(trainer).release(version)
 
 
 def flags_of(
@@ -129,5 +192,5 @@ def flags_of(
         schedule = schedule_of(configuration, costs_of(stage_costs(model, cluster, configuration), configuration))
     return {
         name: trainer.plan_flags(model, cluster, configuration, schedule, versions.get(name))
-        for name, trainer in TRAINERS.items()
+        for name, trainer in plan_trainers().items()
     }

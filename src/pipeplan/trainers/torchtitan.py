@@ -12,27 +12,26 @@ norm's weight, so only plain cross entropy trains all weights if the last stage 
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import ShapeError
 from pipeplan.files import file_name
 from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_compute, torch_csv_warnings
 from pipeplan.model import HOST_KINDS, Kind, Schedule, one_line
 from pipeplan.passes import without_recompute
+from pipeplan.trainers.torchtitan_layout import module_names, read_layout, require_layers_inside, write_layout
 from pipeplan.trainers.trainer import Trainer, bash_array
 
 Fields = Mapping[str, Any]
 """Values by the names of a config's fields."""
 
-_SCHEDULE_NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
+SCHEDULE_NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """PyTorch schedule with each placement that torchtitan can build."""
 
 NO_OTHERS: Mapping[str, int] = MappingProxyType({})
@@ -139,7 +138,7 @@ def schedule_flags(schedule: Schedule, training: Training, degrees: Mapping[str,
 
 def schedule_csv(schedule: Schedule, training: Training) -> dict[str, str]:
     """Return the file with a schedule's order of compute ops, by its name."""
-    return {_csv_name(schedule, training): torch_csv_compute(without_recompute(schedule))}
+    return {csv_name(schedule, training): torch_csv_compute(without_recompute(schedule))}
 
 
 def _launch(processes: int) -> str:
@@ -200,12 +199,12 @@ _PLAIN_LOSS = """    if hasattr(config.loss, "num_chunks"):
 
 def _tables(schedule: Schedule, training: Training) -> Tables:
     release = RELEASES[TRAINER.release(training.trainer_version)]
-    _require_buildable(schedule, training)
+    require_buildable(schedule, training)
     batch = release.batch(schedule.microbatches, 1, training)
     parallelism = {
         "pipeline_parallel_degree": schedule.ranks,
-        "pipeline_parallel_schedule": _SCHEDULE_NAMES[schedule.placement.name],
-        "pipeline_parallel_schedule_csv": _csv_name(schedule, training),
+        "pipeline_parallel_schedule": SCHEDULE_NAMES[schedule.placement.name],
+        "pipeline_parallel_schedule_csv": csv_name(schedule, training),
         **batch.parallelism,
     }
     if training.data_parallel > 1:
@@ -216,71 +215,41 @@ def _tables(schedule: Schedule, training: Training) -> Tables:
     return Tables(parallelism=parallelism, training={**batch.training, "disable_cuda_graphs": True})
 
 
-def _require_buildable(schedule: Schedule, training: Training) -> None:
+def require_buildable(schedule: Schedule, training: Training, trainer: str = "torchtitan") -> None:
+    """Raise ShapeError if a trainer that builds PyTorch's stages and loads their CSV cannot build a schedule."""
     placement, layers = schedule.placement, training.layers_of(schedule.stages)
-    if placement.name not in _SCHEDULE_NAMES or schedule.slices > 1:
+    if placement.name not in SCHEDULE_NAMES or schedule.slices > 1:
         sliced = f" with {schedule.slices} slices per sequence" if schedule.slices > 1 else ""
         raise ShapeError(
-            "torchtitan supports stages in a line, in a loop or on a V, without slices; this schedule's placement is "
+            f"{trainer} supports stages in a line, in a loop or on a V, without slices; this schedule's placement is "
             f"{placement.name}{sliced}"
         )
     if schedule.ranks < 2:
-        raise ShapeError("torchtitan needs at least two pipeline ranks")
+        raise ShapeError(f"{trainer} needs at least two pipeline ranks")
     if training.mtp_layers:
-        raise ShapeError("torchtitan's pipelines do not support multi-token prediction", field="mtp_layers")
+        raise ShapeError(f"{trainer}'s pipelines do not support multi-token prediction", field="mtp_layers")
     if layers is None and placement.chunks != _USUAL_CHUNKS[placement.name]:
         raise ShapeError(
-            f"torchtitan builds {_USUAL_CHUNKS[placement.name]} stages per rank by default, but this schedule has "
+            f"{trainer} builds {_USUAL_CHUNKS[placement.name]} stages per rank by default, but this schedule has "
             f"{placement.chunks}: set layers_per_stage to the layers of each of its {schedule.stages} stages",
             field="layers_per_stage",
         )
     if not schedule.kinds.isdisjoint(HOST_KINDS):
         raise ShapeError(
-            "torchtitan cannot offload activations of single microbatches: drop offload",
+            f"{trainer} cannot offload activations of single microbatches: drop offload",
             field="offload",
         )
     recomputed = np.unique(schedule.columns.stage[schedule.where(Kind.R)]).tolist()
     if recomputed and len(recomputed) < schedule.stages:
         raise ShapeError(
-            f"torchtitan recomputes on every stage or on none; this schedule on stages {', '.join(map(str, recomputed))}",
+            f"{trainer} recomputes on every stage or on none; this schedule on stages {', '.join(map(str, recomputed))}",
             field="recompute",
         )
-    empty = [stage for stage, count in enumerate(layers or ()) if not count and 0 < stage < schedule.stages - 1]
-    if empty:
-        raise ShapeError(
-            f"torchtitan supports stages without layers only at the ends, which have the embedding and the head; stage "
-            f"{empty[0]} has none",
-            field="layers_per_stage",
-        )
+    require_layers_inside(layers or (), trainer)
 
 
-def module_names(layers: tuple[int, ...]) -> list[list[str]]:
-    """Return the names of the modules of each stage, given its number of layers."""
-    parts = [[f"layers.{layer}" for layer in range(*span)] for span in pairwise(accumulate(layers, initial=0))]
-    parts[0].insert(0, "tok_embeddings")
-    parts[-1] += ["norm", "lm_head"]
-    return parts
-
-
-def write_layout(layers: tuple[int, ...]) -> str:
-    """Return the value of ``module_fqns_per_model_part``: one word per stage with the names of its modules."""
-    return " ".join(",".join(part) for part in module_names(layers))
-
-
-def read_layout(text: str) -> tuple[int, ...]:
-    """Return the transformer layers of each stage of a ``module_fqns_per_model_part``."""
-    parts = [part.split(",") for part in text.split()]
-    layers = tuple(sum(bool(re.fullmatch(r"layers\.\d+", name)) for name in part) for part in parts)
-    if not sum(layers) or module_names(layers) != parts:
-        raise InputError(
-            f"invalid torchtitan layout {one_line(text)}: expected a word per stage, from tok_embeddings,layers.0 to "
-            "norm,lm_head",
-            field="layers",
-        )
-    return layers
-
-
-def _csv_name(schedule: Schedule, training: Training) -> str:
+def csv_name(schedule: Schedule, training: Training) -> str:
+    """Return the path of a schedule's CSV on the training machines."""
     if training.csv is not None:
         return training.csv
     return f"{file_name(schedule.name or 'schedule')}.csv"
@@ -363,7 +332,8 @@ TRAINER = Trainer(
         ),
     ),
     write_layout=write_layout,
-    read_layout=read_layout,
+    parse_layout=read_layout,
+    layout_mark=r"\blayers\.\d|\btok_embeddings\b|module_fqns_per_model_part",
     package="torchtitan",
     releases=tuple(RELEASES),
     latest="0.3",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipeplan.errors import InputError
 from pipeplan.formats import Format, TrainerSettings
 from pipeplan.model import Schedule, one_line
+from pipeplan.trainers.layout import TrainerLayout
 
 if TYPE_CHECKING:
     from pipeplan.hardware import Cluster
@@ -34,14 +35,17 @@ class Trainer:
     schedules
         Names of the strategies that it supports; None: it runs any order of ops.
     plans
-        Module with the function ``plan_flags`` that :meth:`plan_flags` calls; it is imported only for plans.
+        Module with the function ``plan_flags`` that :meth:`plan_flags` calls; it is imported only for plans. None: the
+        trainer takes schedules, but no plans.
     formats
         Formats of ``export`` with its settings for a schedule; the first one decides whether it can run a schedule.
     environment
         Generates lines of a shell script with the environment variables that a configuration needs.
-    write_layout, read_layout
-        Conversion of the transformer layers of each stage to its text, and back; None if it has no such text. Reading raises
-        InputError.
+    write_layout, parse_layout
+        Conversion of a layout to the trainer's text, and back; None if it has no such text. Writing raises ShapeError,
+        reading InputError.
+    layout_mark
+        Regular expression that finds something only in this trainer's layouts.
     package, releases, latest
         Package that is installed, releases of it that the settings support, and the newest one that pip installs. Without
         releases, settings are only for the installed release.
@@ -50,15 +54,22 @@ class Trainer:
     name: str
     title: str
     software: str
-    plans: str
+    plans: str | None = None
     schedules: frozenset[str] | None = None
     formats: tuple[Format, ...] = ()
     environment: Callable[[Cluster, Configuration], Iterator[str]] = _no_environment
-    write_layout: Callable[[tuple[int, ...]], str] | None = None
-    read_layout: Callable[[str], tuple[int, ...]] | None = None
+    write_layout: Callable[[TrainerLayout], str] | None = None
+    parse_layout: Callable[[str], TrainerLayout] | None = None
+    layout_mark: str = ""
     package: str = ""
     releases: tuple[str, ...] = ()
     latest: str = ""
+
+    @property
+    def read_layout(self) -> Callable[[str], tuple[int, ...]] | None:
+        """Reader of the transformer layers of each stage of a layout; None if the trainer has no such text."""
+        parse = self.parse_layout
+        return None if parse is None else lambda text: parse(text).layers
 
     def plan_flags(
         self,
@@ -69,6 +80,7 @@ class Trainer:
         version: str | None = None,
     ) -> TrainerSettings:
         """Return the flags of a configuration that runs a schedule, for a release; None: the newest supported one."""
+        assert self.plans is not None
         write: Callable[..., TrainerSettings] = import_module(self.plans).plan_flags
         return write(model, cluster, configuration, schedule, version)
 
@@ -134,6 +146,7 @@ def bash_script(
     *,
     heading: Iterable[str],
     to_set: Mapping[str, str],
+    to_add: Iterable[str] = (),
     environment: Iterable[str],
 ) -> str:
     """Return a launch script: what the user has to set, the environment, arrays of flags, and torchrun with all of them.
@@ -150,6 +163,8 @@ def bash_script(
         Comments.
     to_set
         Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set.
+    to_add
+        Descriptions of flags that the user has to add.
     environment
         Lines that set environment variables.
     """
@@ -159,6 +174,7 @@ def bash_script(
         to_set = {**to_set, "HEAD_NODE": "name of the first node"}
     words = [torchrun, command, *(f'"${{{name}[@]}}"' for name in arrays)]
     lines = ["#!/usr/bin/env bash", *heading, "set -euo pipefail", "# You still need to set:"]
+    lines += [f"# {flags}" for flags in to_add]
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in to_set.items()]
     lines += environment
     for name, flags in arrays.items():

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pipeplan.api import EditedShape, all_formats
+from pipeplan.api import EditedShape, all_formats, with_stage_layers
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.reviewing.options import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
@@ -131,6 +131,7 @@ def _type(setting: Setting) -> Any:
         "stages": _either(text=text, list=_list_of(int, least=0)),
         "layers": _list_of(LayerIn),
         "layout": _list_of(int),
+        "stage_layers": _either(text=text, list=_list_of(int)),
         "size": _either(number=number, text=text),
         "duration": _either(number=number, text=text),
         "pairs": _either(text=text, list=_list_of(text, least=0)),
@@ -202,7 +203,7 @@ class SettingsIn(_Settings):  # type: ignore[misc]
     def settings(self) -> Settings:
         """Return the settings of the workbench."""
         # Checked values are tuples where JSON has lists, of which pydantic would warn.
-        return Settings(**self.model_dump(exclude_none=True, warnings=False))
+        return with_stage_layers(Settings(**self.model_dump(exclude_none=True, warnings=False)))
 
 
 class FileIn(Strict):

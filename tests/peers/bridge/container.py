@@ -10,6 +10,7 @@ import re
 import sys
 import typing
 from dataclasses import dataclass, fields
+from enum import Enum
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -130,6 +131,8 @@ def imported() -> ModuleType:
     models.GPTModelProvider = import_module("megatron.bridge.models.gpt_provider").GPTModelProvider
     utils: Any = import_module("megatron.core.utils")
     utils._te_version = Version("2.10.0")
+    overlap: Any = import_module("megatron.bridge.training.comm_overlap")
+    overlap.HAVE_TE = True
     return import_module("megatron.bridge.training.config")
 
 
@@ -160,7 +163,7 @@ def judged(config: Any, case: Case) -> dict[str, str]:
             [container] = containers
             unknown = without_field(container, case.code)
             # The first steps of its ``pretrain``.
-            precision = get_precision(container.mixed_precision)
+            precision = container.mixed_precision = get_precision(container.mixed_precision)
             precision.finalize()
             precision.setup(container.model, container.optimizer, container.ddp)
             container.set_data_parallel_size()
@@ -175,7 +178,7 @@ def judged(config: Any, case: Case) -> dict[str, str]:
 def without_field(container: Any, code: str) -> dict[str, str]:
     """The assignments to names that no field has."""
     faults = {}
-    for part, name in re.findall(r"^cfg\.(\w+)\.(\w+) = ", code, re.MULTILINE):
+    for part, name in re.findall(r"^ *cfg\.(\w+)\.(\w+) = ", code, re.MULTILINE):
         kind = type(getattr(container, part))
         if name not in names_of(kind) and not hasattr(kind, name):
             faults[f"{part}.{name}"] = "not a field"
@@ -186,10 +189,21 @@ def differing(container: Any, wanted: dict[str, Any]) -> dict[str, str]:
     faults = {}
     for path, value in wanted.items():
         part, _, name = path.partition(".")
-        have = getattr(getattr(container, part), name)
-        if have != value:
-            faults[path] = f"{have!r}, planned: {value!r}"
+        have = plain(getattr(getattr(container, part), name))
+        planned = set(value) if isinstance(have, set) and value is not None else value
+        if have != planned:
+            faults[path] = f"{have!r}, planned: {planned!r}"
     return faults
+
+
+def plain(value: Any) -> Any:
+    """A value in the form of the planned ones: stages as lists of names, modules as sets, names in place of enums."""
+    if hasattr(value, "flatten_layout"):
+        stages = value.layout
+        return [[part.name for part in rank[chunk]] for chunk in range(len(stages[0])) for rank in stages]
+    if isinstance(value, Enum):
+        return value.value
+    return set(value) if isinstance(value, list) and value and isinstance(value[0], str) else value
 
 
 def recipe(config: Any, case: Case) -> Any:

@@ -144,6 +144,9 @@ def of_degrees(model: ModelShape, plan: Configuration) -> dict[str, Any]:
         "pipeline_model_parallel_size": plan.pipeline,
         "pipeline_model_parallel_layout": layout(model, plan, chunks) if plan.pipeline > 1 else None,
         "microbatch_group_size_per_vp_stage": (plan.group_size or plan.pipeline) if chunks > 1 else plan.pipeline,
+        # Batched messages of two interleaved ranks give wrong gradients.
+        "overlap_p2p_comm": chunks > 1,
+        "batch_p2p_comm": chunks == 1,
         "overlap_moe_expert_parallel_comm": False,
         "delay_wgrad_compute": False,
         "grad_reduce_in_bf16": not software(plan.software).fp32_gradients,

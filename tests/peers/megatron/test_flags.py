@@ -5,12 +5,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from megatron.core import parallel_state
+from megatron.core.transformer import TransformerConfig
 from megatron.core.transformer.enums import LayerType
+from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
+from megatron.core.transformer.transformer_block import get_num_layers_to_build
 
 import pipeplan
+from pipeplan.errors import InputError, ShapeError
+from pipeplan.trainers import TrainerLayout, uneven_layers
+from pipeplan.trainers.bridge import write_layout as write_list
+from pipeplan.trainers.megatron_layout import read_string, write_layout
 from tests.peers.megatron.flags import MIXTURE_OF_EXPERTS, configured
 
 
@@ -54,6 +62,106 @@ def test_every_layout_has_the_layers_that_we_meant(data: st.DataObject):
         parallel_state.set_virtual_pipeline_model_parallel_world_size(config.virtual_pipeline_model_parallel_size)
         ids += layout.get_layer_id_list(LayerType.decoder, chunk, rank)
     assert ids == list(range(sum(layers)))
+
+
+PIECES = (
+    "E",
+    "Et*2",
+    "t",
+    "tt",
+    "t*3",
+    "(t|)*2",
+    "(tt|t)*2",
+    "(t*2|)*3",
+    "m",
+    "m*2",
+    "L",
+    "tL",
+    "mL",
+    "|",
+    "|",
+    "|",
+    ",",
+    "x",
+    "*",
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=8).map("".join))
+def test_a_string_is_read_as_megatron_reads_it(text: str):
+    """Or refused, as it does; ours also refuses embeddings and losses that are not at the ends, and no layers."""
+    try:
+        stages = PipelineParallelLayerLayout.parse_str_to_list(text)
+        parsed = PipelineParallelLayerLayout(text, len(stages))
+        decoders, mtp = (sum(stage.count(kind) for stage in stages) for kind in (LayerType.decoder, LayerType.mtp))
+        parsed.validate_layer_layout(decoders, mtp)
+    except (AssertionError, IndexError):
+        with pytest.raises(InputError):
+            read_string(text)
+        return
+    if LayerType.embedding not in stages[0] or LayerType.loss not in stages[-1] or not decoders:
+        with pytest.raises(InputError):
+            read_string(text)
+        return
+    layout = read_string(text)
+    assert list(layout.layers) == [stage.count(LayerType.decoder) for stage in stages]
+    assert list(layout.mtp_of_stages) == [stage.count(LayerType.mtp) for stage in stages]
+    for written in (write_layout(layout), python_list(layout)):
+        again = PipelineParallelLayerLayout(written, len(stages))
+        assert again.flatten_layout == parsed.flatten_layout
+        assert again.layout == parsed.layout
+
+
+def python_list(layout: TrainerLayout) -> list[list[str]]:
+    found: list[list[str]] = eval(write_list(layout), {"__builtins__": {}})
+    return found
+
+
+DIVISIONS = [
+    (layers, ranks, chunks, first, last, embedding, loss)
+    for layers in (6, 8, 11, 12, 24)
+    for ranks in (1, 2, 3, 4)
+    for chunks in (1, 2)
+    for first in (None, 2, 3)
+    for last in (None, 2, 4)
+    for embedding, loss in ((False, False), (True, False), (True, True))
+]
+
+
+def test_layers_are_divided_as_megatron_does(ran: Callable[[str], None]):
+    """Without a layout, by its ``get_num_layers_to_build`` on the configuration that its rules accept."""
+    divided = 0
+    for layers, ranks, chunks, first, last, embedding, loss in DIVISIONS:
+        if ranks == 1 and (chunks > 1 or first or last or embedding or loss):
+            continue  # not a pipeline
+        try:
+            config = TransformerConfig(
+                num_layers=layers,
+                hidden_size=8,
+                num_attention_heads=1,
+                pipeline_dtype=torch.float64,
+                pipeline_model_parallel_size=ranks,
+                virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None,
+                num_layers_in_first_pipeline_stage=first,
+                num_layers_in_last_pipeline_stage=last,
+                account_for_embedding_in_pipeline_split=embedding,
+                account_for_loss_in_pipeline_split=loss,
+            )
+            wanted = [
+                get_num_layers_to_build(config, vp_stage=chunk if chunks > 1 else None, pp_rank=rank)
+                for chunk in range(chunks)
+                for rank in range(ranks)
+            ]
+            assert sum(wanted) == layers
+            assert min(wanted) >= 0  # it takes 3 and 4 of 6 layers on three ranks, which leaves -1
+        except (AssertionError, ValueError):
+            with pytest.raises(ShapeError):
+                uneven_layers(layers, ranks, chunks, first, last, embedding=embedding, loss=loss)
+            continue
+        assert list(uneven_layers(layers, ranks, chunks, first, last, embedding=embedding, loss=loss)) == wanted
+        divided += 1
+    ran(f"its strings as ours, and its layers of each stage in {divided} divisions")
 
 
 @pytest.mark.parametrize("flag", ["num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage"])

@@ -5,7 +5,7 @@ underscore, or as a field's metadata says; those that only its trainer has are w
 (``arguments.py``, ``core_transformer_config_from_args``).
 """
 
-from argparse import ArgumentParser
+from argparse import ArgumentError, ArgumentParser
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, get_args
@@ -20,6 +20,7 @@ from pipeplan.formats import TrainerSettings
 from pipeplan.trainers import flags_of
 from tests.peers.megatron.expected import OF_THE_USER, expected, wrong
 from tests.peers.plans import PLANS, plan
+from tests.peers.planted import planted_flags
 from tests.peers.shell import launched
 
 SWITCHES = (
@@ -53,6 +54,12 @@ def _underscored(flag: str) -> str:
 
 
 OF_THE_TRAINER = {*map(_underscored, (*SWITCHES, *NUMBERS, *CHOICES))}
+
+PLANTED = ("latent attention", "on the host", "one rank, all sharded")
+"""Plans in whose flags wrong values are planted."""
+
+DEFAULTS = ("--normalization", "--no-gradient-accumulation-fusion")
+"""Flags that say what Megatron-core's configuration assumes without them; Megatron-LM's trainer assumes something else."""
 
 PATTERNS = ("window-size", "window-attn-skip-freq", "moe-layer-freq")
 """Numbers, or lists as Python writes them."""
@@ -104,9 +111,9 @@ def parser() -> ArgumentParser:
     return made
 
 
-def set_by(text: str) -> dict[str, Any]:
+def set_by(words: list[str]) -> dict[str, Any]:
     """What flags set, by the names of arguments."""
-    return {key: value for key, value in vars(parser().parse_args(words_of(text))).items() if value is not MISSING}
+    return {key: value for key, value in vars(parser().parse_args(words)).items() if value is not MISSING}
 
 
 def configured(explicit: dict[str, Any]) -> TransformerConfig:
@@ -131,9 +138,9 @@ def configured(explicit: dict[str, Any]) -> TransformerConfig:
     return kind(**{each.name: fields_[each.name] for each in fields(kind) if each.name in fields_})
 
 
-def wrong_in(name: str, text: str) -> dict[str, str]:
-    """What is not as a plan of this name has it in the configuration that a text of flags makes."""
-    explicit = set_by(text)
+def wrong_in(name: str, words: list[str]) -> dict[str, str]:
+    """What is not as a plan of this name has it in the configuration that flags make."""
+    explicit = set_by(words)
     config = configured(explicit)
     trainers = dict.fromkeys(map(_underscored, SWITCHES), False) | {
         key: value for key, value in explicit.items() if key in OF_THE_TRAINER
@@ -145,12 +152,26 @@ def wrong_in(name: str, text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_value_is_the_planned_one(name: str):
-    assert wrong_in(name, flags(name).text) == {}
+    assert wrong_in(name, words_of(flags(name).text)) == {}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_every_planted_value_is_found(name: str, ran: Callable[[str], None]):
+    missed, count = [], 0
+    for flag, words in planted_flags(words_of(flags(name).text)):
+        count += 1
+        try:
+            if not wrong_in(name, [*words]):
+                missed += [flag] if flag not in DEFAULTS else []
+        except (AssertionError, ArgumentError, KeyError, TypeError, ValueError):
+            pass  # refused
+    assert missed == []
+    ran(f"{count} wrong values planted in the flags of one plan")
 
 
 def test_windows_are_where_they_were(ran: Callable[[str], None]):
     shape, _, _ = plan("windows and sinks")
-    config = configured(set_by(flags("windows and sinks").text))
+    config = configured(set_by(words_of(flags("windows and sinks").text)))
     found = [
         is_layer_window_attention(config.window_size, config.window_attn_skip_freq, layer + 1)
         for layer in range(shape.layers)

@@ -30,7 +30,7 @@ BESIDE = ("--no-rope-fusion",)
 """The fusion needs Transformer Engine."""
 
 PROGRAMS = ("pretrain_gpt.py", "pretrain_hybrid.py")
-MISSING = ("six", "triton", "megatron.training.tokenizer")
+MISSING: tuple[str, ...] = ("six", "triton", "megatron.training.tokenizer")
 CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
 """Major number of the compute capability by the generation of a GPU."""
 
@@ -125,7 +125,7 @@ def judged(arguments: Any, case: Case) -> dict[str, str]:
             parsed = arguments.parse_args()
             arguments.validate_args(parsed)
             config = arguments.core_transformer_config_from_args(parsed)
-        except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
             return {type(error).__name__: str(error)}
         except SystemExit:
             return {"SystemExit": "the parser refuses the flags"}

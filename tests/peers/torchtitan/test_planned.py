@@ -1,6 +1,7 @@
 """What a plan gives to paste, read by torchtitan's own ConfigManager."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeplan.formats import TrainerSettings, parse_torch_csv
 from pipeplan.planner import software
 from pipeplan.trainers import flags_of
 from tests.peers.plans import PLANS, Planned, drawn, plan
+from tests.peers.planted import planted_flags
 from tests.peers.torchtitan.expected import differing, planned_settings, schedule_of, wrong
 from tests.peers.torchtitan.exports import PLANNED, words_of_plan
 
@@ -37,10 +39,12 @@ def parsed(text: str) -> Any:
     return ConfigManager().parse_args([*words_of_plan(text)])
 
 
-def wrong_in(planned: Planned, policy: type, settings: TrainerSettings) -> dict[str, str]:
-    """What is not as planned in the configuration that a script makes."""
+def wrong_in(
+    planned: Planned, policy: type, settings: TrainerSettings, words: Sequence[str] | None = None
+) -> dict[str, str]:
+    """What is not as planned in the configuration that a script makes, or these words in place of its own."""
     model, _, configuration = planned
-    config = parsed(settings.text)
+    config = ConfigManager().parse_args([*(words_of_plan(settings.text) if words is None else words)])
     parallelism, training = planned_settings(model, configuration, next(iter(settings.files), ""))
     own = software(configuration.software)
     others = {
@@ -64,6 +68,28 @@ READ = [name for name in PLANS if name not in WITHOUT_FLAGS]
 def test_every_value_is_the_planned_one(name: str):
     assert wrong_in(plan(name), POLICIES.get(name, type(None)), flags(name)) == {}
     ParallelDims.from_config(parsed(flags(name).text).parallelism, plan(name)[1].gpus)
+
+
+PLANTED = ("interleaved by groups", "long", "one rank, all sharded", "asynchronous")
+"""Plans in whose flags wrong values are planted."""
+
+DEFAULTS = ("--parallelism.pipeline_parallel_schedule", "--training.steps")
+"""Flags that may say what torchtitan assumes without them."""
+
+
+def test_every_planted_value_is_found(ran: Callable[[str], None]):
+    missed, count = [], 0
+    for name in PLANTED:
+        settings = flags(name)
+        words = words_of_plan(settings.text)
+        start = words.index("--training.steps")  # before it are names and folders, which no plan decides
+        for flag, changed in planted_flags(words[start:]):
+            count += 1
+            with suppress(SystemExit):  # refused
+                if not wrong_in(plan(name), POLICIES.get(name, type(None)), settings, (*words[:start], *changed)):
+                    missed += [flag] if flag not in DEFAULTS else []
+    assert missed == []
+    ran(f"{count} wrong values planted in flags")
 
 
 DRAWN = drawn(50, ("torchtitan", "torchtitan-eager", "torchtitan-async-tp"), seed=1)

@@ -15,7 +15,7 @@ from pipeplan.planner import PlanProgress, PlanResult, estimate, plan
 from pipeplan.planner.selection import planning
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE
 from pipeplan.planner.selection.comparing import CHANGES, LIMITS
-from pipeplan.trainers import TRAINERS
+from pipeplan.trainers import plan_trainers
 from pipeplan.workload import model
 
 MODEL, CLUSTER = model("llama3-8b"), cluster("h100-sxm:8x2")
@@ -28,7 +28,7 @@ def planned(machines: str = "h100-sxm:8x2", name: str = "llama3-8b", **changes: 
         "sequence": 8192,
         "seconds": 20.0,
         "order_seconds": 0.0,
-        "trainers": TRAINERS,
+        "trainers": plan_trainers(),
     } | changes
     return plan(model(name), cluster(machines), **given)
 
@@ -300,7 +300,7 @@ def test_a_plan_is_as_fast_as_what_was_published(number):
         sequence=question.sequence,
         fix=question.fix,
         order_seconds=0,
-        trainers=TRAINERS,
+        trainers=plan_trainers(),
     )
     assert found.best is not None
     assert found.complete

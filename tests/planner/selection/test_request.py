@@ -5,7 +5,7 @@ import pytest
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.planner import CHOICES, Configuration, read_fixed
 from pipeplan.planner.selection.request import short_name, written
-from pipeplan.trainers import TRAINERS
+from pipeplan.trainers import plan_trainers
 
 
 def test_values_may_be_numbers_texts_or_lists_of_either():
@@ -27,14 +27,14 @@ def test_modules_are_joined_by_plus_and_kept_in_the_order_of_the_table():
 
 def test_a_layout_is_read_from_its_stages():
     assert read_fixed({"layers": "9+10+10+9"}) == {"layers": ((9, 10, 10, 9),)}
-    assert read_fixed({"layers": "Et*9|t*10|t*10|t*9L"}, TRAINERS) == {"layers": ((9, 10, 10, 9),)}
+    assert read_fixed({"layers": "Et*9|t*10|t*10|t*9L"}, plan_trainers()) == {"layers": ((9, 10, 10, 9),)}
     torchtitan = "tok_embeddings,layers.0 layers.1,layers.2,norm,lm_head"
-    assert read_fixed({"layers": [torchtitan]}, TRAINERS) == {"layers": ((1, 2),)}
+    assert read_fixed({"layers": [torchtitan]}, plan_trainers()) == {"layers": ((1, 2),)}
 
 
 def test_a_trainer_stands_for_its_software_unless_another_is_named():
-    assert read_fixed({"trainer": "torchtitan"}, TRAINERS)["software"] == ("torchtitan",)
-    assert read_fixed({"trainer": "megatron", "software": "nemo"}, TRAINERS)["software"] == ("nemo",)
+    assert read_fixed({"trainer": "torchtitan"}, plan_trainers())["software"] == ("torchtitan",)
+    assert read_fixed({"trainer": "megatron", "software": "nemo"}, plan_trainers())["software"] == ("nemo",)
 
 
 def test_what_is_written_is_read_back():
@@ -81,7 +81,7 @@ def test_values_that_cannot_be(fix, rule):
 )
 def test_unknown_names_come_with_the_nearest(fix, nearest):
     with pytest.raises(UnknownNameError, match=f"did you mean '{nearest}'"):
-        read_fixed(fix, TRAINERS)
+        read_fixed(fix, plan_trainers())
 
 
 def test_what_is_no_name_is_a_name_that_nobody_knows():

@@ -12,7 +12,7 @@ from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.selection.bounds import Bounds
 from pipeplan.planner.selection.nothing_fits import closest_miss
 from pipeplan.planner.selection.request import PlanRequest
-from pipeplan.trainers import TRAINERS
+from pipeplan.trainers import plan_trainers
 from pipeplan.workload import model
 
 
@@ -47,7 +47,7 @@ def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(traine
     software = "torchtitan" if trainer == "torchtitan" else "megatron-core-overlapped"
     good = Configuration(**step, software=software, sequence_parallel=known.get("tensor", 1) > 1, **known)
     least = estimate(shape, machines, good, with_error_bar=False).step_time
-    fixed: dict[str, Any] = {"fix": {"trainer": trainer}, "trainers": TRAINERS}
+    fixed: dict[str, Any] = {"fix": {"trainer": trainer}, "trainers": plan_trainers()}
     short = plan(shape, machines, seconds=1e-6, workers=1, order_seconds=0, **fixed, **step)
     assert short.best is not None
     assert short.best.peak_bytes <= short.memory_limit

@@ -24,7 +24,7 @@ from typing import Any
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.hardware import Cluster, cluster, cluster_from
 from pipeplan.planner import CHOICES, EARLY, Configuration, read_fixed, short_name, written
-from pipeplan.trainers import TRAINERS
+from pipeplan.trainers import plan_trainers, read_layout
 from pipeplan.workload import ModelShape, from_dict, known_model, model, read_config, short_form
 
 MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
@@ -33,7 +33,9 @@ _QUESTION = ("model", "cluster", "global_batch", "sequence")
 _COUNTED = ("replicate", "lora_rank", "document")
 """Keys of a configuration that a plan does not choose; each is a count."""
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
-_FIELDS = {name: choice.field for choice in _CHOSEN for name in (choice.field, *choice.names)}
+_FIELDS = {name: choice.field for choice in _CHOSEN for name in (choice.field, *choice.names)} | {
+    "layers_per_stage": "layers"
+}
 """Field of the configuration by each name of it."""
 
 
@@ -180,13 +182,21 @@ def _chosen(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _one(name: str, value: Any) -> Any:
     """Return the single value of a field. Raises InputError with the key as its field."""
-    plain = "+".join(map(str, value)) or "none" if isinstance(value, list) else value
     try:
-        ((only,),) = read_fixed({name: [plain]}, TRAINERS).values()
+        plain = _layers_of(value) if _FIELDS[name] == "layers" else value
+        if isinstance(plain, list):
+            plain = "+".join(map(str, plain)) or "none"
+        ((only,),) = read_fixed({short_name(_FIELDS[name]): [plain]}, plan_trainers()).values()
     except PipeplanError as error:
         error.field = name
         raise
     return only
+
+
+def _layers_of(value: Any) -> Any:
+    """Return the layers of each stage of a layout's text, or of a list with the parts of each stage."""
+    parts = isinstance(value, list) and all(isinstance(stage, list) for stage in value)
+    return list(read_layout(str(value)).layers) if parts or isinstance(value, str) else value
 
 
 def _count(name: str, value: Any) -> int:

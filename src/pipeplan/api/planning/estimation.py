@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -23,7 +22,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner import Calibration, Configuration, Estimate, RunRow, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import Finished, SweepTask, sweep
-from pipeplan.trainers import TRAINERS
+from pipeplan.trainers import read_layout
 from pipeplan.workload import ModelShape
 
 LARGEST = 64 * MEBIBYTE
@@ -164,12 +163,12 @@ def _with_layout(document: Any) -> Any:
     ranks = parallel.get("pp")
     if not isinstance(ranks, int) or ranks < 1 or not isinstance(document.get("layout"), str):
         return document
-    for read_layout in filter(None, (trainer.read_layout for trainer in TRAINERS.values())):
-        with suppress(InputError):
-            layers = read_layout(document["layout"])
-            chunks = {"vp": max(1, len(layers) // ranks)}
-            return document | {"layout": "+".join(map(str, layers)), "parallel": chunks | parallel}
-    return document
+    try:
+        layers = read_layout(document["layout"]).layers
+    except InputError:
+        return document  # words such as "even", or a text that is refused with the row
+    chunks = {"vp": max(1, len(layers) // ranks)}
+    return document | {"layout": "+".join(map(str, layers)), "parallel": chunks | parallel}
 
 
 def _configured(document: Mapping[str, Any], name: str, read: _Reader) -> RunRow:

@@ -19,7 +19,7 @@ from pipeplan.errors import CostError, InputError
 from pipeplan.model import shortened
 from pipeplan.planner import PlanProgress
 from pipeplan.planner import plan as best_plan
-from pipeplan.trainers import TRAINERS
+from pipeplan.trainers import plan_trainers
 
 
 @takes(PlanOptions)
@@ -85,7 +85,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         dask=options.dask,
         store=None if options.store is None else Path(options.store),
         calibration=factors,
-        trainers=TRAINERS,
+        trainers=plan_trainers(),
         progress=progress,
     )
     return plan_of(shape, machines, answer, factors)

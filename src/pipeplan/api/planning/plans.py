@@ -32,7 +32,7 @@ from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, 
 from pipeplan.hardware import Cluster, Link
 from pipeplan.planner import Calibration, Counts, Estimate, Fit, PlanResult, RunnerUp, Sensitivity, Totals, part_of
 from pipeplan.records import Evidence, Record
-from pipeplan.trainers import TRAINERS, flags_of
+from pipeplan.trainers import TRAINERS, flags_of, plan_trainers
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ OWN_ENDINGS = (
     ".searched.csv",
     ".yaml",
     ".yml",
-    ".megatron.txt",
-    *(f".{trainer}.sh" for trainer in TRAINERS),
+    *(f".{trainer}.sh" for trainer in plan_trainers()),
     ".sh",
 )
 """Suffixes of files that hold the searched order, the best configuration, or the flags of one trainer (``.sh`` alone: of the

@@ -6,7 +6,7 @@ Measuring a model needs PyTorch; taking costs from traces does not.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, final, get_type_hints, overload
@@ -28,6 +28,7 @@ from pipeplan.api.training.measuring import (
 )
 from pipeplan.api.training.run_costs import RunCosts, read_run_costs
 from pipeplan.costs import (
+    SETTINGS,
     CalibrationOptions,
     CalibrationOptionsKeywords,
     ConfiguredSettings,
@@ -56,6 +57,12 @@ _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "off
 """Measured quantities of a stage."""
 
 
+def _kinds() -> Iterator[Any]:
+    """Yield the types of the settings in answers, which have numbers in place of a layout's text."""
+    for name, kind in get_type_hints(SettingsTable).items():
+        yield tuple[int, ...] | None if SETTINGS[name].kind == "stage_layers" else kind
+
+
 if TYPE_CHECKING:
     SettingsRecord = AnswerRecord
 else:
@@ -64,7 +71,7 @@ else:
         [
             # A setting without a value is left out.
             (setting.name, kind | UnsetType, UNSET) if setting.default is None else (setting.name, kind)
-            for setting, kind in zip(fields(SettingsTable), get_type_hints(SettingsTable).values(), strict=True)
+            for setting, kind in zip(fields(SettingsTable), _kinds(), strict=True)
         ],
         bases=(AnswerRecord,),
         frozen=True,
