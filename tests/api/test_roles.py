@@ -48,12 +48,12 @@ def test_a_result_is_saved_with_the_same_counts(tmp_path):
     assert result.settings == costs
     result.save(tmp_path / "a.megatron.sh")
     assert "'Et*3|t*4|t*4|tL'" in (tmp_path / "a.megatron.sh").read_text()
-    result.save(tmp_path / "b.megatron.txt", training=pipeplan.Training(layers=(3, 3, 3, 3), microbatch_size=2))
-    assert "'Et*3|t*3|t*3|t*3L'" in (tmp_path / "b.megatron.txt").read_text()
+    result.save(tmp_path / "b.megatron.sh", training=pipeplan.Training(layers=(3, 3, 3, 3), microbatch_size=2))
+    assert "'Et*3|t*3|t*3|t*3L'" in (tmp_path / "b.megatron.sh").read_text()
     misplaced = pipeplan.simulate("1f1b", settings=costs.replace(layers=WITH_MTP, layers_per_stage=(4, 5, 5, 1)))
     misplaced.save(tmp_path / "c.csv")
     with pytest.raises(InputError, match="stage 2 has the mtp"):
-        misplaced.save(tmp_path / "c.megatron.txt")
+        misplaced.save(tmp_path / "c.megatron.sh")
 
 
 def test_without_roles_the_trainer_divides_the_model_itself():
