@@ -64,6 +64,7 @@ from typing import Any, TypedDict
 from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
+from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
 
@@ -72,6 +73,12 @@ GivenTimes = float | Sequence[float] | NDArray[Any]
 
 GivenSizes = float | str | Sequence[float | str] | NDArray[Any]
 \"\"\"The same of sizes: bytes, or texts with a unit such as ``2GiB``.\"\"\"
+
+GivenLengths = Sequence[float | Sequence[float]] | NDArray[Any]
+\"\"\"One number per microbatch, or a list of them.\"\"\"
+
+GivenFactors = GivenLengths | Mapping[str, GivenLengths] | FactorTables
+\"\"\"One table of factors, or one for each field of ``FactorTables``.\"\"\"
 """
 
 _API_IMPORTS = """from typing import TYPE_CHECKING, Required, TypedDict
@@ -120,6 +127,8 @@ _BY_KIND = {
     "layers": "Sequence[Layer | Mapping[str, float]] | None",
     "layout": "Sequence[int] | None",
     "limit": "float | str | Sequence[float | str] | None",
+    "per_microbatch": "GivenFactors | None",
+    "lengths": "GivenLengths | None",
     "stages": "str | Sequence[int] | None",
 }
 """The types of keywords that are wider than those of the fields, which hold tuples."""

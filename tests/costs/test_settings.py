@@ -20,13 +20,15 @@ from pipeplan.strategies import strategy
 SAMPLES = {
     "count": 3,
     "number": 1.5,
-    "per_stage": [1.0, 2.0],
+    "per_stage": [0.5, 1.0],
     "text": "x",
     "flag": True,
     "limit": ["8act", 7.0],
     "stages": [0, 1],
     "layers": [{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0}],
     "layout": [1, 2],
+    "per_microbatch": [1.0, 2.0],
+    "lengths": [100.0, [50.0, 25.0]],
 }
 
 

@@ -1,6 +1,14 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
-from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, settings_from, settings_given
+from pipeplan.costs.config import (
+    ALIASES,
+    Config,
+    load_config,
+    load_layers,
+    load_lengths,
+    settings_from,
+    settings_given,
+)
 from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
@@ -11,6 +19,7 @@ from pipeplan.costs.keywords import (
 )
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
+from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths, MicrobatchFactors
 from pipeplan.costs.options import (
     FOLDED_GROUPS,
     GROUPS,
@@ -71,12 +80,16 @@ __all__ = [
     "Costs",
     "DataType",
     "Device",
+    "FactorTable",
+    "FactorTables",
     "Group",
     "Layer",
     "Layout",
+    "Lengths",
     "Limits",
     "Machine",
     "Memory",
+    "MicrobatchFactors",
     "ModelOptions",
     "Options",
     "Overhead",
@@ -100,6 +113,7 @@ __all__ = [
     "bounds_of",
     "load_config",
     "load_layers",
+    "load_lengths",
     "missing_in",
     "option",
     "options_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -226,11 +226,7 @@ class Problem:
     @property
     def _costs_of_bound(self) -> Costs:
         """Costs of the bound: if a backward may not be split, all of it is in I and nothing in W."""
-        costs = self.occupied
-        if self.split_backward:
-            return costs
-        memory = replace(costs.memory, freed_by_weight=np.zeros(costs.stages))
-        return replace(costs, backward_input=costs.backward, memory=memory)
+        return self.occupied if self.split_backward else self.occupied.unsplit()
 
     @property
     def is_judged(self) -> bool:

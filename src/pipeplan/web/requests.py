@@ -25,6 +25,7 @@ from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.costs import (
     SETTINGS,
+    FactorTables,
     Layer,
     Options,
     Range,
@@ -81,6 +82,8 @@ Name = Annotated[str, Field(min_length=1, max_length=80)]
 
 
 def _form_of(value: Any) -> str:
+    if isinstance(value, dict):
+        return "table"
     return "list" if isinstance(value, list) else "text" if isinstance(value, str) else "number"
 
 
@@ -127,6 +130,8 @@ def _type(setting: Setting) -> Any:
         "stages": _either(text=text, list=_list_of(int, least=0)),
         "layers": _list_of(LayerIn),
         "layout": _list_of(int),
+        "per_microbatch": _either(list=_list_of(float | _list_of(float)), table=FactorTables),
+        "lengths": _list_of(float | _list_of(float)),
         "size": _either(number=number, text=text),
         "pairs": _either(text=text, list=_list_of(text, least=0)),
         "names": Annotated[list[word], Field(max_length=len(setting.choices))],

@@ -165,6 +165,6 @@ def with_shape_of(entrants: Iterable[str | Schedule | Timeline], settings: Setti
         if not isinstance(entrant, str):
             schedule = entrant.schedule if isinstance(entrant, Timeline) else entrant
             ranks = schedule.ranks if settings.ranks is None else settings.ranks
-            microbatches = schedule.microbatches if settings.microbatches is None else settings.microbatches
+            microbatches = settings.microbatch_count or schedule.microbatches
             return replace(settings, ranks=ranks, microbatches=microbatches)
     return settings
