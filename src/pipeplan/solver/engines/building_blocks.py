@@ -147,16 +147,17 @@ class BuildingBlocks:
     def _repeaters(self, run: Run) -> tuple[BlockRepeater, BlockRepeater]:
         """Return what repeats blocks on few microbatches, to anneal them, and at full length, to offer them.
 
-        What more microbatches add is always the same.
+        What more microbatches add is always the same; if they differ, blocks are annealed on the mean one.
         """
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
-        return BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
+        alike = replace(run.problem, costs=run.problem.costs.uniform(), microbatches=few)
+        return BlockRepeater(Encoder(alike)), BlockRepeater(run.encoder)
 
     def _anneal_all(self, run: Run, small: BlockRepeater, true: BlockRepeater, islands: list[Island]) -> None:
         annealed = run.map(lambda island: self._anneal(run, small, island), islands)
         for island, (block, spent) in zip(islands, annealed, strict=True):
             run.budget.evaluations += spent
-            run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
+            run.offer_in_turns(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
 
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
         """Return the annealing of this number; every other one goes at the pace of units."""
