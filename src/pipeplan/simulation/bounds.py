@@ -8,7 +8,8 @@ and tails, whatever their order. So the makespan is at least::
 
 The largest such sum over all sets is the preemptive one-machine bound (Carlier, "The one-machine sequencing problem",
 European Journal of Operational Research 11, 1982); every rank has one. The longest chain of a single microbatch is another
-bound. :mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips` hold what a memory limit adds.
+bound. :mod:`~pipeplan.simulation.large_microbatches` holds what large microbatches add, and
+:mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips` what a memory limit adds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Floats, Kind, Placement, tolerances
+from pipeplan.simulation.large_microbatches import large_microbatch_bounds
 from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
 from pipeplan.simulation.op_classes import (
     FORWARD,
@@ -92,6 +94,10 @@ def lower_bound(
         Bound(_longest_chain(placement, microbatches, costs, slices), "the chain of one microbatch through all stages")
     ]
     bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
+    bounds += [
+        Bound(value, f"microbatch {large}, which every other one delays or follows on rank {rank}")
+        for value, large, rank in large_microbatch_bounds(placement, costs, slices)
+    ]
     bounds += _under_limits(placement, costs, limits, classes, slices, onward=True)
     return max(bounds, key=attrgetter("value"))
 

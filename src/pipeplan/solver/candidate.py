@@ -145,7 +145,7 @@ class Encoder(Layout):
             return {}
         costs = self.problem.occupied
         work = np.sum([costs.times(kind).sum(axis=0) for kind in (Kind.F, Kind.I, Kind.W)], axis=0)
-        return orders_of(work.reshape(self.copies, -1), self.problem.placement.ranks)
+        return orders_of(work.reshape(self.copies, -1))
 
     def from_order(self, order: Ints) -> Candidate:
         """Return the candidate of an order without forced Ws and pairs; with full backwards if that is better.
@@ -249,8 +249,15 @@ class Encoder(Layout):
         return min(self.evaluate(free), self.evaluate(strict), key=lambda candidate: candidate.value)
 
 
-def orders_of(work: Floats, ranks: int) -> dict[str, Ints]:
-    """Return simple orders of microbatches, by name: as many of the shortest as there are ranks fill and drain the pipeline.
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares of the work of the shortest microbatches that come before the longest one, in orders to begin with."""
+
+
+def orders_of(work: Floats) -> dict[str, Ints]:
+    """Return simple orders of microbatches, by name.
+
+    Short ones fill and drain the pipeline fast. A long one takes its time through all stages: it must not come late, and what
+    runs before it should be just enough to keep later ranks busy until it arrives.
 
     Parameters
     ----------
@@ -258,16 +265,17 @@ def orders_of(work: Floats, ranks: int) -> dict[str, Ints]:
         Time of each microbatch of each copy of the model, shape (copies, microbatches).
     """
     rising = np.argsort(work, axis=1, kind="stable")
-    few = min(ranks, work.shape[1])
-    first, rest = rising[:, :few], rising[:, few:]
-    return {
+    orders = {
         "shortest first": rising,
         "longest first": rising[:, ::-1],
         "shortest at both ends": np.hstack((rising[:, ::2], rising[:, 1::2][:, ::-1])),
         "longest at both ends": np.hstack((rising[:, ::2][:, ::-1], rising[:, 1::2])),
-        "a few of the shortest, then the longest first": np.hstack((first, rest[:, ::-1])),
-        "a few of the shortest at both ends": np.hstack((first[:, ::2], rest[:, ::-1], first[:, 1::2][:, ::-1])),
     }
+    done = np.cumsum(np.take_along_axis(work, rising, axis=1), axis=1).mean(axis=0)
+    for share in SHARES:
+        few = int(np.searchsorted(done, share * done[-1])) + 1
+        orders[f"{few} of the shortest, then longest first"] = np.hstack((rising[:, :few], rising[:, few:][:, ::-1]))
+    return orders
 
 
 def first_answers(encoder: Encoder, decisions: Decisions) -> Iterator[Decisions]:

@@ -150,8 +150,11 @@ class BuildingBlocks:
         What more microbatches add is always the same; if they differ, blocks are annealed on the mean one.
         """
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
-        alike = replace(run.problem, costs=run.problem.costs.uniform(), microbatches=few)
-        return BlockRepeater(Encoder(alike)), BlockRepeater(run.encoder)
+        alike = run.problem
+        if run.encoder.varies:
+            costs = replace(alike.costs.uniform(), overlap=None)
+            alike = replace(alike, costs=costs)
+        return BlockRepeater(Encoder(replace(alike, microbatches=few))), BlockRepeater(run.encoder)
 
     def _anneal_all(self, run: Run, small: BlockRepeater, true: BlockRepeater, islands: list[Island]) -> None:
         annealed = run.map(lambda island: self._anneal(run, small, island), islands)
