@@ -120,8 +120,8 @@ class BuildingBlocks:
     tight: float = 0.75
 
     def __call__(self, run: Run) -> None:
-        """Search."""
-        if run.is_over:
+        """Search; do nothing if microbatches differ, of which no block is the next one's."""
+        if run.is_over or run.encoder.varies:
             return
         small, true = self._repeaters(run)
         if self.first_round // small.encoder.positions < self.least_steps:
@@ -147,20 +147,16 @@ class BuildingBlocks:
     def _repeaters(self, run: Run) -> tuple[BlockRepeater, BlockRepeater]:
         """Return what repeats blocks on few microbatches, to anneal them, and at full length, to offer them.
 
-        What more microbatches add is always the same; if they differ, blocks are annealed on the mean one.
+        What more microbatches add is always the same.
         """
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
-        alike = run.problem
-        if run.encoder.varies:
-            costs = replace(alike.costs.uniform(), overlap=None)
-            alike = replace(alike, costs=costs)
-        return BlockRepeater(Encoder(replace(alike, microbatches=few))), BlockRepeater(run.encoder)
+        return BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
 
     def _anneal_all(self, run: Run, small: BlockRepeater, true: BlockRepeater, islands: list[Island]) -> None:
         annealed = run.map(lambda island: self._anneal(run, small, island), islands)
         for island, (block, spent) in zip(islands, annealed, strict=True):
             run.budget.evaluations += spent
-            run.offer_in_turns(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
+            run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
 
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
         """Return the annealing of this number; every other one goes at the pace of units."""
@@ -280,7 +276,8 @@ class FirstBlocks:
 
     def __call__(self, run: Run) -> None:
         """Offer the blocks."""
-        if run.budget.limit_seconds is not None and run.encoder.positions <= FIRST_WORK and not run.is_over:
+        small = run.encoder.positions <= FIRST_WORK and not run.encoder.varies
+        if run.budget.limit_seconds is not None and small and not run.is_over:
             BuildingBlocks().offer_first(run, self.steps)
 
 
