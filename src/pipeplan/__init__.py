@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from pipeplan.api.planning.estimation import estimate
     from pipeplan.api.planning.planned import plan
+    from pipeplan.api.replanning import Replan, Replanner
     from pipeplan.api.searching.searches import pareto, search
     from pipeplan.api.searching.steady_states import SteadyStates, steady_state
     from pipeplan.costs import Costs, Settings
@@ -75,6 +76,8 @@ __all__ = [
     "PipeplanError",
     "Placement",
     "Plan",
+    "Replan",
+    "Replanner",
     "Result",
     "Schedule",
     "ScheduleLike",
@@ -110,6 +113,7 @@ __all__ = [
 _HOMES = {
     "pipeplan.api.planning.estimation": {"estimate"},
     "pipeplan.api.planning.planned": {"plan"},
+    "pipeplan.api.replanning": {"Replan", "Replanner"},
     "pipeplan.api.searching.searches": {"pareto", "search"},
     "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
     "pipeplan.costs": {"Costs", "Settings"},

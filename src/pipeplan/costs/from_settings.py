@@ -37,6 +37,16 @@ class Settings(SettingsTable):
         """
         return costs_of(self, placement)
 
+    def factors(self, stages: int) -> MicrobatchFactors | None:
+        """Return the factors of the microbatches on the costs of this many stages; None if they are alike.
+
+        Raises
+        ------
+        CostError
+            If lists have the wrong length, or settings contradict each other.
+        """
+        return _factors(self, stages)
+
     def limits(self, placement: Placement) -> Limits | None:
         """Return the memory limit of every rank, or None if there is none.
 

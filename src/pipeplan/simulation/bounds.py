@@ -176,10 +176,10 @@ def _one_machine(rank: RankClasses) -> float:
 
 def _least_times(stages: int, classes: list[RankClasses]) -> Floats:
     """Return the time of an op of each class for the microbatch that takes the least, shape (3, stages)."""
-    times = np.full((3, stages), np.inf)
+    times = np.full((stages, 3), np.inf)
     for rank in classes:
-        np.minimum.at(times, (slice(None), rank.stage), rank.time[:3])
-    return times
+        np.minimum.at(times, rank.stage, rank.time[:3].T)
+    return times.T
 
 
 def _slowest_behind(times: Floats) -> Floats:

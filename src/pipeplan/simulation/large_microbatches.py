@@ -1,11 +1,12 @@
-r"""A lower bound from one large microbatch g, which every other one must precede or follow all along.
+"""A lower bound from one large microbatch g: each other one delays it on its way, or follows it.
 
-Take the way of g: its forwards on all stages, and its Is back to the first stage of a rank. Let another microbatch j be *ahead*
-at an op of this way if it runs its own such op before g does. Ops of one kind and stage run on one rank, one after the other:
+The way of g are its forwards on all stages, and its Is back to the first stage of a rank. Let another microbatch j be
+*ahead* at an op of this way if it runs its own such op before g does. Ops of one kind and stage run on one rank, one after
+the other:
 
 - If j is ahead from the first forward on, that forward of j delays g.
-- If j is behind at one op of the way, and ahead at the next one and ever after, its first of these two ops runs between those
-  two of g, and delays g on its way.
+- If j is behind at one op of the way, and ahead at the next one and ever after, its first of these two ops runs between
+  those two of g, and delays g on its way.
 - If j is behind at the last op of the way, it runs its I and its W on that stage after g has run its own I::
 
     rank    F of g    F of j ...        ... I of g | W of g  I of j  W of j

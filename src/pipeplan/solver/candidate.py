@@ -256,8 +256,8 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 def orders_of(work: Floats) -> dict[str, Ints]:
     """Return simple orders of microbatches, by name.
 
-    Short ones fill and drain the pipeline fast. A long one takes its time through all stages: it must not come late, and what
-    runs before it should be just enough to keep later ranks busy until it arrives.
+    Short ones fill and drain the pipeline fast. A long one takes its time through all stages: it must not come late, and
+    what runs before it should be just enough to keep later ranks busy until it arrives.
 
     Parameters
     ----------

@@ -23,6 +23,7 @@ from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_un
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
 from pipeplan.solver.exact.recomputing_engine import ExactRecomputing
+from pipeplan.solver.exact.varied import ExactVaried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Robustness, robustness
@@ -39,6 +40,7 @@ ENGINES: tuple[Engine, ...] = (
     ShorterRuns(),
     Proving(),
     ExactRecomputing(),
+    ExactVaried(),
     WindowSearch(),
     LocalSearch(),
     RobustSearch(),

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from pipeplan.kernels import Kernel
+from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Floats, Ints
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.list_scheduling import earliest
@@ -57,7 +57,7 @@ class Dispatcher:
 
     def arguments(
         self, microbatches: Ints, scale: float, deadline: float, decisions: Decisions
-    ) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    ) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
         """Return the inputs and outputs of the kernel."""
         encoder = self.encoder
         most = np.minimum(np.maximum(scale * self.flights, 1), encoder.positions).astype(np.int64)
@@ -114,7 +114,7 @@ class Dispatching:
         run.compile(_DISPATCH, inputs, outputs)
         orders = {"in order": given, **encoder.orders}
         for scale, late, (name, microbatches) in product(self.scales, self.deadlines, orders.items()):
-            if run.is_over or run.budget.share > self.until:
+            if run.budget.share > self.until or run.is_optimal:
                 return
             run.budget.evaluations += 1
             run.offer(dispatcher(microbatches, scale, late * run.bound.value), f"{NAME} {name}", NAME)
