@@ -116,6 +116,14 @@ class MicrobatchFactors:
         """Number of microbatches."""
         return int(self.forward.shape[1])
 
+    def with_median(self, microbatch: int) -> MicrobatchFactors:
+        """Return the factors with one microbatch that has the median of each."""
+        here = np.arange(self.microbatches) == microbatch
+        medians = (np.median(getattr(self, name), axis=1, keepdims=True) for name in self.__slots__)
+        return MicrobatchFactors(
+            *(np.where(here, median, getattr(self, name)) for median, name in zip(medians, self.__slots__, strict=True))
+        )
+
     def taken(self, microbatches: Sequence[int]) -> MicrobatchFactors:
         """Return the factors of some microbatches, in this order."""
         order = list(microbatches)

@@ -32,7 +32,12 @@ if TYPE_CHECKING:
         simulate as simulate,
         step_time as step_time,
     )
-    from pipeplan.simulation.what_if import WhatIf as WhatIf, what_ifs as what_ifs
+    from pipeplan.simulation.what_if import (
+        WhatIf as WhatIf,
+        shortened as shortened,
+        what_ifs as what_ifs,
+        work_of_microbatches as work_of_microbatches,
+    )
     from pipeplan.simulation.windows import (
         LocatedWindow as LocatedWindow,
         RoundTrips as RoundTrips,
@@ -57,7 +62,7 @@ else:
                 "simulate",
                 "step_time",
             },
-            "what_if": {"WhatIf", "what_ifs"},
+            "what_if": {"WhatIf", "shortened", "what_ifs", "work_of_microbatches"},
             "windows": {"LocatedWindow", "RoundTrips", "Window", "located_windows"},
         },
     )

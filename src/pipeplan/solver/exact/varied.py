@@ -1,7 +1,7 @@
 """Microbatches that differ as constraints for CP-SAT: any of them may run before any other, on each stage.
 
-Equal microbatches run in one order without loss, which is what makes proofs over many of them fast. Here every pair of jobs of
-a rank whose memory is short has a literal, so that only small problems are proven.
+Equal microbatches run in one order without loss, which is what makes proofs over many of them fast. Here every pair of jobs
+of a rank whose memory is short has a literal, so that only small problems are proven.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class ExactVaried:
             return
         LocalSearch(until=run.budget.share + self.annealed_share)(run)
         proofs.raise_to_unit()
-        if run.is_over or proofs.beaten <= proofs.least:
+        if run.is_optimal or run.budget.is_spent or proofs.beaten <= proofs.least:
             return
         task = ProofTask(least=proofs.least, most=proofs.beaten - 1, seconds=seconds, workers=run.workers)
         model = VariedModel(proofs.integers, task.least, task.most)
