@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, final
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
@@ -228,8 +229,13 @@ def trained(
     # One device for both: a profile alone would take the only GPU of a host, on which the ranks have no room.
     options = replace(options, device=choose_device(options.device, schedule.ranks))
     costs, origin = _costs(schedule, settings, options, part(progress, 0.0, 0.5, "costs: "))
-    done = run_with(schedule, options, progress=part(progress, 0.5 if origin == BEFORE_THE_RUN else 0.0, 1.0))
-    return training_run(done, simulated(schedule, costs or with_op_times(done.timeline, settings)), origin)
+    lengths = _shares(settings)
+    doing = part(progress, 0.5 if origin == BEFORE_THE_RUN else 0.0, 1.0)
+    done = run_with(schedule, options, lengths=lengths, progress=doing)
+    if costs is None:
+        # The means of all microbatches are the times of the mean one.
+        costs = with_op_times(done.timeline, _relative(settings, lengths, np.mean))
+    return training_run(done, simulated(schedule, costs), origin)
 
 
 def model_files(model: str) -> tuple[Path, ...]:
@@ -259,7 +265,39 @@ def _costs(
     shared = {field.name: getattr(options, field.name) for field in fields(ModelOptions)}
     measured = stages_measured(schedule, ProfileOptions(**shared, repeats=QUICK_ROUNDS), progress)
     shape = {name: getattr(settings, name) for name in ("ranks", "chunks", "stages", "microbatches", "memory_limit")}
-    return replace(measured.settings(), **shape), BEFORE_THE_RUN
+    # The model was measured with its whole sequence, which is that of the longest microbatch.
+    rule = _relative(settings, _shares(settings), np.max)
+    varied = {name: getattr(rule, name) for name in ("lengths", "reference_length", "attention_share")}
+    return replace(measured.settings(), **shape, **varied), BEFORE_THE_RUN
+
+
+def _shares(settings: Settings) -> tuple[float, ...] | None:
+    """Return the lengths of the microbatches relative to the longest; None if they are alike.
+
+    Raises CostError for factors per stage or of several kinds: a run can only make sequences longer or shorter.
+    """
+    factors = settings.microbatch_factors
+    if settings.lengths is not None:
+        numbers = [float(np.sum(length)) for length in settings.lengths]
+    elif factors is None:
+        return None
+    elif isinstance(factors, tuple) and not any(isinstance(factor, tuple) for factor in factors):
+        numbers = [float(np.sum(factor)) for factor in factors]
+    else:
+        raise CostError(
+            "a run needs one factor per microbatch, which makes its sequences longer or shorter: set a list of numbers or "
+            "lengths",
+            field="microbatch_factors",
+        )
+    return tuple(number / max(numbers) for number in numbers)
+
+
+def _relative(settings: Settings, shares: tuple[float, ...] | None, reduce: Callable[..., Any]) -> Settings:
+    """Return the settings with lengths relative to the longest, and costs for the length that ``reduce`` makes of them."""
+    if shares is None:
+        return settings
+    reference = float(reduce(shares))
+    return replace(settings, microbatch_factors=None, lengths=shares, reference_length=reference)
 
 
 def _of_steps(steps: tuple[float, ...], times: Times) -> str:
