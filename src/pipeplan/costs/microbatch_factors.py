@@ -14,7 +14,7 @@ These are the terms of a transformer's FLOPs and activations that are linear and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,6 +123,11 @@ class MicrobatchFactors:
         return MicrobatchFactors(
             *(np.where(here, median, getattr(self, name)) for median, name in zip(medians, self.__slots__, strict=True))
         )
+
+    def relative_to(self, units: Callable[[Floats], Floats]) -> MicrobatchFactors:
+        """Return the factors divided by what ``units`` makes of each array, of shape (stages, 1)."""
+        arrays = (getattr(self, name) for name in self.__slots__)
+        return MicrobatchFactors(*(array / units(array) for array in arrays))
 
     def taken(self, microbatches: Sequence[int]) -> MicrobatchFactors:
         """Return the factors of some microbatches, in this order."""

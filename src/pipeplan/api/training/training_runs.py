@@ -31,7 +31,7 @@ from pipeplan.api.training.measuring import (
 from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError
-from pipeplan.model import TIME_UNITS, Schedule, Timeline, units_in
+from pipeplan.model import TIME_UNITS, Floats, Schedule, Timeline, units_in
 from pipeplan.passes import require_expressible
 from pipeplan.readable import Times, change, percent
 from pipeplan.records import Evidence, Record
@@ -228,13 +228,14 @@ def trained(
     simulated(schedule, _until_measured(settings))
     # One device for both: a profile alone would take the only GPU of a host, on which the ranks have no room.
     options = replace(options, device=choose_device(options.device, schedule.ranks))
-    costs, origin = _costs(schedule, settings, options, part(progress, 0.0, 0.5, "costs: "))
     lengths = _shares(settings)
+    costs, origin = _costs(schedule, settings, lengths, options, part(progress, 0.0, 0.5, "costs: "))
     doing = part(progress, 0.5 if origin == BEFORE_THE_RUN else 0.0, 1.0)
     done = run_with(schedule, options, lengths=lengths, progress=doing)
     if costs is None:
         # The means of all microbatches are the times of the mean one.
-        costs = with_op_times(done.timeline, _relative(settings, lengths, np.mean))
+        rule = _relative(settings, schedule.stages, lambda factors: factors.mean(axis=1, keepdims=True))
+        costs = with_op_times(done.timeline, rule)
     return training_run(done, simulated(schedule, costs), origin)
 
 
@@ -255,7 +256,11 @@ def _until_measured(settings: Settings) -> Settings:
 
 
 def _costs(
-    schedule: Schedule, settings: Settings, options: ModelOptions, progress: RuntimeReport | None
+    schedule: Schedule,
+    settings: Settings,
+    lengths: tuple[float, ...] | None,
+    options: ModelOptions,
+    progress: RuntimeReport | None,
 ) -> tuple[Settings | None, str]:
     """Return the costs of the prediction and their origin; None if only the run itself can tell."""
     if settings.forward_times is not None:
@@ -265,10 +270,12 @@ def _costs(
     shared = {field.name: getattr(options, field.name) for field in fields(ModelOptions)}
     measured = stages_measured(schedule, ProfileOptions(**shared, repeats=QUICK_ROUNDS), progress)
     shape = {name: getattr(settings, name) for name in ("ranks", "chunks", "stages", "microbatches", "memory_limit")}
-    # The model was measured with its whole sequence, which is that of the longest microbatch.
-    rule = _relative(settings, _shares(settings), np.max)
-    varied = {name: getattr(rule, name) for name in ("lengths", "reference_length", "attention_share")}
-    return replace(measured.settings(), **shape, **varied), BEFORE_THE_RUN
+    if lengths is not None:
+        # The model was measured with its whole sequence, which is that of the longest microbatch.
+        longest = [lengths.index(max(lengths))]
+        rule = _relative(settings, schedule.stages, lambda factors: factors[:, longest])
+        shape["microbatch_factors"] = rule.microbatch_factors
+    return replace(measured.settings(), **shape), BEFORE_THE_RUN
 
 
 def _shares(settings: Settings) -> tuple[float, ...] | None:
@@ -292,12 +299,13 @@ def _shares(settings: Settings) -> tuple[float, ...] | None:
     return tuple(number / max(numbers) for number in numbers)
 
 
-def _relative(settings: Settings, shares: tuple[float, ...] | None, reduce: Callable[..., Any]) -> Settings:
-    """Return the settings with lengths relative to the longest, and costs for the length that ``reduce`` makes of them."""
-    if shares is None:
+def _relative(settings: Settings, stages: int, units: Callable[[Floats], Floats]) -> Settings:
+    """Return the settings with the microbatches' factors divided by what ``units`` makes of them."""
+    factors = settings.factors(stages)
+    if factors is None:
         return settings
-    reference = float(reduce(shares))
-    return replace(settings, microbatch_factors=None, lengths=shares, reference_length=reference)
+    rule: dict[str, Any] = dict.fromkeys(("lengths", "reference_length", "attention_share", "attention_model"))
+    return replace(settings, **rule, microbatch_factors=factors.relative_to(units).tables)
 
 
 def _of_steps(steps: tuple[float, ...], times: Times) -> str:
