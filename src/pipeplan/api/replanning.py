@@ -68,8 +68,8 @@ class Replanner:
     Examples
     --------
     >>> replanner = pipeplan.Replanner("1f1b", ranks=2, microbatches=4)
-    >>> replanner([4000, 500, 2000, 500])
-    (1, 0, 2, 3)
+    >>> replanner([900, 4000, 500, 2000])
+    (2, 3, 1, 0)
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Replanner:
         known = self._reorderers.get(microbatches or 0)
         if known is not None:
             return known
-        rule = {"reference_length": None, "attention_share": 0.0, "attention_model": None}
+        rule = {"reference_length": None, "attention_share": None, "attention_model": None}
         settings = replace(self._settings, **rule, microbatches=microbatches)  # type: ignore[arg-type]
         schedule = ordered(self._source, settings)
         costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)

@@ -75,6 +75,8 @@ _FORMS: dict[SettingKind, tuple[Json, ...]] = {
     "stages": (_TEXT, _list_of(_WHOLE)),
     "layers": _FILE,
     "layout": (_list_of(_WHOLE),),
+    "per_microbatch": (_list_of(_NUMBER),),
+    "lengths": _FILE,
     "size": (_NUMBER, _TEXT),
     "pairs": (_OBJECT, _list_of(_TEXT)),
     "names": (_list_of(_TEXT),),

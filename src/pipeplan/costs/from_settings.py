@@ -140,7 +140,7 @@ def _factors(settings: SettingsTable, stages: int) -> MicrobatchFactors | None:
     """Return the factors of the microbatches; None if they are alike."""
     lengths, numbers = settings.lengths, settings.microbatch_factors
     if lengths is None:
-        unused = next((name for name in _OF_LENGTHS if getattr(settings, name) not in (None, 0.0)), None)
+        unused = next((name for name in _OF_LENGTHS if getattr(settings, name) is not None), None)
         if unused is not None:
             raise CostError(
                 f"{unused.replace('_', ' ')} needs the lengths of the microbatches: set lengths, or leave it out",
@@ -170,10 +170,10 @@ _OF_LENGTHS = ("reference_length", "attention_share", "attention_model")
 
 def _attention_share(settings: SettingsTable, stages: int) -> Floats:
     """Return the share of each stage's forward that is attention, shape (stages,)."""
-    share = settings.attention_share
+    share: float | tuple[float, ...] = 0.0 if settings.attention_share is None else settings.attention_share
     if settings.attention_model is not None:
         assert settings.lengths is not None
-        if share != 0.0:
+        if settings.attention_share is not None:
             raise CostError(
                 "attention share and attention model both set the share of attention: set only one of them",
                 field="attention_model",

@@ -215,8 +215,8 @@ class SettingsTable(Options):
         kind="number", title="Tokens of the costs", group="microbatches", default="the mean of the lengths", unit="tokens",
         help="Tokens of the microbatch that times and bytes are for.", range=POSITIVE,
     )  # fmt: skip
-    attention_share: Times = option(
-        0.0, kind="per_stage", title="Share of attention", group="microbatches", default="0", unit="shares", range=SHARE,
+    attention_share: Times | None = option(
+        kind="per_stage", title="Share of attention", group="microbatches", default="0", unit="shares", range=SHARE,
         help="Share of the forward time that grows with the square of the length, at the reference length: one number, or "
         "one per stage.",
     )  # fmt: skip
