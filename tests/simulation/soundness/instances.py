@@ -61,7 +61,7 @@ class Instance:
                 yield name
 
 
-def instance(seed: int, *, most: int = 3 * SMALL) -> Instance:
+def instance(seed: int, *, most: int = 3 * SMALL, differing: bool = True) -> Instance:
     """The instance of a seed, of at most so many stages times microbatches times slices."""
     random = Random(f"bound {seed}")
     placement = _placement(random)
@@ -69,7 +69,8 @@ def instance(seed: int, *, most: int = 3 * SMALL) -> Instance:
     room = random.choice((SMALL, most)) // (placement.stages * slices)
     microbatches = max(min(random.choice((2, 3, 4, 5, 6, 8, 12)), room) // placement.copies, 1) * placement.copies
     costs = _costs(random, placement, slices)
-    costs = varied(Random(f"varied {seed}"), costs, microbatches, whole=True)
+    if differing:
+        costs = varied(Random(f"varied {seed}"), costs, microbatches, whole=True)
     return Instance(
         seed=seed,
         placement=placement,
