@@ -22,7 +22,7 @@ import numpy as np
 from pipeplan.errors import CostError
 from pipeplan.model import Floats
 
-SMALLEST_FACTOR, LARGEST_FACTOR = 1e-9, 1e9
+SMALLEST_FACTOR, LARGEST_FACTOR = 1e-6, 1_000_000
 """Range of factors: products with any time stay within the range of floats."""
 
 Lengths = tuple[float | tuple[float, ...], ...]

@@ -9,7 +9,7 @@ import numpy as np
 from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.explaining.waits import Wait
 from pipeplan.api.simulating.result import Result
-from pipeplan.model import REASON_WORDS, Floats, Kind, Reason, Timeline, counted
+from pipeplan.model import REASON_WORDS, Floats, Kind, Reason, counted
 from pipeplan.readable import Times, change, percent, size_text
 from pipeplan.simulation import LocatedWindow, shortened, work_of_microbatches
 
@@ -21,6 +21,9 @@ _ON_ITS_WAY = {Kind.F: "input", Kind.B: "gradient", Kind.I: "gradient"}
 
 _AT_HAND = ("order", "schedule", "chunks", "recomputation", "offload")
 """Kinds of remedies that keep the model, the batch and the machine, and stay within its memory."""
+
+
+_IF_MICROBATCHES_DIFFER = {Reason.IMBALANCE: "waiting for slower stages or longer microbatches"}
 
 
 def sentences_of(
@@ -45,7 +48,7 @@ def sentences_of(
     what_ifs
         Changes that were simulated.
     """
-    ranks = [_sentence(result.timeline, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
+    ranks = [_sentence(result, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
     return (_heading(result, times), *ranks, *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
 
 
@@ -64,13 +67,15 @@ def _told(idle: Floats) -> Sequence[int]:
     return sorted({0, int(idle.argmax()), len(idle) - 1})
 
 
-def _sentence(timeline: Timeline, rank: int, totals: Floats, wait: Wait | None, times: Times) -> str:
+def _sentence(result: Result, rank: int, totals: Floats, wait: Wait | None, times: Times) -> str:
+    timeline = result.timeline
     idle = float(timeline.idle[rank])
     reasons = [Reason(code) for code in np.argsort(-totals, kind="stable") if totals[code] > 0]
     if not reasons:
         return f"Rank {rank} never idles."
+    words = REASON_WORDS | ({} if result.costs.factors is None else _IF_MICROBATCHES_DIFFER)
     parts = times.parts(map(float, totals))  # In the order of the table: the same time is the same number there.
-    causes = ", ".join(f"{parts[reason]} {REASON_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
+    causes = ", ".join(f"{parts[reason]} {words[reason]}" for reason in reasons if parts[reason].strip("0."))
     share = percent(idle / timeline.makespan)
     sentence = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({share})"
     return f"{sentence}: {causes or 'in gaps too short to show'}.{'' if wait is None else _longest(wait, times)}"
