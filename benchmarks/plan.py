@@ -243,7 +243,8 @@ def report(predictions: Sequence[Prediction], refused: Sequence[tuple[RunRow, st
         step_table(predictions),
         f"Over all rows the mean of absolute errors is {percent(mean_absolute(whole))}, the null model's "
         f"{percent(mean_absolute(nulls))}; the mixture of sources decides such a number.",
-        f"Error bars hold for {percent(shipped.coverage)} of the runs when only runs of other sources make them.",
+        f"Error bars hold for {percent(shipped.coverage)} of a source's runs, on average over the sources, when only runs "
+        "of other sources make them.",
         "Peaks of what is allocated on the fullest rank:",
         memory_table(predictions),
         "Refused rows: "

@@ -94,6 +94,7 @@ def test_an_errand_does_what_its_recipe_says(errand: str, tmp_path: Path) -> Non
 
 def test_the_page_has_all_errands() -> None:
     assert list(errands()) == [
+        "A plugin",
         "A strategy",
         "A format",
         "A trainer",

@@ -11,6 +11,7 @@ import pytest
 
 import pipeplan
 import pipeplan.api
+from docs.build.python_pages import PUBLIC
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.cli.app import command_line
@@ -28,10 +29,31 @@ def test_every_public_name_is_there():
     assert pipeplan.__version__
 
 
+def test_every_submodule_is_there_with_its_public_names():
+    assert set(PUBLIC) | {"errors", "runtime"} == set(pipeplan.SUBMODULES) <= set(dir(pipeplan))
+    for module, (_, public) in PUBLIC.items():
+        front = getattr(pipeplan, module)
+        assert front is importlib.import_module(f"pipeplan.{module}")
+        for name in public.split():
+            assert getattr(front, name).__doc__, f"{module}.{name}"
+            assert name in getattr(front, "__all__", [name]), f"{module}.{name}"
+
+
 def test_every_command_has_its_function():
     commands = "simulate compare explain search pareto plan estimate check export convert profile run diff schedules"
     assert sorted(FUNCTIONS) == sorted(
-        [*commands.split(), "models", "gpus", "read", "read_schedule", "save", "steady_state"]
+        [
+            *commands.split(),
+            "models",
+            "gpus",
+            "save",
+            "steady_state",
+            "sweep",
+            "register",
+            "read",
+            "read_schedule",
+            "read_timeline",
+        ]
     )
 
 
@@ -107,10 +129,12 @@ def test_examples_in_docstrings(module):
 
 
 def test_importing_pipeplan_imports_nothing_heavy():
+    heavy = "matplotlib numba cyclopts rich yaml pandas importlib.metadata pipeplan.solver"
     code = (
-        "import sys, pipeplan; light = set(sys.modules); pipeplan.simulate('zb-auto');"
-        "print([m for m in ('numpy', 'msgspec') if m in light],"
-        "[m for m in ('matplotlib', 'numba', 'cyclopts', 'rich', 'yaml', 'pandas', 'pipeplan.solver') if m in sys.modules])"
+        f"heavy = '{heavy}';"
+        "import sys, pipeplan; from pipeplan.cli import main; main(['--version']);"
+        "light = set(sys.modules); pipeplan.simulate('zb-auto');"
+        "print([m for m in ('numpy', 'msgspec') if m in light], [m for m in heavy.split() if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "[] []\n"
+    assert found.stdout == f"{pipeplan.__version__}\n[] []\n"

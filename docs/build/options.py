@@ -1,4 +1,4 @@
-"""Reference pages of settings and options, and the keywords that type checkers see, made from the records of options.
+"""Reference pages of settings and options, and the names and keywords that type checkers see, made from declarations.
 
 ``python -m docs.build.options --write`` writes them; a test checks that the files are current.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from pipeplan.api.comparing.compare import CompareOptions
 from pipeplan.api.conversions import ConvertOptions
 from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
+from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
+from pipeplan.api.sweeping.study import SweepOptions
 from pipeplan.costs import (
     GROUPS,
     SETTING_GROUPS,
@@ -30,8 +32,13 @@ from pipeplan.costs import (
     Range,
     RunOptions,
     Setting,
+    SettingsTable,
     table_of,
 )
+from pipeplan.hardware import PRESETS
+from pipeplan.strategies import STRATEGIES
+from pipeplan.trainers import TRAINERS, runners
+from pipeplan.workload import MODELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,12 +64,22 @@ from __future__ import annotations
 
 {classes}'''
 
+_NAMES = '''"""Built-in names, which editors complete; made by ``python -m docs.build.options --write``.
+
+Functions take any text in place of them: plugins have further names.
+"""
+
+from typing import Literal
+
+{literals}'''
+
 _SETTINGS_IMPORTS = """import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
+from pipeplan.costs.from_settings import SettingsLike
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, TimesPer
@@ -87,13 +104,22 @@ from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsK
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping, Sequence
+    from typing import Any, TypeAlias, TypeVar
+
+    from numpy.typing import NDArray
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
     from pipeplan.api.searching.options import Names
+    from pipeplan.costs import Communication, GivenFactors, GivenLengths, GivenSizes, GivenTimes, Layer, SettingsLike, TimesPer
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
+    from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
+
+    Value = TypeVar("Value")
+    Varied: TypeAlias = Value | Sequence[Value] | NDArray[Any]
 """
 
 _OF_RUNS = (RunOptions, ProfileOptions, CalibrationOptions)
@@ -107,6 +133,7 @@ _OF_THE_API = (
     ConvertOptions,
     DiffOptions,
     ExportOptions,
+    SweepOptions,
 )
 _FUNCTIONS: dict[str, type[Options]] = {
     "SearchKeywords": SearchOptions,
@@ -120,11 +147,19 @@ _FUNCTIONS: dict[str, type[Options]] = {
     "ExportKeywords": ExportOptions,
 }
 
+_VARIED = '''class SweepKeywords(SweepOptionsKeywords, total=False):
+    """Keywords of a study: each setting has one value, or a list of them."""
+
+{fields}
+    config: str | os.PathLike[str] | None
+    settings: SettingsLike | None
+'''
+
 _BY_PLACE = {"model", "cluster"}
 """Options of a plan that its function also takes by place."""
 
 _BY_KIND = {
-    "layers": "Sequence[Layer | Mapping[str, float]] | None",
+    "layers": "Sequence[Layer | Mapping[str, Any]] | None",
     "layout": "Sequence[int] | None",
     "limit": "float | str | Sequence[float | str] | None",
     "per_microbatch": "GivenFactors | None",
@@ -185,6 +220,10 @@ def keywords(imports: str, records: Sequence[type[Options]], functions: Mapping[
         f'class {name}(SettingsKeywords, {_name(record)}, total=False):\n    """Options and settings of a function."""\n'
         for name, record in functions.items()
     ]
+    if SweepOptions in records:
+        types = ((each.name, _type(SettingsTable, each)) for each in _fields(SettingsTable))
+        several = (f"    {name}: Varied[{type_}]" for name, type_ in types)
+        of_functions.append(_VARIED.format(fields="\n".join(several)))
     return _KEYWORDS.format(imports=imports, classes="\n\n".join([*written.values(), *of_functions]))
 
 
@@ -217,15 +256,33 @@ def _type(record: type[Any], field: Field[Any]) -> str:
         found = about.keyword or _BY_KIND.get(about.kind, str(field.type))
     if about.in_bytes and about.kind == "number":
         found = f"float | str{' | None' if 'None' in found else ''}"
-    if record is ConfiguredSettings.__base__ and "None" not in found:
+    if record is SettingsTable and "None" not in found:
         found += " | None"
     return f"Required[{found}]" if field.default is MISSING else found
+
+
+def names() -> str:
+    """A module with a ``Literal`` for each kind of name."""
+    kinds: dict[str, tuple[str, Iterable[str]]] = {
+        "ScheduleName": ("Strategies.", STRATEGIES.built_in),
+        "FormatName": ("Formats of :func:`pipeplan.export`.", export_formats(built_in_formats())),
+        "TrainerName": ("Trainers of :func:`pipeplan.check`.", runners(TRAINERS.built_in)),
+        "GpuName": ("GPUs of a cluster.", PRESETS.built_in),
+        "ModelName": ("Models of :func:`pipeplan.plan`.", sorted(MODELS.built_in)),
+    }
+    return _NAMES.format(literals="\n".join(_literal(kind, *entry) for kind, entry in kinds.items()))
+
+
+def _literal(kind: str, about: str, named: Iterable[str]) -> str:
+    lines = "".join(f'    "{name}",\n' for name in named)
+    return f'{kind} = Literal[\n{lines}]\n"""{about}"""\n'
 
 
 def files() -> dict[Path, str]:
     """The files with what they must hold."""
     source = ROOT / "src" / "pipeplan"
     return {
+        source / "names.py": names(),
         ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
         ROOT / "docs" / "reference" / "options.md": options_markdown(),
         source / "costs" / "keywords.py": keywords(_SETTINGS_IMPORTS, [ConfiguredSettings, *_OF_RUNS], {}),

@@ -20,6 +20,45 @@ What functions take and give. Every answer has `print()`, `to_dict()`, `to_frame
 or a table in a notebook.
 """
 
+SUBMODULES = """# Submodules
+
+For code that builds on pipeplan: plugins, one's own costs and schedules, and parts of the workbench on their own. These
+names remain, as those of `pipeplan` itself do; other names of these modules may change. [Training](runtime.md) has those of
+`pipeplan.runtime`, [Errors](errors.md) those of `pipeplan.errors`, and [Extend pipeplan](../extending.md) examples.
+"""
+
+PUBLIC = {
+    "costs": (
+        "Costs of stages, from settings or from layers.",
+        "Costs Layer Limits Memory Overhead Transfer balanced_layers load_layers stage_settings",
+    ),
+    "strategies": ("Rules that make schedules.", "Strategy Shape Formula FromCosts strategy"),
+    "model": (
+        "Schedules, timelines, and what waits for what.",
+        "MemoryRule concatenate dependencies format_schedule from_ops ops overlap parse_schedule",
+    ),
+    "passes": (
+        "Schedules changed into other schedules.",
+        "Rearrangement insert_communication insert_offload insert_recompute lower_for_torch merge_backward retime "
+        "split_backward without_communication without_recompute",
+    ),
+    "formats": ("File formats.", "Format TimelineContent TrainerSettings chrome_trace torch_csv"),
+    "trainers": ("Trainers that run schedules and plans.", "Trainer TrainerVerdict trainers_of"),
+    "hardware": ("GPUs, links and clusters.", "Cluster Gpu Link Node Preset cluster gpu preset"),
+    "workload": (
+        "Models: FLOPs, bytes and parameters of their layers.",
+        "Execution Experts LatentAttention LayerWork ModelShape ParameterCounts TokenFlops from_dict layers_of model "
+        "model_names parameter_counts read_model token_flops",
+    ),
+    "planner": (
+        "Layouts of a model's layers on stages.",
+        "BestLayout LaidLayer LayerOption StageOption best_layout",
+    ),
+    "sweeps": ("Many tasks on processes or a cluster, with a store.", "Failure Finished SweepProgress SweepTask sweep"),
+    "testing": ("Tests of plugins.", "check_format check_strategy"),
+}
+"""Purpose and public names of each submodule, apart from those that have pages of their own."""
+
 RUNTIME = """# Training
 
 `pipeplan.runtime` trains the stages of a model by a schedule; it needs the extra `pytorch`. [Train in your own
@@ -48,11 +87,19 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "reference/functions.md", FUNCTIONS + "".join(f"\n::: pipeplan.{name}\n" for name in functions)
     yield "reference/types.md", TYPES + "".join(f"\n::: pipeplan.{name}\n" for name in types)
     yield "reference/runtime.md", RUNTIME + "".join(f"\n::: pipeplan.runtime.{name}\n" for name in _runtime())
+    yield "reference/submodules.md", SUBMODULES + "".join(_submodule(name, *entry) for name, entry in PUBLIC.items())
     tree, classes = _errors()
     yield (
         "reference/errors.md",
         ERRORS.format(tree=tree) + "".join(f"\n::: pipeplan.errors.{name}\n" for name in classes),
     )
+
+
+def _submodule(name: str, about: str, public: str) -> str:
+    members = "".join(
+        f"\n::: pipeplan.{name}.{member}\n    options:\n      heading_level: 3\n" for member in public.split()
+    )
+    return f"\n## pipeplan.{name}\n\n{about}\n{members}"
 
 
 def _source(module: str) -> ast.Module:

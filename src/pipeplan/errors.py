@@ -7,6 +7,7 @@ PipeplanError                   base class; the message is one short paragraph f
 │   ├── NotationError           text that is not an op, a row or a schedule
 │   ├── FormatError             a file that is empty, damaged or of another format
 │   ├── UnknownNameError        unknown strategy, key or format; the message suggests the nearest one
+│   ├── PluginError             an installed package declares a plugin that cannot be loaded, or is invalid
 │   └── MissingExtraError       an optional package is not installed
 └── NegativeAnswer              valid input with a negative answer (exit code 1)
     ├── InvalidScheduleError    a schedule is incomplete, out of order, on the wrong rank, or exceeds its memory
@@ -105,6 +106,10 @@ class UnknownNameError(InputError):
         others = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
         remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
         super().__init__(f"unknown {what} '{name}'; {remedy}", field=field)
+
+
+class PluginError(InputError):
+    """A plugin of an installed package cannot be loaded, or is invalid."""
 
 
 class MissingExtraError(InputError):

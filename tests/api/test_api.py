@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from pipeplan.errors import (
     UnknownNameError,
 )
 from pipeplan.model import format_cells, parse_schedule
-from pipeplan.strategies import STRATEGIES
 
 KEYS = {
     "schedule", "ranks", "chunks", "stages", "microbatches", "slices", "placement", "ops", "time_unit", "makespan", "spans",
@@ -318,25 +316,11 @@ def test_a_result_says_what_it_is():
 
 @pytest.mark.parametrize("ask", [pipeplan.simulate, pipeplan.explain, pipeplan.export])
 def test_no_schedule_is_not_the_default_one(ask):
-    with pytest.raises(InputError, match="a schedule is a name, a file, a schedule or a timeline, not None"):
+    with pytest.raises(
+        InputError, match="a schedule is a name, a file, a strategy, a schedule or a timeline, not None"
+    ):
         ask(None)
     assert ask(ranks=2, microbatches=2)
-
-
-def test_a_strategy_that_is_added_is_found_by_its_name(monkeypatch):
-    added = replace(STRATEGIES["zbv"], name="Mine", aliases=("ours",))
-    monkeypatch.setitem(STRATEGIES, "x", added)
-    for name in ("x", "X", "mine", "Ours"):
-        assert pipeplan.simulate(name, ranks=2, microbatches=2).name == "x"
-    assert {result.name for result in pipeplan.compare("x", "zbv", ranks=2, microbatches=2)} == {"x", "zbv"}
-    assert pipeplan.simulate("zbv", ranks=2, microbatches=2).name == "zbv"
-
-
-@pytest.mark.parametrize("strategy", [3, None, "1f1b", STRATEGIES["1f1b"].build])
-def test_strategies_hold_nothing_but_strategies(strategy):
-    with pytest.raises(InputError, match="STRATEGIES maps names to strategies, not 'y': "):
-        STRATEGIES["y"] = strategy
-    assert "y" not in STRATEGIES
 
 
 def test_a_result_of_a_comparison_is_found_by_its_place():

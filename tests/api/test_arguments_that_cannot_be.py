@@ -17,11 +17,25 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pipeplan.simulate(1.5), "a schedule is a name, a file, a schedule or a timeline, not 1.5"),
-        (lambda: pipeplan.compare(None), "a schedule is a name, a file, a schedule or a timeline, not None"),
-        (lambda: pipeplan.compare(["1f1b", "zbv"]), r"one by one, as in compare\('1f1b', 'zbv'\)"),
+        (lambda: pipeplan.simulate(1.5), "a schedule is a name, a file, a strategy, a schedule or a timeline, not 1.5"),
+        (
+            lambda: pipeplan.compare(None),
+            "a schedule is a name, a file, a strategy, a schedule or a timeline, not None",
+        ),
+        (lambda: pipeplan.simulate(["1f1b", "zbv"]), r"not \['1f1b', 'zbv'\]; compare takes several"),
+        (lambda: pipeplan.compare([]), "the list of schedules is empty: leave it out for all"),
+        (
+            lambda: pipeplan.simulate(settings=3),
+            "settings must be a pipeplan.Settings, a mapping or a config file, not 3",
+        ),
+        (
+            lambda: pipeplan.simulate(settings={}, config="x.yaml"),
+            "settings and config both name settings to start from",
+        ),
+        (lambda: pipeplan.simulate(settings={"rank": 2}), "unknown key in settings: 'rank'; did you mean 'ranks'"),
+        (lambda: pipeplan.register("1f1b"), "cannot register '1f1b': expected one of Strategy, Format, Trainer"),
         (lambda: pipeplan.estimate(3), "the file of configurations must be a path, not 3"),
-        (lambda: pipeplan.read_schedule(3), "the schedule file must be a path, not 3"),
+        (lambda: pipeplan.read_schedule(3), "the file must be a path, not 3"),
         (lambda: pipeplan.simulate(config=3), "the config file must be a path, not 3"),
         (lambda: pipeplan.read(b"x.csv"), "the file must be a path, not b'x.csv'"),
         (lambda: pipeplan.diff("1f1b", object), "the run must be a path, not <class 'object'>"),
@@ -38,7 +52,7 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
         (lambda: pipeplan.search(**SHAPE, evaluations=[1, 2]), r"evaluations must be a whole number, not \(1, 2\)"),
         (lambda: pipeplan.simulate(**SHAPE, p2p_time="\ud800"), "p2p time"),
         (lambda: pipeplan.simulate(**SHAPE, offload_bytes=[[1]]), "offload_bytes"),
-        (lambda: pipeplan.Settings(offload=-1), "offload: none, all, or stages such as 0-3,6, not -1"),
+        (lambda: pipeplan.Settings(offload=-1), "offload: expected text or a list, got a whole number"),
         (lambda: pipeplan.Settings(backward_times=np.float32("inf")), "backward time must be more than 0 and finite"),
         (lambda: pipeplan.Training(layers="2"), "layers per stage must be whole numbers, not '2'"),
         (lambda: pipeplan.save(pipeplan.simulate(**SHAPE), "x.csv", ending=b""), "the ending must be text, not b''"),

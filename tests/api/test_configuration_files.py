@@ -10,7 +10,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.api.planning.configurations import cluster_of, configuration_document, model_of, read_configuration
+from pipeplan.api.planning.configurations import (
+    cluster_of,
+    configuration_document,
+    in_words,
+    model_of,
+    read_configuration,
+)
+from pipeplan.api.planning.one_configuration import look
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration
@@ -52,6 +59,26 @@ def test_what_is_written_is_read_back(found):
     shape, machines = model("llama3-8b"), cluster("h100-sxm:8x2")
     text = yaml.safe_dump(configuration_document(shape, machines, found), sort_keys=False)
     assert read_configuration(yaml.safe_load(text)) == (shape, machines, found)
+
+
+def test_copies_of_a_sharded_state_are_read_and_written():
+    shape, machines, found = read_configuration(ASKED | {"zero": 3, "replicate": 2})
+    assert (found.data, found.replicate, found.shards) == (16, 2, 8)
+    assert in_words(found).endswith("ZeRO-3 in 2 copies")
+    assert read_configuration(configuration_document(shape, machines, found)) == (shape, machines, found)
+    with pytest.raises(PipeplanError, match="invalid replicate 0: expected an integer >= 1"):
+        read_configuration(ASKED | {"replicate": 0})
+
+
+def test_fine_tuning_is_read_and_written_and_has_no_flags():
+    asked = ASKED | {"pp": 2, "lora_rank": 16, "document": 1024}
+    shape, machines, found = read_configuration(asked)
+    assert (found.lora_rank, found.document) == (16, 1024)
+    assert in_words(found).endswith("LoRA of rank 16, documents of 1024")
+    assert read_configuration(configuration_document(shape, machines, found)) == (shape, machines, found)
+    chosen, _ = look(shape, machines, found)
+    assert chosen.flags == {}
+    assert "training: adapters beside every product of a layer, everything else is frozen" in chosen.assumed
 
 
 def test_models_and_clusters_of_ones_own_are_written_whole():

@@ -15,6 +15,7 @@ from pipeplan.api.comparing.compare import Entrants
 from pipeplan.api.comparing.comparison import comparison_report
 from pipeplan.costs import Settings
 from pipeplan.simulation import simulator
+from pipeplan.strategies import strategy
 
 SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
 
@@ -119,7 +120,7 @@ def test_an_order_is_timed_as_it_is_simulated(communication):
     costs: dict[str, Any] = {"p2p_time": 0.1, "message_time": 0.02, "op_gap": 0.05, "communication": communication}
     names = ("1f1b", "zbv", "seq1f1b", "interleaved-1f1b")
     settings = Settings(**SHAPE, **costs)
-    entrants = Entrants({name: name for name in names}, settings)
+    entrants = Entrants({name: strategy(name) for name in names}, settings)
     slower = replace(settings, p2p_time=0.7)
     for result in pipeplan.compare(*names, **SHAPE, **costs):
         assert entrants.timed(result, slower) == entrants.again(result, slower).makespan > result.makespan

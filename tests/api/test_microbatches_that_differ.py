@@ -58,7 +58,7 @@ def test_the_share_of_attention_of_a_model_grows_with_the_length():
         ({"microbatches": 3, "microbatch_factors": [1, 2]}, "microbatch factors: 2 values for 3 microbatches"),
         ({"lengths": [1, 2], "microbatch_factors": [1, 2]}, "microbatch factors and lengths both set"),
         ({"microbatch_factors": [[1, 2], [1, 2], [1, 2]]}, "microbatch factors: 3 rows"),
-        ({"microbatch_factors": [1, -1]}, "microbatch factors: number 1 must be at least 1e-09, not -1"),
+        ({"microbatch_factors": [1, -1]}, "microbatch factors: number 1 must be at least 1e-06, not -1"),
         ({"microbatch_factors": []}, "microbatch factors must be a list of numbers that is not empty"),
         ({"lengths": [1, [2, 0]]}, "lengths: number 1 must be more than 0"),
         ({"attention_share": 0.5}, "attention share needs the lengths"),

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pipeplan
+from docs.build.python_pages import PUBLIC
 from pipeplan.api import all_formats, schedules
 from pipeplan.cli.app import _COMMANDS, OTHER_SPELLINGS, command_line
 from pipeplan.costs import SETTINGS
@@ -16,6 +17,7 @@ def named() -> dict[str, Any]:
     """All of them, as JSON has it."""
     return {
         "names": sorted(pipeplan.__all__),
+        "submodules": {name: sorted(public.split()) for name, (_, public) in PUBLIC.items()},
         "arguments": {name: _arguments(getattr(pipeplan, name)) for name in _functions()},
         "options": _options(),
         "keys": sorted({name for each in SETTINGS.values() for name in (each.name, *each.aliases)}),

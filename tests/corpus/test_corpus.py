@@ -187,6 +187,8 @@ def test_no_name_is_gone(folder, names):
     assert [name for name in then["names"] if not hasattr(pipeplan, name) and name not in GONE] == []
     for kind in ("keys", "schedules"):
         assert set(then[kind]) - set(names[kind]) <= GONE, kind
+    for module, public in then.get("submodules", {}).items():
+        assert set(public) - set(names["submodules"].get(module, ())) <= GONE, module
     for command, options in then["options"].items():
         assert set(options) - set(names["options"].get(command, ())) <= GONE, command
     assert then["formats"].items() <= names["formats"].items()

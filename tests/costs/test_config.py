@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.costs import Settings
-from pipeplan.costs.config import load_config, merged, settings_given
+from pipeplan.costs.config import load_config
+from pipeplan.costs.conversion import settings_given
 from pipeplan.errors import CostError, FormatError, InputError, ShapeError, UnknownNameError
 from tests.little_memory import little_memory
 
@@ -157,12 +157,6 @@ def test_keyword_arguments_are_checked():
         settings_given({"rank": 2})
     with pytest.raises(CostError, match="ranks: expected a whole number, got text"):
         settings_given({"ranks": "2"})
-
-
-def test_the_command_line_overrides():
-    assert merged({"ranks": 4, "p2p_time": 1.0}, {"p2p_time": 2.0}) == Settings(ranks=4, p2p_time=2.0)
-    assert merged({"ranks": 4}, {"stages": 6}) == Settings(stages=6)
-    assert merged({"stages": 4}, {"ranks": 6}) == Settings(ranks=6)
 
 
 positive = st.floats(1e-6, 1e12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
@@ -12,8 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.costs import Layer, balanced, balanced_layers, bounds_of, load_config, load_layers, stage_settings
-from pipeplan.errors import CostError, InfeasibleError, InputError
+from pipeplan.costs import (
+    Layer,
+    Settings,
+    balanced,
+    balanced_layers,
+    blocks_of,
+    bounds_of,
+    load_config,
+    load_layers,
+    stage_settings,
+)
+from pipeplan.errors import CostError, InfeasibleError, InputError, UnknownNameError
 
 EMBEDDING = Layer(forward=0.1, backward_input=0.05, backward_weight=0.15, static_bytes=40.0)
 BLOCK = Layer(
@@ -106,6 +117,69 @@ def test_without_bytes_there_are_none():
     assert set(stage_settings(layers, (2, 2))) == {"forward_times", "backward_input_times", "backward_weight_times"}
 
 
+def test_stages_have_what_layers_have_beside_the_usual():
+    """A stage holds, and keeps when it recomputes, the input of its first layer."""
+    block = replace(BLOCK, backward=1.5, recompute=0.8, offload=0.2, input_bytes=2.0, offload_bytes=9.0)
+    settings = stage_settings([EMBEDDING, block, block, HEAD], (2, 2))
+    assert settings["backward_times"] == pytest.approx((0.2 + 1.5, 1.5 + 1.0))
+    assert settings["recompute_times"] == pytest.approx((0.1 + 0.8, 0.8 + 0.5))
+    assert settings["offload_times"] == (0.2, 0.2)
+    assert settings["activation_bytes"] == (10.0, 13.0 + 2.0)
+    assert settings["weight_activation_bytes"] == (4.0, 7.0 + 2.0)
+    assert settings["recompute_bytes"] == (0.0, 2.0)
+    assert settings["offload_bytes"] == (9.0, 12.0 + 2.0)
+    result = pipeplan.simulate("1f1b", ranks=2, layers=[block] * 4, recompute="all")
+    assert result.costs.backward.tolist() == [3.0, 3.0]
+    assert result.costs.recompute.tolist() == [1.6, 1.6]
+    assert result.costs.memory.recompute_keeps.tolist() == [2.0, 2.0]
+    assert (result.warnings, result.notes) == ((), ())
+
+
+def of_roles(*roles):
+    return [replace(BLOCK, role=role) for role in roles]
+
+
+@pytest.mark.parametrize(
+    ("roles", "layout", "blocks", "mtp"),
+    [
+        (("embedding", *["block"] * 6, "head"), (4, 4), (3, 3), 0),
+        (("embedding", None, None, None, "mtp", "head"), (1, 2, 3), (0, 2, 1), 1),
+        (("block",) * 4, (1, 3), (1, 3), 0),
+        (("embedding", "block", "head"), (3,), (1,), 0),
+    ],
+)
+def test_blocks_follow_from_roles(roles, layout, blocks, mtp):
+    assert blocks_of(of_roles(*roles), layout) == (blocks, mtp)
+    assert Settings(layers=of_roles(*roles), layers_per_stage=layout).blocks(len(layout)) == (blocks, mtp)
+
+
+def test_without_roles_there_are_no_blocks():
+    assert blocks_of(MODEL, (3, 5)) is None
+    assert Settings().blocks(2) is None
+
+
+@pytest.mark.parametrize(
+    ("roles", "layout", "message"),
+    [
+        (
+            ("block", "embedding", "head"),
+            (1, 2),
+            "layer 0 is block before embedding: expected embedding, block, mtp, head",
+        ),
+        (("block", "head", "mtp"), (1, 2), "layer 1 is head before mtp"),
+        (
+            ("embedding", "embedding", "block"),
+            (1, 2),
+            "stage 1 has the embedding, which trainers have on the first stage",
+        ),
+        (("embedding", "block", "mtp", "head"), (3, 1), "stage 0 has the mtp, which trainers have on the last stage"),
+    ],
+)
+def test_roles_where_no_trainer_has_them(roles, layout, message):
+    with pytest.raises(InputError, match=message):
+        blocks_of(of_roles(*roles), layout)
+
+
 @pytest.mark.parametrize("layout", [(4, 3), (8, 0), (9, -1), ()])
 def test_layouts_that_do_not_fit(layout):
     with pytest.raises(InputError, match="8 layers of the model"):
@@ -115,6 +189,8 @@ def test_layouts_that_do_not_fit(layout):
 def test_layers_that_cannot_be():
     with pytest.raises(CostError, match="forward of a layer must be at least 0 and finite, not -1"):
         Layer(forward=-1, backward_input=1, backward_weight=1)
+    with pytest.raises(UnknownNameError, match="unknown role of a layer 'blok'; did you mean 'block'"):
+        Layer(forward=1, backward_input=1, backward_weight=1, role="blok")  # type: ignore[arg-type]
     with pytest.raises(CostError, match="must add up to more than 0"):
         Layer(forward=0, backward_input=0, backward_weight=0)
     with pytest.raises(CostError, match="backward input of stage 0 takes no time"):
@@ -166,6 +242,7 @@ def test_layers_beside_times_are_refused():
             [{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "count": 10**9}],
             "count of a layer must be 1 to",
         ),
+        ([{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "role": "x"}], "role"),
         ([1.0], "layers"),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
+from inspect import signature
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -39,7 +41,7 @@ def sample(name: str):
 
 def test_the_table_has_every_field_and_every_keyword():
     assert tuple(SETTINGS) == tuple(field.name for field in fields(Settings))
-    assert set(SettingsKeywords.__optional_keys__) == {*SETTINGS, "config"}
+    assert set(SettingsKeywords.__optional_keys__) == {*SETTINGS, "config", "settings"}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -73,6 +75,39 @@ def test_names_are_told_apart():
 def test_what_is_made_from_the_declarations_is_current():
     for path, text in options.files().items():
         assert path.read_text() == text, "write it with python -m docs.build.options --write"
+
+
+def test_settings_are_values_that_convert_what_they_are_given():
+    stages: Any = [np.int64(0)]
+    costs = Settings(num_devices=2, forward_times=np.array([1, 2]), activation_bytes=["2GiB", 1], recompute=stages)  # type: ignore[call-arg]
+    assert (costs.ranks, costs.forward_times, costs.activation_bytes) == (2, (1.0, 2.0), (2.0**31, 1.0))
+    assert costs == Settings(ranks=2, forward_times=(1, 2), activation_bytes=(2**31, 1), recompute=(0,))
+    assert hash(costs) == hash(copy.deepcopy(costs))
+    assert pickle.loads(pickle.dumps(costs)) == costs
+    assert replace(costs, ranks=4) == costs.replace(ranks=4) != costs
+    with pytest.raises(AttributeError):
+        costs.ranks = 3  # type: ignore[misc]
+    with pytest.raises(UnknownNameError, match="unknown setting 'rank'; did you mean 'ranks'"):
+        Settings(rank=2)  # type: ignore[call-arg]
+    assert repr(Settings(ranks=2, p2p_time=0)) == "Settings(ranks=2)"
+    assert list(signature(Settings).parameters) == list(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "after"),
+    [
+        ({"ranks": 4, "p2p_time": 1.0}, {"p2p_time": 2.0}, {"ranks": 4, "p2p_time": 2.0}),
+        ({"ranks": 4}, {"stages": 6}, {"stages": 6}),
+        ({"stages": 4}, {"num_ranks": 6}, {"ranks": 6}),
+        ({"ranks": 4}, {"stages": None}, {"ranks": 4}),
+        ({"ranks": 4}, {"ranks": 2, "stages": 4}, {"ranks": 2, "stages": 4}),
+        ({"memory_limit": "8act"}, {"memory_limit": None}, {}),
+        ({"costs_name": "mine", "p2p_time": 1.0}, {"p2p_time": 2.0}, {"p2p_time": 2.0}),
+        ({"costs_name": "mine", "p2p_time": 1.0}, {"ranks": 2}, {"costs_name": "mine", "p2p_time": 1.0, "ranks": 2}),
+    ],
+)
+def test_a_change_keeps_the_other_settings(before, changes, after):
+    assert Settings(**before).replace(**changes) == Settings(**after)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +247,7 @@ def test_a_number_is_taken_or_refused_at_its_field(value, name):
     number = int(value) if setting.kind == "count" and np.isfinite(value) else value
     if setting.kind == "count" and not isinstance(number, int):
         return
-    error = refusal_of(name, number)
+    error = refusal_of(name, [number] if setting.kind in ("per_microbatch", "lengths") else number)
     assert error is None or (error.field == name and str(error).startswith(setting.noun))
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import pipeplan
 from pipeplan.documents import json_text
-from pipeplan.formats import read_schedule
 from pipeplan.formats.pipeplan_json import parse_json, schedule_json
 from pipeplan.formats.timeline_table import parse_timeline_csv, timeline_csv
 from pipeplan.formats.trace import chrome_trace
@@ -30,4 +30,4 @@ def test_names_come_back_as_they_were(name):
 def test_the_name_of_a_file_that_is_no_text_is_told_with_marks(tmp_path: Path):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run\xff\xfe.csv"))
     path.write_text("0F0,0B0")
-    assert read_schedule(path).name == "run\ufffd\ufffd"
+    assert pipeplan.read_schedule(path).name == "run\ufffd\ufffd"

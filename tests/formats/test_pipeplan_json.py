@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pipeplan
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, UnknownNameError
-from pipeplan.formats import parse_json, read_schedule, read_schedule_or_timeline, schedule_json, timeline_json
+from pipeplan.formats import parse_json, read_schedule_or_timeline, schedule_json, timeline_json
 from pipeplan.formats.pipeplan_json import parse_steps
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate
@@ -150,7 +151,7 @@ def test_figures_of_a_timeline_are_not_read_back():
 def test_the_schedule_of_a_timeline_file(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(PLAN | TIMES))
-    assert read_schedule(path) == parse_json(json.dumps(PLAN))
+    assert pipeplan.read_schedule(path) == parse_json(json.dumps(PLAN))
     assert isinstance(read_schedule_or_timeline(path), Timeline)
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+import pipeplan
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError
-from pipeplan.formats import read_schedule, read_standard_input, rows_of
+from pipeplan.formats import read_standard_input, rows_of
 from pipeplan.formats.rows import parse_rows
 from pipeplan.model import Schedule, format_schedule
 from tests.formats.schedules import schedules
@@ -55,7 +56,7 @@ def test_a_stage_that_no_rank_holds():
 def test_a_file_of_text_is_read_so(tmp_path: Path):
     path = tmp_path / "mine.txt"
     path.write_text(PLAN)
-    assert read_schedule(path).name == "mine"
+    assert pipeplan.read_schedule(path).name == "mine"
 
 
 @pytest.mark.parametrize("text", [PLAN, PLAN.replace(" ", ","), "\ufeff" + PLAN])

@@ -10,6 +10,11 @@ def test_what_follows_from_a_configuration():
     assert asked.microbatches == 32
     assert asked.stages == 20
     assert asked.expert_data == 2
+    hybrid = configuration(data=8, context=1, expert=4, replicate=4)
+    assert (hybrid.shards, hybrid.replicate) == (2, 4)
+    assert (hybrid.expert_shards, hybrid.expert_replicate) == (2, 4)
+    alone = configuration(data=8, context=1, expert=32, replicate=4)
+    assert (alone.expert_shards, alone.expert_replicate) == (1, 1), "each expert exists once"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +27,9 @@ def test_what_follows_from_a_configuration():
         ({"chunks": -1}, ShapeError, "got -1", None),
         ({"group_size": 0}, ShapeError, "group size must be", None),
         ({"zero": 5}, InputError, "invalid zero 5: expected 0, 1, 2 or 3", None),
+        ({"lora_rank": -1}, ShapeError, "lora rank must be an integer >= 1, got -1", None),
+        ({"document": 0}, ShapeError, "document must be an integer >= 1, got 0", None),
+        ({"replicate": 3}, ShapeError, "replicate 3 does not divide data 2 x context 2", None),
         ({"precision": "int8"}, UnknownNameError, "unknown precision 'int8'", None),
         ({"in_flight": -1.0}, InputError, "invalid in_flight -1.0: expected a number", None),
         ({"recompute": ("core_atn",)}, UnknownNameError, "did you mean 'core_attn'", None),

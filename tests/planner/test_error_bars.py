@@ -1,4 +1,5 @@
 from dataclasses import replace
+from math import exp
 
 import pytest
 
@@ -9,6 +10,8 @@ from pipeplan.planner.error_bars import (
     FROM_ONE,
     LEAST,
     NEAREST,
+    ROUNDED,
+    WIDER,
     Compared,
     bar,
     coverage,
@@ -53,21 +56,40 @@ def test_the_nearest_come_first_and_few_of_one_table():
     assert len(nearest(features_of(LLAMA, H100, configuration()), many)) == NEAREST
 
 
-def test_a_bar_is_the_range_without_its_ends():
-    assert bar([run(1.0)] * (LEAST - 1)) is None
-    few = bar([run(ratio) for ratio in (0.9, 1.0, 1.1, 1.3)])
-    assert few == (0.9, 1.3)
-    more = bar([run(ratio) for ratio in (0.5, 0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.2, 9.0)])
-    assert more == (0.9, 1.2)
-    late = bar([run(ratio) for ratio in (1.1, 1.1, 1.2, 1.2)])
-    assert late == (1.0, 1.2)
+def bar_of(ratios, **changes):
+    here = features_of(LLAMA, H100, configuration())
+    return bar(here, [run(ratio, source=str(index), **changes) for index, ratio in enumerate(ratios)])[0]
+
+
+def test_a_bar_is_the_range_without_its_tails():
+    assert bar_of([1.0] * (LEAST - 1)) is None
+    assert bar_of([0.9, 1.0, 1.1, 1.3]) == pytest.approx((0.9, 1.3))
+    tails = [0.5, 0.9, *[1.0] * 16, 1.2, 9.0]
+    assert bar_of(tails) == pytest.approx((exp(-ROUNDED), exp(ROUNDED))), "a tenth of 20 is two at either end"
+    assert bar_of([1.1, 1.1, 1.2, 1.2]) == pytest.approx((exp(-ROUNDED), 1.2)), "the prediction stays inside"
+
+
+def test_a_bar_widens_with_the_distance_of_the_nearest_run_and_ends():
+    ratios = [0.9, 1.0, 1.1, 1.3]
+    wider = 1 + WIDER * 1.5
+    assert bar_of(ratios, precision="fp8", software="nemo") == pytest.approx((0.9**wider, 1.3**wider))
+    assert bar_of(ratios, precision="fp8", context=8) is not None
+    assert bar_of(ratios, precision="nvfp4", tensor=1, sequence=2048, context=8, data=16, software="primus") is None
+
+
+def test_a_configuration_far_from_every_run_says_so():
+    alone = replace(H100, gpu=replace(H100.gpu, name="of tomorrow", generation="cdna4"))
+    predicted = estimate(LLAMA, alone, configuration(sequence=2**20, precision="nvfp4"))
+    assert predicted.error_bar is None
+    assert predicted.assumed[-1].startswith("error bar: none, because no published run is near; the nearest, ")
+    assert "differs in" in predicted.assumed[-1]
 
 
 def test_coverage_leaves_a_source_out():
     runs = [run(1.0, source=source, model=str(index)) for source in "ab" for index in range(5)]
     assert coverage(runs) == 1.0
     far = [run(5.0, source="c", model=str(index)) for index in range(5)]
-    assert coverage([*runs, *far]) == pytest.approx(10 / 15)
+    assert coverage([*runs, *far]) == pytest.approx(2 / 3)
     assert coverage(runs[:2]) == 0.0
 
 
@@ -127,11 +149,11 @@ def predictions():
         ("SimuMax B200 release v1.2, dense", 7),
         ("SimuMax B200 release v1.2, MoE", 5),
         ("Megatron Bridge performance summary, dense", 7),
-        ("Megatron Bridge performance summary, MoE", 13),
+        ("Megatron Bridge performance summary, MoE", 11),
         ("NVIDIA DGX Cloud benchmarking recipes, dense", 3),
-        ("NVIDIA DGX Cloud benchmarking recipes, MoE", 12),
+        ("NVIDIA DGX Cloud benchmarking recipes, MoE", 7),
         ("NeMo long sequence performance", 6),
-        ("Primus Projection", 14),
+        ("Primus Projection", 8),
         ("MoE Parallel Folding", 8),
         ("MPT training benchmarks", 7),
         ("vTrain", 10),

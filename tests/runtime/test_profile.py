@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 import yaml
 
-from pipeplan.costs import Settings
+from pipeplan.costs import Settings, load_config
 from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.runtime import Profile, profile
@@ -123,6 +124,45 @@ def test_the_config_file_is_read_back(together: Profile, tmp_path: Path) -> None
     assert costs.overhead.message_time == pytest.approx(together.message_time.median, rel=1e-4)
     assert costs.time_unit == "ms"
     assert "PyTorch" in (tmp_path / "costs.yaml").read_text().splitlines()[1]
+
+
+@pytest.mark.parametrize("measured_together", [True, False])
+def test_one_profile_of_layers_has_the_bytes_of_every_placement(
+    measured_together: bool, alone: Profile, tmp_path: Path
+) -> None:
+    model = "tests.runtime.models:tiny"
+    found = profile(model, repeats=1, warmup=1, device="cpu", per_layer=True, together=measured_together)
+    assert [stage.stop_layer - stage.first_layer for stage in found.stages] == [1] * 8
+    found.write(tmp_path / "layers.yaml")
+    assert "layer 7, layers 7 to 7" in (tmp_path / "layers.yaml").read_text()
+    settings = Settings(**load_config(tmp_path / "layers.yaml").settings)
+    assert settings.layers is not None
+    layout = tuple(stage.stop_layer - stage.first_layer for stage in alone.stages)
+    memory = settings.replace(layers_per_stage=layout).costs(LOOP).memory
+    assert memory.activation.tolist() == [stage.activation_bytes for stage in alone.stages]
+    assert memory.recompute_keeps.tolist() == [stage.recompute_bytes for stage in alone.stages]
+    assert memory.offloaded.tolist() == [stage.offload_bytes for stage in alone.stages]
+    # On the first stage, PyTorch's I does nothing and keeps less than elsewhere.
+    assert memory.freed_by_weight.tolist()[1:] == [stage.weight_activation_bytes for stage in alone.stages[1:]]
+    for ranks, chunks in ((2, 1), (2, 2), (4, 2)):
+        assert settings.costs(Placement.loop(ranks, chunks)).memory.static.sum() == sum(
+            stage.static_bytes for stage in alone.stages
+        )
+    assert (settings.ranks, settings.time_unit) == (None, "ms")
+
+
+def test_built_in_models_have_roles() -> None:
+    found = profile("gpt-tiny", repeats=1, warmup=0, device="cpu", per_layer=True, together=False)
+    layers = found.settings().layers
+    assert layers is not None
+    assert [layer.role for layer in layers] == ["embedding", *["block"] * 8, "head"]
+
+
+def test_a_model_with_a_role_for_some_layers_only_is_refused() -> None:
+    with pytest.raises(InputError, match="model tiny has 8 layers and 1 roles"):
+        replace(tiny(), name="tiny", roles=("head",))
+    with pytest.raises(InputError, match="per_layer measures every layer on its own: drop layout"):
+        profile(tiny(), per_layer=True, layout=(4, 4), together=False)
 
 
 def test_what_cannot_be_profiled(together: Profile, tmp_path: Path) -> None:

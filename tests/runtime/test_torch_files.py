@@ -12,7 +12,7 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime, get
 import pipeplan
 from pipeplan.checking import check
 from pipeplan.errors import PipeplanError
-from pipeplan.formats import TORCH_RELEASES, has_waits, read_schedule, torch_release
+from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
 from pipeplan.formats.pytorch_csv import torch_csv_comms
 from pipeplan.model import Schedule
 from pipeplan.runtime import torch_internals
@@ -79,10 +79,10 @@ def test_files_of_pytorch_are_read(name: str, tmp_path: Path) -> None:
     live = runtime_for(shape, get_schedule_class(name))
     live._prepare_schedule_with_comms(live.pipeline_order)
     live._dump_csv(str(path), format="compute_comms")
-    theirs = read_schedule(path)
+    theirs = pipeplan.read_schedule(path)
     assert check(theirs, waits=NEEDS_WAITS).valid
     assert torch_csv_comms(theirs) == path.read_text().replace("\r\n", "\n")
-    assert read_schedule(path) == pipeplan.runtime.from_torch(live, communication=True)
+    assert pipeplan.read_schedule(path) == pipeplan.runtime.from_torch(live, communication=True)
 
 
 @pytest.mark.skipif(not NEEDS_WAITS, reason=f"PyTorch {torch_release()} has no ops that wait: they came with 2.15")

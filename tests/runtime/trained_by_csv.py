@@ -11,7 +11,7 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
-from pipeplan.formats import read_schedule
+import pipeplan
 
 WIDTH, SAMPLES = 8, 4
 
@@ -27,7 +27,7 @@ def main(folder: Path) -> dict[str, float]:
 
 def difference(csv: Path) -> float:
     """Train a step by a file."""
-    schedule = read_schedule(csv)
+    schedule = pipeplan.read_schedule(csv)
     held, microbatches = schedule.placement.stages_on(dist.get_rank()), schedule.microbatches
     modules, alone = ([module(stage) for stage in range(schedule.stages)] for _ in range(2))
     # Samples of very different sizes: a loss of another microbatch makes another gradient.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,15 +11,12 @@ from hypothesis import strategies as st
 
 from pipeplan import strategies
 from pipeplan.checking import check
-from pipeplan.costs import Settings
-from pipeplan.errors import CostError, InfeasibleError, ShapeError
+from pipeplan.errors import ShapeError
 from pipeplan.strategies import STRATEGIES, Shape, Strategy, is_strategy, strategy
-from tests.strategies.soundness import assert_complete, assert_sound
+from pipeplan.testing import check_strategy
+from tests.strategies.soundness import assert_sound
 
 EVERY = pytest.mark.parametrize("found", STRATEGIES.values(), ids=lambda found: found.name)
-FROM_COSTS = pytest.mark.parametrize(
-    "found", [found for found in STRATEGIES.values() if found.looks_at_costs], ids=lambda found: found.name
-)
 
 
 @st.composite
@@ -77,25 +73,6 @@ def test_every_family_is_registered_under_names_of_its_own():
     assert sorted(member.name for member in members) == sorted(STRATEGIES)
 
 
-@FROM_COSTS
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_what_looks_at_costs_keeps_the_limits_or_says_that_it_cannot(found, data):
-    shape = data.draw(shapes(found))
-    placement = found.placed(shape)
-    times = st.lists(st.integers(1, 9), min_size=placement.stages, max_size=placement.stages)
-    even = data.draw(st.booleans())
-    per_stage: dict[str, Any] = {
-        name: tuple(map(float, data.draw(times)[:1] * placement.stages if even else data.draw(times)))
-        for name in ("forward_times", "backward_input_times", "backward_weight_times", "activation_bytes")
-    }
-    limit = data.draw(st.none() | st.sampled_from(["1act", "3act", "7act", "20B", "60B"]))
-    given_settings = Settings(**per_stage, p2p_time=data.draw(st.sampled_from([0.0, 1.0])), memory_limit=limit)
-    costs, limits = given_settings.costs(placement), given_settings.limits(placement)
-    try:
-        schedule = found(shape, costs, limits)
-    except (CostError, InfeasibleError) as error:
-        assert found.name in str(error) or "has no room" in str(error)  # noqa: PT017 - both outcomes are right
-        return
-    assert_complete(schedule, shape)
-    assert check(schedule, memory=None if limits is None else costs.memory.rule(placement, limits)).problems == ()
+@EVERY
+def test_it_passes_the_checks_of_plugins(found):
+    check_strategy(found, cases=60)

@@ -16,6 +16,7 @@ from pipeplan.api.outputs import all_formats, export_formats
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import timeline_json
+from pipeplan.strategies import strategy
 from pipeplan.web import schedules
 from pipeplan.web.replies import explanation
 from pipeplan.web.schedules import MOST_DRAWN
@@ -292,7 +293,7 @@ def test_hundreds_of_ranks_are_explained(client):
 def test_too_much_to_explain_is_refused(monkeypatch):
     monkeypatch.setattr(schedules, "_MOST_EXPLAINED", 10)
     with pytest.raises(InputError, match="too large to be explained"):
-        explanation("1f1b", Settings(ranks=4, microbatches=2))
+        explanation(strategy("1f1b"), Settings(ranks=4, microbatches=2))
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,9 @@ def test_parameters_and_flops_of_every_preset(name: str):
     assert found == parameter_counts(shape).total_with_mtp
     token = token_flops(shape, 4096)
     a_token = sum(each.count * flops(each.forward) for each in layers) / 4096
-    assert a_token == pytest.approx(token.forward + token.router)
+    # Kernels compute recurrences in chunks, and sparse attention in blocks.
+    plain = not shape.mixers and shape.sparse is None
+    assert a_token == pytest.approx(token.forward + token.router, rel=1e-6 if plain else 0.01)
 
 
 @given(shapes() | hybrids(), st.integers(1, 64))

@@ -304,6 +304,9 @@ export type ConfigurationRecord = {
   readonly layers: readonly number[] | null;
   readonly sequence_parallel: boolean;
   readonly zero: 0 | 1 | 2 | 3;
+  readonly replicate: number;
+  readonly lora_rank: number;
+  readonly document: number | null;
   readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
   readonly recompute: readonly string[];
   readonly recompute_by_stage: readonly (readonly string[])[] | null;
@@ -513,7 +516,7 @@ export type Faults = {
 /** A setting as a field of a form. */
 export type FieldOut = {
   readonly name: string;
-  readonly kind: "count" | "number" | "per_stage" | "choice" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "per_microbatch" | "lengths" | "size" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
+  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "per_microbatch" | "lengths" | "size" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
   readonly title: string;
   readonly group: string;
   readonly unit: string;

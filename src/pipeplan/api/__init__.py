@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from pipeplan.api.outputs import (
         all_formats as all_formats,
+        built_in_formats as built_in_formats,
         content_as as content_as,
         export_formats as export_formats,
         holds_schedule as holds_schedule,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from pipeplan.api.planning.one_configuration import ChosenConfiguration as ChosenConfiguration
     from pipeplan.api.planning.plans import Plan as Plan
     from pipeplan.api.planning.presets import Gpus as Gpus, Models as Models, gpus as gpus, models as models
+    from pipeplan.api.registering import Plugin as Plugin, register as register
     from pipeplan.api.searching.fronts import ParetoFront as ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord as SearchRecord
     from pipeplan.api.searching.search_words import decisions_of as decisions_of, gain_of as gain_of
@@ -90,11 +92,14 @@ if TYPE_CHECKING:
         as_taken_by as as_taken_by,
         file_of as file_of,
         read as read,
+        read_schedule as read_schedule,
+        read_timeline as read_timeline,
         resolve as resolve,
         same_ranks as same_ranks,
         settings_for as settings_for,
         shape_of as shape_of,
     )
+    from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
     from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
     from pipeplan.api.training.cost_profiles import (
         CostProfile as CostProfile,
@@ -139,6 +144,7 @@ else:
             "exports": {"Export", "ExportOptions", "export", "exported_to"},
             "outputs": {
                 "all_formats",
+                "built_in_formats",
                 "content_as",
                 "export_formats",
                 "holds_schedule",
@@ -152,12 +158,24 @@ else:
             "planning.one_configuration": {"ChosenConfiguration"},
             "planning.plans": {"Plan"},
             "planning.presets": {"Gpus", "Models", "gpus", "models"},
+            "registering": {"Plugin", "register"},
             "searching.fronts": {"ParetoFront"},
             "searching.search_record": {"SearchRecord"},
             "searching.search_words": {"decisions_of", "gain_of"},
             "simulating.result": {"Result", "ResultRecord"},
             "simulating.simulate": {"simulate", "simulated", "timed", "without_times"},
-            "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "settings_for", "shape_of"},
+            "sources": {
+                "as_taken_by",
+                "file_of",
+                "read",
+                "read_schedule",
+                "read_timeline",
+                "resolve",
+                "same_ranks",
+                "settings_for",
+                "shape_of",
+            },
+            "sweeping.study": {"Study", "sweep"},
             "training.calibrations": {"CalibrationProfile"},
             "training.cost_profiles": {"CostProfile", "calibrated", "costs_of_run", "profile", "profiled"},
             "training.measuring": {"TrainingReport"},

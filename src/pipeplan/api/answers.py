@@ -16,6 +16,7 @@ from pipeplan.model import Schedule, Timeline, require_text, shortened
 from pipeplan.records import Record
 
 if TYPE_CHECKING:
+    import pandas
     from rich.console import RenderableType
 
     from pipeplan.drawing import Look, View
@@ -61,6 +62,10 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         """Write the answer if it has only one file format; return False if the suffix selects the format."""
         return False
 
+    def trained(self, training: Training) -> Training:
+        """Return settings of a trainer with what the answer adds to them."""
+        return training
+
     def own_file(self, name: str) -> TrainerSettings | None:
         """Return the content of a file whose suffix is specific to this answer; None for the suffix of a format."""
         return None
@@ -82,8 +87,8 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
 
         show(*self.table())
 
-    def to_frame(self) -> Any:
-        """Return a pandas ``DataFrame``, whose rows depend on the class.
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a data frame, whose rows depend on the class.
 
         Raises
         ------
@@ -91,10 +96,10 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
             If pandas is not installed.
         """
         try:
-            import pandas
+            from pandas import DataFrame
         except ImportError:
             raise MissingExtraError("pandas", "pandas") from None
-        return pandas.DataFrame(self._rows())
+        return DataFrame(self._rows())
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: the picture, or the table of an answer that has none."""
@@ -168,7 +173,12 @@ def save(
         if (own := answer.own_file(str(path if ending is None else ending))) is not None:
             files = {str(path.parent / name): text for name, text in own.files.items()}
             return write_settings(replace(own, files=files), path)
-    return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=training, **look)
+
+    def of_trainer() -> Training:
+        chosen = training or Training()
+        return answer.trained(chosen) if isinstance(answer, AnswerRecord) else chosen
+
+    return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=of_trainer, **look)
 
 
 def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from textwrap import fill
@@ -21,15 +22,17 @@ from pipeplan.costs import (
     Settings,
     SettingsKeywords,
     options_of,
-    settings_from,
+    parse_config,
     table_of,
 )
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import path_of
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Schedule, Timeline, shortened
+from pipeplan.names import ScheduleName
+from pipeplan.strategies import Strategy
 
-ScheduleLike = str | os.PathLike[str] | Schedule | Timeline | Result
-"""A strategy's name, a file that holds a schedule or a timeline, or one of these itself."""
+ScheduleLike = ScheduleName | str | os.PathLike[str] | Schedule | Timeline | Result | Strategy
+"""A strategy or its name, a file that holds a schedule or a timeline, or one of these itself."""
 
 DEFAULT_SCHEDULE = "1f1b"
 
@@ -42,7 +45,7 @@ _Record = TypeVar("_Record", bound=Options)
 def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
     """Give a function with ``**options`` the signature of these records, and a docstring that describes their options.
 
-    The settings are in the signature only: ``docs/reference/settings.md`` describes them.
+    The settings of shape and costs are in the signature only: ``docs/reference/settings.md`` describes them.
     """
 
     def decorated(function: _Function) -> _Function:
@@ -51,33 +54,43 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
             for parameter in inspect.signature(function).parameters.values()
             if parameter.kind is not parameter.VAR_KEYWORD
         ]
-        names = {parameter.name for parameter in own}
+        names, types = {parameter.name for parameter in own}, _types_of_keywords(function)
         further = {
             field.name: inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=field.type,
+                annotation=types.get(field.name, field.type),
             )
             for record in records
             for field in fields(record)
             if field.name in table_of(record).keys() - names
         }
+        # What determines all others comes first.
+        further = {name: further[name] for name in ("settings", "config") if name in further} | further
         function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [*own, *further.values()], return_annotation=inspect.signature(function).return_annotation
         )
         described = {
             name: f"    {name}\n{fill(setting.full_help, 117, initial_indent=_INDENT, subsequent_indent=_INDENT)}\n"
             for record in records
-            if record is not ConfiguredSettings
             for name, setting in table_of(record).items()
-            if name not in names
+            if name not in names and not (record is ConfiguredSettings and name in SETTING_NAMES)
         }
         text = "".join(described.values())
         function.__doc__ = (function.__doc__ or "").replace("    **options\n", f"{text}    **options\n")
         return function
 
     return decorated
+
+
+def _types_of_keywords(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the types of keywords as type checkers see them: those of ``**options: Unpack[SomeKeywords]``."""
+    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(function.__annotations__.get("options")))
+    if unpacked is None:
+        return {}
+    types = function.__globals__[unpacked[1]].__annotations__
+    return {name: re.sub(r"^Required\[(.*)\]$", r"\1", hint.__forward_arg__) for name, hint in types.items()}
 
 
 def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> tuple[_Record, Settings]:
@@ -89,7 +102,7 @@ def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> 
 def apart(record: type[Options], keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the keywords of a record's options, and those of settings. Raises UnknownNameError for any other."""
     own = table_of(record)
-    names = (*own, *SETTING_NAMES, "config", *ALIASES)
+    names = (*own, *SETTING_NAMES, "settings", "config", *ALIASES)
     for name in keywords:
         if name not in names:
             raise UnknownNameError("option", name, names, field=name)
@@ -100,22 +113,41 @@ def apart(record: type[Options], keywords: Mapping[str, Any]) -> tuple[dict[str,
 
 
 def configured(keywords: Mapping[str, Any] | SettingsKeywords) -> tuple[Config, Settings]:
-    """Return the config file that keywords name, and the settings of both: a keyword overrides the file.
+    """Return the content of the config file among the keywords, and the settings: a keyword overrides its base.
+
+    The base is a value, a mapping or a file as ``settings``, or a file as ``config``.
 
     Raises
     ------
     UnknownNameError
         For an unknown name; the message suggests the nearest one.
     InputError
-        For a value of the wrong type, and a config file that cannot be read or understood.
+        For a value of the wrong type, two bases, and a config file that cannot be read or understood.
     """
     values = dict(keywords)
-    path, config = values.pop("config", None), Config()
-    if path is not None:
+    base, file = values.pop("settings", None), values.pop("config", None)
+    if base is file is None:
+        return Config(), Settings(**values)
+    if None not in (base, file):
+        raise InputError("settings and config both name settings to start from: pass only one of them", field="config")
+    config, settings = (Config(), base) if isinstance(base, Settings) else _base(base, file)
+    return config, settings.replace(**values) if values else settings
+
+
+def _base(base: Any, file: Any) -> tuple[Config, Settings]:
+    """Return the config that one of these names, and its settings."""
+    if isinstance(base, Mapping):
+        config = parse_config(base, "settings")
+    elif base is None or isinstance(base, str | os.PathLike):
         from pipeplan.api.config_files import load_config  # most calls have no config file
 
-        config = load_config(path_of(path, "the config file", field="config"))
-    return config, settings_from(values, config.settings)
+        config = load_config(path_of(file if base is None else base, "the config file", field="config"))
+    else:
+        raise InputError(
+            f"settings must be a pipeplan.Settings, a mapping or a config file, not {shortened(repr(base), 60)}",
+            field="settings",
+        )
+    return config, Settings(**config.settings)
 
 
 def asked(
@@ -127,7 +159,7 @@ def asked(
     """
     if schedule is None:
         raise InputError(
-            "a schedule is a name, a file, a schedule or a timeline, not None; leave it out for 1f1b",
+            "a schedule is a name, a file, a strategy, a schedule or a timeline, not None; leave it out for 1f1b",
             field="schedule",
         )
     config, settings = configured(keywords)

@@ -15,6 +15,7 @@ from pipeplan.api.simulating.simulate import simulated
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError
 from pipeplan.model import counted, require_flags, require_text
+from pipeplan.names import ScheduleName
 from pipeplan.readable import Times, percent
 from pipeplan.records import Evidence, Record
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
@@ -52,7 +53,7 @@ class ShapeTiming(Record, frozen=True, kw_only=True):
 def timing(strategy: Strategy, ranks: int, microbatches: int) -> ShapeTiming:
     """Simulate a strategy on a shape with unit costs."""
     try:
-        result = simulated(strategy.name, Settings(ranks=ranks, microbatches=microbatches))
+        result = simulated(strategy, Settings(ranks=ranks, microbatches=microbatches))
     except PipeplanError as error:
         return ShapeTiming(ranks=ranks, microbatches=microbatches, refused=str(error).splitlines()[0])
     return ShapeTiming(
@@ -155,18 +156,20 @@ def _record(entry: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSE
 
 
 @overload
-def schedules(name: str | None = None, /, *, machines: Literal[False] = False) -> Catalogue: ...
+def schedules(
+    name: ScheduleName | str | Strategy | None = None, /, *, machines: Literal[False] = False
+) -> Catalogue: ...
 @overload
 def schedules(name: None = None, /, *, machines: Literal[True]) -> Machines: ...
 @overload
-def schedules(name: str | None = None, /, *, machines: bool) -> Catalogue | Machines: ...
-def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogue | Machines:
+def schedules(name: ScheduleName | str | Strategy | None = None, /, *, machines: bool) -> Catalogue | Machines: ...
+def schedules(name: ScheduleName | str | Strategy | None = None, /, *, machines: bool = False) -> Catalogue | Machines:
     """List the strategies: placement, shapes, bubble and memory formulas, paper.
 
     Parameters
     ----------
     name
-        One of them by name or alias, with its idea and timings. Default: all.
+        One of them, by name or alias or the strategy itself, with its idea and timings. Default: all.
     machines
         List the machines of the option ``machine`` instead.
 
@@ -183,16 +186,17 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
     <Catalogue: zbv>
     """
     require_flags(machines=machines)
-    if name is not None:
+    if name is not None and not isinstance(name, Strategy):
         require_text(name, "the name of a schedule", field="schedule")
     if machines:
         if name is not None:
-            raise InputError(f"machines takes no schedule: drop {name} or machines")
+            shown = name.name if isinstance(name, Strategy) else name
+            raise InputError(f"machines takes no schedule: drop {shown} or machines")
         return all_machines()
     if name is None:
         strategies = tuple(STRATEGIES.values())
         return Catalogue(schedules=tuple(map(_record, strategies))).holding(strategies=strategies)
-    entry = strategy(name)
+    entry = name if isinstance(name, Strategy) else strategy(name)
     record = _record(entry, tuple(timing(entry, *shape) for shape in SHAPES))
     return Catalogue(schedules=(record,)).holding(strategies=(entry,))
 

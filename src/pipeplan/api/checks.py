@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,8 +21,9 @@ from pipeplan.drawing import View, order_of
 from pipeplan.errors import InputError, InvalidScheduleError
 from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
 from pipeplan.model import MemoryRule, Schedule, Timeline, counted
+from pipeplan.names import TrainerName
 from pipeplan.records import Evidence
-from pipeplan.trainers import RUNNERS, refusal
+from pipeplan.trainers import refusal
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -118,7 +119,8 @@ class CheckOptions(Options):
     """Options of a check."""
 
     trainer: str | None = option(
-        kind="choice", title="Trainer", group="trainer", choices=RUNNERS, flags=("--for",),
+        kind="name", title="Trainer", group="trainer", choices=get_args(TrainerName), flags=("--for",),
+        keyword="TrainerName | str | None",
         help="Trainer to check for: report what it refuses or would train with wrong gradients. For PyTorch the schedule "
         "itself is checked, for the others whether it can be exported to them.",
     )  # fmt: skip

@@ -13,7 +13,7 @@ from pipeplan.api.answers import contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.conversions import RearrangementOptions
 from pipeplan.api.keywords import ExportKeywords
-from pipeplan.api.outputs import export_formats, exported, placed, require_export, write_settings
+from pipeplan.api.outputs import export_format, export_formats, exported, placed, with_blocks, write_settings
 from pipeplan.api.simulating.simulate import ordered, simulated, timed
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.costs import ConfiguredSettings, Settings, options_of
@@ -21,6 +21,7 @@ from pipeplan.errors import InputError
 from pipeplan.files import is_stream
 from pipeplan.formats import Format, TrainerSettings, Training
 from pipeplan.model import Schedule, Timeline
+from pipeplan.names import FormatName
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Evidence, Record
 
@@ -66,7 +67,7 @@ class Export(Record, frozen=True, kw_only=True):
             return TrainerSettings(text=self.text)
         to, schedule, training = self.origin
         if (suffix := Path(path).suffix.lower()) in _CONFIGURATION:
-            right = Path(path).with_suffix(export_formats()[to].ending)
+            right = Path(path).with_suffix(export_format(to).ending)
             raise InputError(f"the settings of {to} are not a {suffix} file: write them to {right}", field="output")
         return _settings(to, schedule, placed(training, Path(path)))
 
@@ -84,7 +85,7 @@ class Export(Record, frozen=True, kw_only=True):
 
 @takes(ExportOptions, ConfiguredSettings)
 def export(
-    schedule: ScheduleLike | UnsetType = UNSET, /, to: str = "torch-csv", **options: Unpack[ExportKeywords]
+    schedule: ScheduleLike | UnsetType = UNSET, /, to: FormatName | str = "torch-csv", **options: Unpack[ExportKeywords]
 ) -> Export:
     """Export a schedule in another tool's format, as text.
 
@@ -124,16 +125,19 @@ def export(
 
 def exported_to(to: str, source: ScheduleLike, settings: Settings, options: ExportOptions) -> Export:
     """See :func:`export`."""
-    require_export(to)
-    chosen = export_formats()[to]
+    chosen = export_format(to)
     _require_trainer(chosen, options)
     training: Training = options
-    if chosen.write_settings is not None:
-        settings, training = _laid_out(settings, training)
     wanted = options.rearrangement
     if chosen.write_settings is None:
         return _of_schedule(chosen, source, settings, wanted, training)
-    schedule = _order(source, settings, wanted)
+    layers = settings.layers_per_stage
+    # Without costs per layer, they are the trainer's layers of each stage alone.
+    schedule = _order(source, settings.replace(layers_per_stage=None) if settings.layers is None else settings, wanted)
+    if settings.layers is not None:
+        training = with_blocks(training, settings, schedule.stages)
+    elif layers is not None:
+        training = replace(training, layers=layers)
     made = _settings(to, schedule, training)
     if training.csv is not None and not made.files:
         raise InputError(f"csv does not apply to {to}, which generates the order of ops itself", field="csv")
@@ -171,19 +175,9 @@ def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> S
 
 
 def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSettings:
-    write = export_formats()[to].write_settings
+    write = export_format(to).write_settings
     assert write is not None
     return write(schedule, training)
-
-
-def _laid_out(settings: Settings, training: Training) -> tuple[Settings, Training]:
-    """Move the layers of each stage from the settings to the trainer, unless costs per layer need them.
-
-    Among the layers of costs are the embedding and the head, which a trainer does not count.
-    """
-    if settings.layers is not None or settings.layers_per_stage is None:
-        return settings, training
-    return replace(settings, layers_per_stage=None), replace(training, layers=settings.layers_per_stage)
 
 
 def _require_trainer(chosen: Format, training: Training) -> None:

@@ -8,13 +8,31 @@ from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsK
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping, Sequence
+    from typing import Any, TypeAlias, TypeVar
+
+    from numpy.typing import NDArray
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
     from pipeplan.api.searching.options import Names
+    from pipeplan.costs import (
+        Communication,
+        GivenFactors,
+        GivenLengths,
+        GivenSizes,
+        GivenTimes,
+        Layer,
+        SettingsLike,
+        TimesPer,
+    )
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
+    from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
+
+    Value = TypeVar("Value")
+    Varied: TypeAlias = Value | Sequence[Value] | NDArray[Any]
 
 
 class EverySearchOptionsKeywords(TypedDict, total=False):
@@ -88,7 +106,7 @@ class PlanKeywords(EstimateOptionsKeywords, total=False):
 class CheckOptionsKeywords(TypedDict, total=False):
     """Keywords of CheckOptions."""
 
-    trainer: str | None
+    trainer: TrainerName | str | None
     trainer_version: str | None
 
 
@@ -141,6 +159,14 @@ class ExportOptionsKeywords(RearrangementOptionsKeywords, TrainingKeywords, tota
     """Keywords of ExportOptions."""
 
 
+class SweepOptionsKeywords(TypedDict, total=False):
+    """Keywords of SweepOptions."""
+
+    workers: int
+    dask: str | None
+    store: str | os.PathLike[str] | None
+
+
 class SearchKeywords(SettingsKeywords, SearchOptionsKeywords, total=False):
     """Options and settings of a function."""
 
@@ -175,3 +201,52 @@ class DiffKeywords(SettingsKeywords, DiffOptionsKeywords, total=False):
 
 class ExportKeywords(SettingsKeywords, ExportOptionsKeywords, total=False):
     """Options and settings of a function."""
+
+
+class SweepKeywords(SweepOptionsKeywords, total=False):
+    """Keywords of a study: each setting has one value, or a list of them."""
+
+    ranks: Varied[int | None]
+    microbatches: Varied[int | None]
+    chunks: Varied[int | None]
+    stages: Varied[int | None]
+    forward_times: Varied[GivenTimes | None]
+    backward_times: Varied[GivenTimes | None]
+    backward_input_times: Varied[GivenTimes | None]
+    backward_weight_times: Varied[GivenTimes | None]
+    overlap_times: Varied[GivenTimes | None]
+    recompute: Varied[str | Sequence[int] | None]
+    recompute_times: Varied[GivenTimes | None]
+    offload: Varied[str | Sequence[int] | None]
+    offload_times: Varied[GivenTimes | None]
+    offload_bandwidth: Varied[float | None]
+    times_per: Varied[TimesPer | None]
+    pad_times: Varied[bool | None]
+    time_unit: Varied[str | None]
+    costs_name: Varied[str | None]
+    layers: Varied[Sequence[Layer | Mapping[str, Any]] | None]
+    layers_per_stage: Varied[Sequence[int] | None]
+    p2p_time: Varied[float | None]
+    p2p_bytes: Varied[float | str | None]
+    p2p_bandwidth: Varied[float | None]
+    communication: Varied[Communication | None]
+    machine: Varied[str | None]
+    op_gap: Varied[float | None]
+    message_time: Varied[float | None]
+    step_time: Varied[float | None]
+    memory_limit: Varied[float | str | Sequence[float | str] | None]
+    activation_bytes: Varied[GivenSizes | None]
+    weight_activation_bytes: Varied[GivenSizes | None]
+    recompute_bytes: Varied[GivenSizes | None]
+    offload_bytes: Varied[GivenSizes | None]
+    static_bytes: Varied[GivenSizes | None]
+    microbatch_factors: Varied[GivenFactors | None]
+    lengths: Varied[GivenLengths | None]
+    reference_length: Varied[float | None]
+    attention_share: Varied[GivenTimes | None]
+    attention_model: Varied[str | None]
+    group_size: Varied[int | None]
+    slices: Varied[int | None]
+    variant: Varied[str | None]
+    config: str | os.PathLike[str] | None
+    settings: SettingsLike | None

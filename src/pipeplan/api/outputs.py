@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.files import Written, file_name, is_stream, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, Training, formats, in_order
 
 if TYPE_CHECKING:
     from pipeplan.drawing import Look
+    from pipeplan.registry import Registry
 
 Contents = Mapping[Content, Callable[[Format], Any]]
 """Contents of an answer that can be written, each made when its format is known."""
@@ -38,25 +39,53 @@ _BARE = Training()
 """Training options that are all defaults."""
 
 
-@cache
 def all_formats() -> Mapping[str, Format]:
     """Return all formats by name: pictures first, then those of :mod:`pipeplan.formats` and :mod:`pipeplan.trainers`."""
+    return _joined(lambda registry: registry)
+
+
+def built_in_formats() -> Mapping[str, Format]:
+    """Return the formats that come with pipeplan."""
+    return _joined(lambda registry: registry.built_in)
+
+
+def known_formats() -> Mapping[str, Format]:
+    """Return the formats that are known without loading plugins."""
+    return _joined(lambda registry: registry.known)
+
+
+def _joined(part: Callable[[Registry[Any]], Mapping[str, Any]]) -> Mapping[str, Format]:
+    """Return pictures, and the formats in a part of the registries of formats and of trainers."""
     from pipeplan.api.pictures import PICTURES
-    from pipeplan.trainers import trainer_formats
+    from pipeplan.trainers import TRAINERS
 
-    return {entry.name: entry for entry in PICTURES} | in_order((*formats().values(), *trainer_formats()))
-
-
-@cache
-def export_formats() -> Mapping[str, Format]:
-    """Return the formats of ``export``: those of a schedule, a timeline or costs."""
-    return {name: entry for name, entry in all_formats().items() if not entry.writers.keys().isdisjoint(_EXPORTED)}
+    of_trainers = (entry for trainer in part(TRAINERS).values() for entry in trainer.formats)
+    declared = in_order((*part(formats()).values(), *of_trainers))
+    pictures = {entry.name: entry for entry in PICTURES}
+    return pictures | {name: entry for name, entry in declared.items() if name not in pictures}
 
 
-@cache
-def output_endings() -> tuple[str, ...]:
-    """Return the suffixes of writable files, in the order of the formats."""
-    return tuple(dict.fromkeys(entry.ending for entry in all_formats().values() if entry.writers))
+def export_formats(among: Mapping[str, Format] | None = None) -> Mapping[str, Format]:
+    """Return the formats of ``export``, of all or ``among`` some: those of a schedule, a timeline or costs."""
+    return {name: entry for name, entry in (all_formats() if among is None else among).items() if _is_exported(entry)}
+
+
+def _is_exported(entry: Format) -> bool:
+    return not entry.writers.keys().isdisjoint(_EXPORTED)
+
+
+def export_format(to: str) -> Format:
+    """Return the format of ``export`` with this name. Raises UnknownNameError for the name of an unknown format."""
+    entry = known_formats().get(to) or all_formats().get(to)
+    if entry is None or not _is_exported(entry):
+        raise UnknownNameError("format", to, export_formats(), field="to")
+    return entry
+
+
+def output_endings(among: Mapping[str, Format] | None = None) -> tuple[str, ...]:
+    """Return the suffixes of writable files, of all or ``among`` some formats, in the order of the formats."""
+    entries = (all_formats() if among is None else among).values()
+    return tuple(dict.fromkeys(entry.ending for entry in entries if entry.writers))
 
 
 def write(
@@ -65,7 +94,7 @@ def write(
     *,
     what: str,
     ending: str | None = None,
-    training: Training | None = None,
+    training: Callable[[], Training] = Training,
     **look: Unpack[Look],
 ) -> Written:
     """Write those contents that the file's format can hold; ``what`` names them in messages.
@@ -74,9 +103,7 @@ def write(
     """
     chosen = format_of(path, contents, what, ending)
     if chosen.write_settings is not None and not is_stream(path):
-        return write_settings(
-            chosen.write_settings(contents["settings"](chosen), placed(training or _BARE, path)), path
-        )
+        return write_settings(chosen.write_settings(contents["settings"](chosen), placed(training(), path)), path)
     with replacing(path) as temporary:
         temporary.write_bytes(content_as(chosen, contents, **look))
     return Written.of(path, warnings=() if chosen.warnings is None else chosen.warnings(contents["schedule"](chosen)))
@@ -106,6 +133,20 @@ def placed(training: Training, path: Path) -> Training:
         return training
     order = path.with_suffix(".csv")
     return replace(training, csv=str(order if order != path else path.with_suffix(".order.csv")))
+
+
+def with_blocks(training: Training, settings: Settings, stages: int) -> Training:
+    """Return the training with the blocks of each stage, and the MTP layers, that follow from the roles of layers.
+
+    Raises InputError for roles where no trainer has them, and for another number of MTP layers.
+    """
+    counted = None if training.layers is not None else settings.blocks(stages)
+    if counted is None:
+        return training
+    blocks, mtp_layers = counted
+    if training.mtp_layers not in (0, mtp_layers):
+        raise InputError(f"the layers have {mtp_layers} of role mtp, not {training.mtp_layers}", field="mtp_layers")
+    return replace(training, layers=blocks, mtp_layers=mtp_layers)
 
 
 def content_as(
@@ -138,14 +179,7 @@ def exported(contents: Contents, to: str) -> str:
     FormatError, ShapeError
         For a schedule that the format cannot express.
     """
-    require_export(to)
-    return content_as(export_formats()[to], contents, _EXPORTED).decode()
-
-
-def require_export(to: str) -> None:
-    """Raise UnknownNameError for the name of an unknown format."""
-    if to not in export_formats():
-        raise UnknownNameError("format", to, export_formats(), field="to")
+    return content_as(export_format(to), contents, _EXPORTED).decode()
 
 
 def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | None = None) -> Format:
@@ -154,9 +188,10 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
     Raises as :func:`pipeplan.save`, also where the format can hold nothing of the contents.
     """
     name = (path.name if ending is None else ending).lower()
-    candidates = _drawn(name) or [
-        entry for entry in all_formats().values() if entry.writers and name.endswith(entry.ending)
-    ]
+    candidates = _drawn(name) or _with_ending(name, known_formats())
+    # Of a plugin's format, the suffix may be longer: .mine.json.
+    if not candidates or "." in name.removesuffix(max((entry.ending for entry in candidates), key=len)):
+        candidates = _drawn(name) or _with_ending(name, all_formats())
     if not candidates:
         raise UnknownNameError("suffix of an output", path.suffix or path.name, output_endings())
     chosen = max(candidates, key=lambda entry: len(entry.ending))
@@ -167,6 +202,10 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
             f"choose one of {', '.join(dict.fromkeys(fitting))}"
         )
     return chosen
+
+
+def _with_ending(name: str, among: Mapping[str, Format]) -> list[Format]:
+    return [entry for entry in among.values() if entry.writers and name.endswith(entry.ending)]
 
 
 def _drawn(name: str) -> list[Format]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from pipeplan.api.arguments import ScheduleLike, configured
 from pipeplan.api.simulating.simulate import ordered
-from pipeplan.costs import Costs, Settings, settings_given, settings_of
+from pipeplan.costs import Costs, SettingsLike, settings_given, settings_of
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
 from pipeplan.records import Record
@@ -75,12 +74,12 @@ class Replanner:
     def __init__(
         self,
         schedule: ScheduleLike = "1f1b",
-        settings: Settings | Costs | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        settings: SettingsLike | Costs | None = None,
         **options: Any,
     ) -> None:
-        own = _settings(settings)
-        override = settings_given({name: value for name, value in options.items() if value is not None})
-        self._settings = replace(replace(own, **override), lengths=None, microbatch_factors=None)
+        base = settings_of(settings) if isinstance(settings, Costs) else settings
+        own = configured({**options, "settings": base})[1]
+        self._settings = replace(own, lengths=None, microbatch_factors=None)
         self._source = schedule
         self._reorderers: dict[int, Reorderer] = {}
         if self._settings.microbatches is not None or isinstance(schedule, Schedule):
@@ -129,14 +128,3 @@ class Replanner:
         made = Reorderer(schedule, costs, limits, settings.communication)
         self._reorderers[microbatches or 0] = self._reorderers[schedule.microbatches] = made
         return made
-
-
-def _settings(settings: Settings | Costs | Mapping[str, Any] | str | os.PathLike[str] | None) -> Settings:
-    """Return settings in any of their forms."""
-    if isinstance(settings, Settings):
-        return settings
-    if isinstance(settings, Costs):
-        return configured(settings_of(settings))[1]
-    if isinstance(settings, Mapping):
-        return configured(settings)[1]
-    return configured({} if settings is None else {"config": settings})[1]

@@ -15,29 +15,34 @@ from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import path_of
 from pipeplan.formats import is_standard_input
 from pipeplan.model import SMALLEST, TIME_UNITS, Schedule, Timeline, require_flags, require_size, shortened, units_in
-from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
+from pipeplan.strategies import STRATEGIES, Shape, Strategy, is_strategy, strategy
 
 DEFAULT_MICROBATCHES = 8
 
 
-def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Schedule | Timeline:
-    """Return a strategy's name, or the schedule or timeline itself, read from a file if it is one.
+Source = Strategy | Schedule | Timeline
+"""A rule for a schedule, a schedule, or a timeline."""
+
+
+def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> Source:
+    """Return the strategy of a name, or the schedule or timeline itself, read from a file if it is one.
 
     A folder with the traces of a run, or one such trace, is the timeline of its step of median length. ``-`` is what
     standard input holds, which can be read once.
 
-    Raises InputError, FormatError or InvalidScheduleError for a file that cannot be read or understood.
+    Raises UnknownNameError for an unknown name; InputError, FormatError or InvalidScheduleError for a file that cannot be
+    read or understood.
     """
     if isinstance(source, Result):
         return source.timeline
-    if isinstance(source, Schedule | Timeline):
+    if isinstance(source, Strategy | Schedule | Timeline):
         return source
     if is_standard_input(source):
         from pipeplan.formats import read_standard_input
 
         return read_standard_input(keep_duplicates=keep_duplicates)
     path = file_of(source)
-    return str(source) if path is None else read(path, keep_duplicates=keep_duplicates)
+    return strategy(str(source)) if path is None else read(path, keep_duplicates=keep_duplicates)
 
 
 def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule | Timeline:
@@ -69,6 +74,42 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
 
 
+def read_schedule(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule:
+    """Read the schedule in a file, or the order of ops of the timeline in it.
+
+    Parameters
+    ----------
+    path, keep_duplicates
+        As for :func:`pipeplan.read`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`pipeplan.read`.
+    """
+    content = read(path, keep_duplicates=keep_duplicates)
+    return content.schedule if isinstance(content, Timeline) else content
+
+
+def read_timeline(path: str | os.PathLike[str]) -> Timeline:
+    """Read the timeline in a file, or in the traces of a run.
+
+    Parameters
+    ----------
+    path
+        As for :func:`pipeplan.read`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`pipeplan.read`, and for a file with a schedule, which has no times.
+    """
+    content = read(path)
+    if isinstance(content, Schedule):
+        raise InputError(f"{path} holds a schedule, which has no times: simulate it, or read it with read_schedule")
+    return content
+
+
 def resolve(
     source: ScheduleLike, settings: Settings, *, of_measured: bool = False, called: str | None = None
 ) -> Schedule:
@@ -93,8 +134,8 @@ def resolve(
         If a strategy that looks at costs finds no schedule under the memory limit.
     """
     opened_source = opened(source)
-    if isinstance(opened_source, str):
-        return _saving(build(strategy(opened_source), settings), settings)
+    if isinstance(opened_source, Strategy):
+        return _saving(build(opened_source, settings), settings)
     if isinstance(opened_source, Timeline):
         if opened_source.source == "measured" and not of_measured:
             raise InputError(
@@ -144,7 +185,7 @@ def label(source: ScheduleLike) -> str:
     """Return the name of a source for messages."""
     if is_standard_input(source):
         return "standard input"
-    if isinstance(source, Result | Schedule):
+    if isinstance(source, Result | Schedule | Strategy):
         return source.name or "the schedule"
     if isinstance(source, Timeline):
         return source.schedule.name or "the timeline"
@@ -156,9 +197,9 @@ def file_of(source: ScheduleLike) -> Path | None:
 
     Raises InputError for a path that no file can have, and for a folder's that is not there.
     """
-    if isinstance(source, Schedule | Timeline | Result) or is_standard_input(source):
+    if isinstance(source, Strategy | Schedule | Timeline | Result) or is_standard_input(source):
         return None
-    if isinstance(source, str) and (is_strategy(source) or not _looks_like_file(source)):
+    if isinstance(source, str) and not _is_file(source):
         return None
     require_schedule(source)
     return path_of(source, "the schedule's file")
@@ -166,20 +207,22 @@ def file_of(source: ScheduleLike) -> Path | None:
 
 def require_schedule(source: object) -> None:
     """Raise InputError for a value that is neither a schedule nor the name or file of one."""
-    if isinstance(source, str | os.PathLike | Schedule | Timeline | Result):
+    if isinstance(source, str | os.PathLike | Strategy | Schedule | Timeline | Result):
         return
-    several = isinstance(source, list | tuple)
-    remedy = "; pass several one by one, as in compare('1f1b', 'zbv')" if several else ""
+    remedy = "; compare takes several" if isinstance(source, list | tuple) else ""
     raise InputError(
-        f"a schedule is a name, a file, a schedule or a timeline, not {shortened(repr(source), 60)}{remedy}",
+        f"a schedule is a name, a file, a strategy, a schedule or a timeline, not {shortened(repr(source), 60)}{remedy}",
         field="schedule",
     )
 
 
-def _looks_like_file(name: str) -> bool:
-    from pipeplan.formats import endings, unpacked_name
+def _is_file(name: str) -> bool:
+    """Return whether a text is the path of a file; the look-up of plugins comes last."""
+    from pipeplan.formats import is_readable
 
-    return unpacked_name(name).lower().endswith(endings()) or os.sep in name or os.path.exists(name)
+    if STRATEGIES.knows(name):
+        return False
+    return os.sep in name or is_readable(name) or (os.path.exists(name) and not is_strategy(name))
 
 
 def build(named: Strategy, settings: Settings) -> Schedule:
@@ -247,10 +290,10 @@ def as_taken_by(named: Strategy, settings: Settings) -> Settings:
     return settings.without(*(name for name, lacking in lacks.items() if lacking))
 
 
-def settings_for(entrant: str | Schedule | Timeline, settings: Settings) -> Settings:
+def settings_for(entrant: Source, settings: Settings) -> Settings:
     """Return the settings of one schedule: a schedule object has its own chunks, groups and slices."""
-    if isinstance(entrant, str):
-        return as_taken_by(strategy(entrant), settings)
+    if isinstance(entrant, Strategy):
+        return as_taken_by(entrant, settings)
     return settings.without("chunks", "group_size", "slices", "variant")
 
 

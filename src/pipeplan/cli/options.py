@@ -18,11 +18,11 @@ from pipeplan.costs import (
     GROUPS,
     SETTINGS,
     Config,
-    ConfiguredSettings,
     Options,
     Setting,
     SettingKind,
     Settings,
+    ShellSettings,
     load_layers,
     load_lengths,
     missing_in,
@@ -36,15 +36,15 @@ from pipeplan.errors import CostError, InputError
 from pipeplan.files import path_of, require_apart, require_writable
 from pipeplan.formats import STANDARD_INPUT
 from pipeplan.model import shortened
-from pipeplan.strategies import STRATEGIES
+from pipeplan.names import ScheduleName as BuiltInSchedule
 
 if TYPE_CHECKING:
     from pipeplan.drawing import Look
 
     ScheduleName = str
 else:
-    ScheduleName: Any = Annotated[Literal[tuple(STRATEGIES)] | str, Parameter(show_choices=False)]
-    """Schedule names that the shell completes; any other text is accepted as the path of a file."""
+    ScheduleName: Any = Annotated[BuiltInSchedule | str, Parameter(show_choices=False)]
+    """Schedule names that the shell completes; any other text may be the name of a plugin or the path of a file."""
 
 _GROUPS = {group: Group(title, sort_key=place) for place, (group, title) in enumerate(GROUPS.items())}
 """Panels of the help."""
@@ -146,6 +146,8 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "count": (int, _to_count, False),
     "number": (float, _to_number, False),
     "per_stage": (tuple[float, ...], _to_numbers, True),
+    "choice": (str, None, False),
+    "name": (str, _to_text, False),
     "text": (str, _to_text, False),
     "flag": (bool, None, False),
     "limit": (tuple[str, ...], _to_words, True),
@@ -185,15 +187,21 @@ def from_words(held: Any, tokens: Sequence[Token]) -> Any:
     return convert_as(held, tokens) if convert is None else convert(held, tokens)
 
 
+_NAMED = ("choice", "name")
+"""Kinds of options whose choices help shows and the shell completes."""
+
+
 def _annotation(setting: Setting) -> Any:
     """Return the annotation of a setting's option, which is None if the command line does not have it."""
-    held = Literal[setting.choices] if setting.kind == "choice" else _TYPES[setting.kind][0]
+    held = _TYPES[setting.kind][0]
+    if setting.kind in _NAMED:
+        held = Literal[setting.choices] if setting.kind == "choice" else Literal[setting.choices] | str
     return Annotated[held | None, parameter_of(setting)]
 
 
 def parameter_of(setting: Setting) -> Parameter:
     """Return the option of a setting in the shell; it refuses invalid values before any work."""
-    _, convert, many = (None, None, False) if setting.kind == "choice" else _TYPES[setting.kind]
+    _, convert, many = _TYPES[setting.kind]
     if setting.in_bytes:
         convert = _to_sizes if many else _to_size
     # None would take the place of the app's own converter.
@@ -204,7 +212,7 @@ def parameter_of(setting: Setting) -> Parameter:
         group=_GROUPS[setting.group],
         consume_multiple=many,
         show_default=False,
-        show_choices=setting.kind == "choice",
+        show_choices=setting.kind in _NAMED,
         negative_iterable=(),
         **by_type,
     )
@@ -284,7 +292,7 @@ def command(function: Callable[..., int]) -> Callable[..., int]:
     for parameter in inspect.signature(function).parameters.values():
         hint = hints[parameter.name]
         if hint is LineSettings:
-            records[parameter.name] = ConfiguredSettings
+            records[parameter.name] = ShellSettings
         elif isinstance(hint, type) and issubclass(hint, Options):
             records[parameter.name] = hint
         else:

@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is not None:
         return _run(list(arguments))
+    # Of a plugin that cannot be loaded, the place in pipeplan's code says nothing.
+    warnings.formatwarning = lambda message, *_: f"pipeplan: warning: {message}\n"
     code = _run(sys.argv[1:])
     _leave_kernels(code)
     return code
@@ -55,9 +58,7 @@ def _leave_kernels(code: int) -> None:
 def _run(arguments: Sequence[str]) -> int:
     try:
         with ended_by_signals() as signals, standard_streams() as answer:
-            from pipeplan.cli.app import answered  # slow to load, so signals are handled already
-
-            code = answered(arguments, signals.require_none)
+            code = _answered(arguments, signals)
             signals.require_none()
             sys.stdout.flush()
             if answer is None or answer.failure is None:
@@ -68,6 +69,17 @@ def _run(arguments: Sequence[str]) -> int:
         return 130
     except Terminated as end:
         return end.code
+
+
+def _answered(arguments: Sequence[str], signals: Signals) -> int:
+    if list(arguments) == ["--version"]:
+        from pipeplan import __version__
+
+        print(__version__)
+        return 0
+    from pipeplan.cli.app import answered  # slow to load, so signals are handled already
+
+    return answered(arguments, signals.require_none)
 
 
 def _reason(failure: OSError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -14,6 +14,7 @@ from pipeplan.api import (
     ConvertOptions,
     Export,
     ExportOptions,
+    built_in_formats,
     checked,
     converted,
     export_formats,
@@ -26,6 +27,7 @@ from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command, re
 from pipeplan.errors import InputError
 from pipeplan.files import require_apart, write_text
 from pipeplan.formats import STANDARD_INPUT
+from pipeplan.names import FormatName as BuiltInFormat
 
 
 @command
@@ -47,7 +49,9 @@ def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: 
     return 0 if verdict.valid else 1
 
 
-_TARGET = Parameter(help=f"File to write; its suffix selects the format: {' '.join(output_endings())}.")
+_TARGET = Parameter(
+    help=f"File to write; its suffix selects the format: {' '.join(output_endings(built_in_formats()))}."
+)
 
 
 @command
@@ -73,9 +77,9 @@ def convert(source: Path, target: Annotated[Path, _TARGET], /, *, options: Conve
 if TYPE_CHECKING:
     FormatName = str
 else:
-    FormatName: Any = Annotated[Literal[tuple(export_formats())] | str, Parameter(show_choices=False)]
+    FormatName: Any = Annotated[BuiltInFormat | str, Parameter(show_choices=False)]
 
-_FORMATS = "\n".join(f"- {format.name}: {format.help}" for format in export_formats().values())
+_FORMATS = "\n".join(f"- {entry.name}: {entry.help}" for entry in export_formats(built_in_formats()).values())
 _TO = Parameter(group=OUTPUT, help=f"Format to write; without it, list the formats.\n\n{_FORMATS}")
 _FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="File to write (default: stdout).")
 

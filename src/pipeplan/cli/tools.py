@@ -69,6 +69,7 @@ _FORMS: dict[SettingKind, tuple[Json, ...]] = {
     "number": (_NUMBER,),
     "per_stage": (_NUMBER, _list_of(_NUMBER)),
     "choice": (_TEXT,),
+    "name": (_TEXT,),
     "text": (_TEXT,),
     "flag": (_FLAG,),
     "limit": (_NUMBER, _TEXT, _list_of(_NUMBER, _TEXT)),

@@ -1,23 +1,20 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
-from pipeplan.costs.config import (
-    ALIASES,
-    Config,
-    load_config,
-    load_layers,
-    load_lengths,
-    settings_from,
-    settings_given,
-)
+from pipeplan.costs.config import Config, load_config, load_layers, load_lengths, parse_config
+from pipeplan.costs.conversion import ALIASES, settings_given
 from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
-from pipeplan.costs.from_settings import Settings
+from pipeplan.costs.from_settings import Settings, SettingsLike
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
+    GivenFactors,
+    GivenLengths,
+    GivenSizes,
+    GivenTimes,
     ProfileOptionsKeywords,
     RunOptionsKeywords,
     SettingsKeywords,
 )
-from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
+from pipeplan.costs.layers import Layer, Layout, Role, balanced, balanced_layers, blocks_of, bounds_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths, MicrobatchFactors
 from pipeplan.costs.options import (
@@ -41,6 +38,7 @@ from pipeplan.costs.settings import (
     Communication,
     ConfiguredSettings,
     SettingsTable,
+    ShellSettings,
     Times,
     TimesPer,
 )
@@ -82,6 +80,10 @@ __all__ = [
     "Device",
     "FactorTable",
     "FactorTables",
+    "GivenFactors",
+    "GivenLengths",
+    "GivenSizes",
+    "GivenTimes",
     "Group",
     "Layer",
     "Layout",
@@ -97,19 +99,23 @@ __all__ = [
     "ProfileOptionsKeywords",
     "Range",
     "Receives",
+    "Role",
     "RunOptions",
     "RunOptionsKeywords",
     "Setting",
     "SettingKind",
     "Settings",
     "SettingsKeywords",
+    "SettingsLike",
     "SettingsTable",
+    "ShellSettings",
     "Spread",
     "Times",
     "TimesPer",
     "Transfer",
     "balanced",
     "balanced_layers",
+    "blocks_of",
     "bounds_of",
     "load_config",
     "load_layers",
@@ -117,12 +123,12 @@ __all__ = [
     "missing_in",
     "option",
     "options_of",
+    "parse_config",
     "parse_limit",
     "parse_size",
     "per_stage",
     "require_costs_file",
     "require_settings",
-    "settings_from",
     "settings_given",
     "settings_of",
     "stage_settings",

@@ -6,31 +6,20 @@ most similar one), a duplicate key, a text in place of a number.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from pipeplan.costs.from_settings import Settings
+from pipeplan.costs.conversion import known_names, settings_given, typed
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import Lengths
-from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
-from pipeplan.costs.values import parse_size
-from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
+from pipeplan.costs.settings import SETTING_NAMES
+from pipeplan.errors import CostError, FormatError
 from pipeplan.files import read_text
-from pipeplan.model import require_text, shortened
-
-_T = TypeVar("_T")
-
-ALIASES = {alias: setting.name for setting in SETTINGS.values() for alias in setting.aliases} | {
-    "output_file": "output",
-    "strategy": "schedule",
-}
-"""Names used by older files and by the first simulator, with the current names."""
+from pipeplan.model import shortened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +74,7 @@ def load_config(path: Path) -> Config:
     content = read_document(path, "config file")
     if not isinstance(content, dict):
         raise FormatError(f"the config file {path} has no settings: expected keys such as 'ranks: 4'")
-    return _config(content, f"config file {path}")
+    return parse_config(content, f"config file {path}")
 
 
 def load_layers(path: Path) -> tuple[Layer, ...]:
@@ -99,8 +88,8 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     layers = content.get("layers") if isinstance(content, dict) else content
     if not isinstance(layers, list) or not layers:
         raise FormatError(f"the layers file {path} has no list of layers", field="layers")
-    typed: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
-    return typed
+    converted: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
+    return converted
 
 
 def load_lengths(path: Path) -> Lengths:
@@ -125,8 +114,8 @@ def load_lengths(path: Path) -> Lengths:
         lengths = [line[0] if len(line) == 1 else line for line in lengths]
     if not isinstance(lengths, list) or not lengths:
         raise FormatError(f"the lengths file {path} has no list of lengths", field="lengths")
-    typed: Lengths = settings_given({"lengths": lengths}, f"lengths file {path}")["lengths"]
-    return typed
+    converted: Lengths = settings_given({"lengths": lengths}, f"lengths file {path}")["lengths"]
+    return converted
 
 
 def _number(word: str, path: Path) -> float:
@@ -139,10 +128,14 @@ def _number(word: str, path: Path) -> float:
         ) from None
 
 
-def _config(content: Mapping[Any, Any], where: str) -> Config:
-    values = _known_names(content, (*SETTING_NAMES, *_EXTRAS), where)
+def parse_config(content: Mapping[Any, Any], where: str) -> Config:
+    """Return the content of a config file as records; ``where`` is its source, for messages.
+
+    Raises the errors of :func:`load_config`.
+    """
+    values = known_names(content, (*SETTING_NAMES, *_EXTRAS), where)
     try:
-        extras = _typed({name: values[name] for name in _EXTRAS if name in values}, _Extras)
+        extras = typed({name: values[name] for name in _EXTRAS if name in values}, _Extras)
     except CostError as error:
         error.args = (f"{where}: {error}",)
         raise
@@ -152,163 +145,3 @@ def _config(content: Mapping[Any, Any], where: str) -> Config:
         output=(extras.output,) if isinstance(extras.output, str) else extras.output,
         no_visualization=extras.no_visualization,
     )
-
-
-_LONGEST_TEXT = 200_000
-"""Maximum length of any text; settings with a smaller limit check it themselves."""
-
-
-def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples.
-
-    Parameters
-    ----------
-    values
-        Values by the names of :class:`~pipeplan.costs.from_settings.Settings`, or by aliases.
-    where
-        Source of the values, for messages; empty for keyword arguments.
-
-    Raises
-    ------
-    UnknownNameError
-        If a name is unknown, or a value is not one of a setting's choices.
-    CostError
-        If a value has the wrong type, or a time or size is out of its range.
-    ShapeError
-        If a count is out of its range.
-    """
-    return _settings_and_names(values, where)[1]
-
-
-def settings_from(values: Mapping[str, Any], base: Mapping[str, Any] = MappingProxyType({})) -> Settings:
-    """Return the settings of keyword arguments over those of a file. Raises the errors of :func:`settings_given`."""
-    typed, overrides = _settings_and_names(values, "")
-    return merged(base, overrides) if base else typed
-
-
-def _settings_and_names(values: Mapping[str, Any], where: str) -> tuple[Settings, dict[str, Any]]:
-    named = _known_names(values, SETTING_NAMES, where)
-    plain = {name: _plain(name, value) for name, value in named.items() if value is not None}
-    if where:
-        plain = {name: _counted(name, value) for name, value in plain.items()}
-    try:
-        for name, value in plain.items():
-            if isinstance(value, str):
-                require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
-        plain |= {name: _sizes(name, plain[name]) for name in plain if SETTINGS[name].in_bytes}
-        if isinstance(plain.get("layers"), Sequence):
-            plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
-        for name, value in plain.items():
-            if SETTINGS[name].choices and isinstance(value, str):
-                SETTINGS[name].check(value)
-        typed = _typed(plain, Settings)
-    except PipeplanError as error:
-        if where:
-            error.args = (f"{where}: {error}",)
-        raise
-    return typed, {name: getattr(typed, name) for name in plain}
-
-
-def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:
-    """Return the settings of a file with those of the command line over them.
-
-    Ranks and stages determine each other, so overriding one of them drops the other one of the file. If any time is
-    overridden, the name of the file's costs is dropped.
-    """
-    rest = dict(base)
-    if any(SETTINGS[name].timing for name in override):
-        rest.pop("costs_name", None)
-    if "ranks" in override or "stages" in override:
-        rest = {name: value for name, value in base.items() if name not in ("ranks", "stages")}
-    return Settings(**(rest | dict(override)))
-
-
-def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) -> dict[str, Any]:
-    """Return the values by the current names of their keys."""
-    named: dict[str, Any] = {}
-    for key, value in values.items():
-        plain = str(key).replace("-", "_")
-        name = ALIASES.get(plain, plain)
-        if name not in names:
-            noun = f"key in {where}:" if where else "setting"
-            raise UnknownNameError(noun, str(key), (*names, *ALIASES), field=str(key))
-        if name in named:
-            prefix = f"{where}: " if where else ""
-            raise CostError(f"{prefix}{name} is set twice, the second time as '{key}'", field=name)
-        named[name] = value
-    return named
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Convert arrays and numpy's numbers to lists and numbers; raise CostError for a set, which has no order."""
-    if isinstance(value, set | frozenset):
-        raise CostError(f"{name}: a set has no order; pass a list, not {shortened(repr(value), 60)}", field=name)
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _counted(name: str, value: Any) -> Any:
-    """Convert a count such as ``4.0`` to int. JSON and YAML files made by spreadsheets contain those."""
-    whole = SETTINGS[name].kind == "count" and isinstance(value, float) and value.is_integer()
-    return int(value) if whole else value
-
-
-def _sizes(name: str, value: Any) -> Any:
-    """Convert texts such as ``2GiB`` to bytes; leave other values as they are."""
-    if isinstance(value, str):
-        return parse_size(value, name)
-    if not isinstance(value, list | tuple):
-        return value
-    return [parse_size(size, name) if isinstance(size, str) else size for size in value]
-
-
-def _plain_layer(layer: Any) -> Any:
-    """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`.
-
-    Raises
-    ------
-    UnknownNameError
-        If a key is unknown.
-    """
-    if isinstance(layer, Layer):
-        return asdict(layer)
-    names = [field.name for field in fields(Layer)]
-    for key in layer if isinstance(layer, Mapping) else ():
-        if key not in names:
-            raise UnknownNameError("layer key", str(key), names, field="layers")
-    return layer
-
-
-_TYPE_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "null": "nothing",
-    "object": "a group of keys",
-}
-
-
-def _typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
-    try:
-        return msgspec.convert(values, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        text = _in_words(str(error))
-        place = re.match(r"(\w+).*?: ", text)
-        raise CostError(text, field=place[1] if place else "") from None
-
-
-def _in_words(message: str) -> str:
-    """Turn "Expected `float`, got `str` - at `$.p2p_time`" into "p2p_time: expected a number, got text"."""
-    # msgspec has no structured errors: the place is a JSONPath at the end of its text, in backticks like the types.
-    match = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", message, re.DOTALL)
-    assert match is not None
-    text, place = match.groups()
-    text = re.sub(r"`([\w |]+)`", lambda types: _words(types.group(1)), text)
-    text = text.replace("whole number, got a number", "whole number, got a fraction")
-    return f"{place}: {text[0].lower()}{text[1:]}" if place else text
-
-
-def _words(types: str) -> str:
-    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
-    return " or ".join(_TYPE_WORDS.get(name, name) for name in names)

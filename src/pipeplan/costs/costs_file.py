@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeplan.costs.from_settings import Settings
+from pipeplan.costs.layers import Layer
 from pipeplan.costs.table import Costs
 from pipeplan.documents import json_text
 from pipeplan.errors import InputError
@@ -59,8 +60,9 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
         If the suffix is another one, or the file cannot be written.
     """
     require_costs_file(path)
-    defaults = asdict(Settings())
-    values = {key: value for key, value in asdict(settings).items() if value != defaults[key]}
+    values = settings.changed
+    if settings.layers is not None:
+        values["layers"] = [_changed(layer) for layer in settings.layers]
     if path.suffix == ".json":
         write_text(path, json_text(_rounded(values), indent=2) + "\n")
         return
@@ -68,11 +70,17 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
     write_text(path, "".join([*lines, *(f"{key}: {json_text(_rounded(value))}\n" for key, value in values.items())]))
 
 
+def _changed(layer: Layer) -> dict[str, Any]:
+    """Return the fields of a layer that have no default, or another value."""
+    pairs = ((field, getattr(layer, field.name)) for field in fields(layer))
+    return {field.name: value for field, value in pairs if value != field.default}
+
+
 def _rounded(value: Any) -> Any:
     """Round times to five digits; whole numbers such as bytes stay exact."""
     if isinstance(value, dict):
         return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_rounded(part) for part in value]
     if isinstance(value, float):
         return int(value) if value.is_integer() else float(f"{value:.5g}")

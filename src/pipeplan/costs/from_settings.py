@@ -3,28 +3,78 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from pipeplan.costs.layers import balanced_layers, stage_settings
+from pipeplan.costs.conversion import known_names, settings_given
+from pipeplan.costs.layers import Layout, balanced_layers, blocks_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors, attention_share_of, factors_of_lengths, tokens_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
-from pipeplan.costs.settings import SettingsTable
+from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.values import parse_limit, ranges_in
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule
 
+if TYPE_CHECKING:
+    from pipeplan.costs.keywords import SettingsTableKeywords
+
 _ASSUMED = "times assumed: forward 1, backward 2"
 """Name of costs without any given time."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False)
 class Settings(SettingsTable):
-    """Settings of shape and costs; None means not set."""
+    """Settings of shape and costs, a value that every function takes as ``settings``; None means not set.
+
+    They are converted and checked once: lists and arrays become tuples, sizes such as ``2GiB`` bytes.
+    ``docs/reference/settings.md`` describes all of them.
+
+    Raises the errors of :class:`~pipeplan.costs.settings.SettingsTable`, and UnknownNameError for an unknown name.
+
+    Examples
+    --------
+    >>> costs = Settings(forward_times=[1.0, 2.0], activation_bytes="2GiB")
+    >>> costs.replace(activation_bytes=None, p2p_time=0.1)
+    Settings(forward_times=(1.0, 2.0), p2p_time=0.1)
+    """
+
+    __signature__ = signature(SettingsTable)
+
+    def __init__(self, **settings: Unpack[SettingsTableKeywords]) -> None:
+        vars(self).update({item.name: item.default for item in fields(self)} | settings_given(settings))
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.changed.items())})"
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, by name."""
+        values = ((item, getattr(self, item.name)) for item in fields(self))
+        return {item.name: value for item, value in values if value != item.default}
+
+    def replace(self, **changes: Unpack[SettingsTableKeywords]) -> Settings:
+        """Return the same settings with other values of some; None restores the default.
+
+        Ranks and stages determine each other: setting one of them resets the other. If a time changes, the name of the
+        costs is reset. Raises the errors of the constructor.
+        """
+        named = known_names(changes, SETTING_NAMES)
+        reset = {name for name, value in named.items() if value is None}
+        reset |= {other for name, other in _EITHER.items() if named.get(name) is not None and other not in named}
+        if any(SETTINGS[name].timing for name in named):
+            reset.add("costs_name")
+        defaults = {item.name: item.default for item in fields(self) if item.name in reset}
+        changed = copy(self)
+        vars(changed).update(defaults | settings_given(named))
+        return changed
 
     def costs(self, placement: Placement) -> Costs:
         """Return the costs of the stages of a placement.
@@ -87,15 +137,28 @@ class Settings(SettingsTable):
             )
         return offloaded
 
+    def blocks(self, stages: int) -> tuple[tuple[int, ...], int] | None:
+        """Return the transformer blocks of each of this many stages as trainers count them, and the number of MTP layers.
+
+        None without layers that have a role. Raises InputError for layers that are where no trainer has them.
+        """
+        return None if self.layers is None else blocks_of(self.layers, layout_of(self, stages))
+
     def without(self, *names: str) -> Settings:
         """Return the same settings with these ones unset."""
-        out = {name: None for name in names if getattr(self, name) is not None}
-        return replace(self, **out) if out else self  # type: ignore[arg-type]
+        return self.replace(**dict.fromkeys(names)) if any(getattr(self, name) is not None for name in names) else self
 
     @property
     def times_given(self) -> bool:
         """True if any time of an op is set."""
         return _times_given(self)
+
+
+_EITHER = {"ranks": "stages", "stages": "ranks"}
+"""Settings of which one determines the other."""
+
+SettingsLike = Settings | Mapping[str, Any] | str | os.PathLike[str]
+"""Settings; a mapping with the keys of a config file; or a config file."""
 
 
 def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
@@ -230,17 +293,24 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
                 field="layers_per_stage",
             )
         return settings
-    stages = placement.stages
-    layout = (
-        balanced_layers(settings.layers, stages) if settings.layers_per_stage is None else settings.layers_per_stage
-    )
-    if len(layout) != stages:
-        raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
+    layout = layout_of(settings, placement.stages)
     of_stages = stage_settings(settings.layers, layout)
     twice = next((name for name in (*of_stages, "backward_times") if getattr(settings, name) is not None), None)
     if twice is not None:
         raise CostError(f"{twice.replace('_', ' ')} follow from the layers: set only one of the two", field=twice)
     return replace(settings, layers=None, layers_per_stage=None, **of_stages)
+
+
+def layout_of(settings: SettingsTable, stages: int) -> Layout:
+    """Return the number of layers of each stage, of settings with ``layers``.
+
+    Raises CostError for a ``layers_per_stage`` of another number of stages, and InputError for more stages than layers.
+    """
+    assert settings.layers is not None
+    layout = settings.layers_per_stage or balanced_layers(settings.layers, stages)
+    if len(layout) != stages:
+        raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
+    return layout
 
 
 def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
@@ -331,7 +401,8 @@ def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
         yield f"the backward time for {other} is assumed to be the forward's"
     if settings.overlap_times is None and schedule.joined.any():
         yield "overlapped forward and backward: assumed to take as long as both in sequence"
-    if settings.recompute_times is None and schedule.has(Kind.R):
+    recompute_given = settings.recompute_times is not None or any(layer.recompute for layer in settings.layers or ())
+    if not recompute_given and schedule.has(Kind.R):
         yield "a recomputation is assumed to take the forward's time"
 
 

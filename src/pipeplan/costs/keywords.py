@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
+from pipeplan.costs.from_settings import SettingsLike
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, TimesPer
@@ -47,7 +48,7 @@ class SettingsTableKeywords(TypedDict, total=False):
     pad_times: bool | None
     time_unit: str | None
     costs_name: str | None
-    layers: Sequence[Layer | Mapping[str, float]] | None
+    layers: Sequence[Layer | Mapping[str, Any]] | None
     layers_per_stage: Sequence[int] | None
     p2p_time: float | None
     p2p_bytes: float | str | None
@@ -73,10 +74,16 @@ class SettingsTableKeywords(TypedDict, total=False):
     variant: str | None
 
 
-class SettingsKeywords(SettingsTableKeywords, total=False):
-    """Keywords of ConfiguredSettings."""
+class ShellSettingsKeywords(SettingsTableKeywords, total=False):
+    """Keywords of ShellSettings."""
 
     config: str | os.PathLike[str] | None
+
+
+class SettingsKeywords(ShellSettingsKeywords, total=False):
+    """Keywords of ConfiguredSettings."""
+
+    settings: SettingsLike | None
 
 
 class DeviceOptionsKeywords(TypedDict, total=False):
@@ -117,6 +124,7 @@ class ProfileOptionsKeywords(ModelOptionsKeywords, MeasuringOptionsKeywords, tot
     """Keywords of ProfileOptions."""
 
     warmup: int
+    per_layer: bool
 
 
 class CalibrationOptionsKeywords(MeasuringOptionsKeywords, total=False):

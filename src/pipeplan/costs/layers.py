@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate, pairwise
-from typing import TypedDict
+from typing import Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import CostError, InfeasibleError, InputError
+from pipeplan.errors import CostError, InfeasibleError, InputError, UnknownNameError
 from pipeplan.model import LARGEST, Floats
 from pipeplan.model.tolerances import ROUNDING
 
 Layout = tuple[int, ...]
 """Number of layers of each stage, in the order of the model; at least one each."""
+
+Role = Literal["embedding", "block", "head", "mtp"]
+"""Role of a layer in a trainer, which counts transformer blocks; ``mtp`` is a multi-token prediction layer."""
 
 MOST_LAYERS = 4096
 """Maximum number of layers of a model. Balancing this many over stages takes a moment."""
@@ -32,22 +35,36 @@ class Layer:
     Attributes
     ----------
     forward, backward_input, backward_weight
-        Times of F, I and W, in one unit; a full backward takes as long as I and W together.
+        Times of F, I and W, in one unit.
+    backward
+        Time of a full backward; None: that of I and W together.
+    recompute
+        Time of a recomputation; None: that of F.
+    offload
+        Time of a copy of its offloaded activations to the host, or back; None if unknown.
     activation_bytes
         Bytes held from the start of F.
     weight_activation_bytes
         Part of them that only W frees; None: all.
+    offload_bytes
+        Part of them that is copied to the host; None: all.
+    input_bytes
+        Bytes of its input. The first layer of a stage holds them in addition, and keeps them when the stage recomputes.
     parameters
         Number of parameters.
     static_bytes
         Bytes of parameters, gradients and optimizer state.
     count
         Number of consecutive layers like this.
+    role
+        Role in a trainer, so that the blocks of each stage follow from a layout; None if no layer has one, else ``block``.
 
     Raises
     ------
     CostError
         If a time or size is negative, not finite or too large, the layer takes no time, or the count is below 1.
+    UnknownNameError
+        If the role is unknown.
     """
 
     forward: float
@@ -58,9 +75,19 @@ class Layer:
     parameters: int = 0
     static_bytes: float = 0.0
     count: int = 1
+    backward: float | None = None
+    recompute: float | None = None
+    offload: float | None = None
+    offload_bytes: float | None = None
+    input_bytes: float = 0.0
+    role: Role | None = None
 
     def __post_init__(self) -> None:
+        if self.role is not None and self.role not in get_args(Role):
+            raise UnknownNameError("role of a layer", str(self.role), get_args(Role), field="layers")
         for field in fields(self):
+            if field.name == "role":
+                continue
             value = getattr(self, field.name)
             words = f"{field.name.replace('_', ' ')} of a layer"
             if value is not None and not 0 <= value < np.inf:
@@ -82,22 +109,42 @@ class Layer:
         """Bytes that only W frees."""
         return self.activation_bytes if self.weight_activation_bytes is None else self.weight_activation_bytes
 
+    @property
+    def offloaded(self) -> float:
+        """Bytes that are copied to the host."""
+        return self.activation_bytes if self.offload_bytes is None else self.offload_bytes
+
+    @property
+    def whole_backward(self) -> float:
+        """Time of a full backward."""
+        return self.backward_input + self.backward_weight if self.backward is None else self.backward
+
+    @property
+    def again(self) -> float:
+        """Time of a recomputation."""
+        return self.forward if self.recompute is None else self.recompute
+
 
 class StageSettings(TypedDict, total=False):
     """Settings that follow from layers: one value per stage."""
 
     forward_times: tuple[float, ...]
+    backward_times: tuple[float, ...]
     backward_input_times: tuple[float, ...]
     backward_weight_times: tuple[float, ...]
+    recompute_times: tuple[float, ...]
+    offload_times: tuple[float, ...]
     activation_bytes: tuple[float, ...]
     weight_activation_bytes: tuple[float, ...]
+    recompute_bytes: tuple[float, ...]
+    offload_bytes: tuple[float, ...]
     static_bytes: tuple[float, ...]
 
 
 def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     """Return the costs of stages as settings, e.g. for ``pipeplan.simulate("1f1b", ranks=4, **settings)``.
 
-    Bytes are left out if no layer has any.
+    What no layer has is left out.
 
     Raises
     ------
@@ -110,7 +157,15 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     bounds = bounds_of(layout, len(layers))
 
     def total(name: str) -> tuple[float, ...]:
-        return tuple(float(sum(getattr(layer, name) for layer in layers[first:stop])) for first, stop in bounds)
+        return tuple(float(sum(getattr(layer, name) or 0.0 for layer in layers[first:stop])) for first, stop in bounds)
+
+    def held(name: str) -> tuple[float, ...]:
+        # The inputs of the other layers are the outputs of those before them, which have counted them.
+        inputs = (layers[first].input_bytes for first, _ in bounds)
+        return tuple(size + of_input for size, of_input in zip(total(name), inputs, strict=True))
+
+    def some(name: str) -> bool:
+        return any(getattr(layer, name) for layer in layers)
 
     times = {name: total(name) for name in ("forward", "backward_input", "backward_weight")}
     for name, of_stages in times.items():
@@ -124,12 +179,57 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
         backward_input_times=times["backward_input"],
         backward_weight_times=times["backward_weight"],
     )
-    if any(layer.activation_bytes for layer in layers):
-        settings["activation_bytes"] = total("activation_bytes")
-        settings["weight_activation_bytes"] = total("freed_by_weight")
-    if any(layer.static_bytes for layer in layers):
+    if some("backward"):
+        settings["backward_times"] = total("whole_backward")
+    if some("recompute"):
+        settings["recompute_times"] = total("again")
+    if some("offload"):
+        settings["offload_times"] = total("offload")
+    if some("activation_bytes"):
+        settings["activation_bytes"] = held("activation_bytes")
+        settings["weight_activation_bytes"] = held("freed_by_weight")
+        if some("input_bytes"):
+            settings["recompute_bytes"] = tuple(layers[first].input_bytes for first, _ in bounds)
+        if some("offload_bytes"):
+            settings["offload_bytes"] = held("offloaded")
+    if some("static_bytes"):
         settings["static_bytes"] = total("static_bytes")
     return settings
+
+
+def blocks_of(layers: Sequence[Layer], layout: Layout) -> tuple[tuple[int, ...], int] | None:
+    """Return the transformer blocks of each stage as trainers count them, and the number of MTP layers.
+
+    None if no layer has a role. Layers without one are blocks if another layer has one.
+
+    Raises
+    ------
+    InputError
+        If an embedding is not on the first stage before all blocks, or a head or an MTP layer not on the last stage behind
+        them, where every trainer has them.
+    """
+    layers = one_by_one(layers)
+    if not any(layer.role for layer in layers):
+        return None
+    roles = [layer.role or "block" for layer in layers]
+    order = ("embedding", "block", "mtp", "head")
+    bounds = bounds_of(layout, len(layers))
+    for number, (role, other) in enumerate(pairwise(roles)):
+        if order.index(role) > order.index(other):
+            raise InputError(f"layer {number} is {role} before {other}: expected {', '.join(order)}", field="layers")
+    for stage, (first, stop) in enumerate(bounds):
+        misplaced = [role for role in roles[first:stop] if _END_OF[role] not in (None, stage, stage - len(bounds))]
+        if misplaced:
+            where = "first" if _END_OF[misplaced[0]] == 0 else "last"
+            raise InputError(
+                f"stage {stage} has the {misplaced[0]}, which trainers have on the {where} stage: set layers_per_stage",
+                field="layers_per_stage",
+            )
+    return tuple(roles[first:stop].count("block") for first, stop in bounds), roles.count("mtp")
+
+
+_END_OF: dict[str, int | None] = {"embedding": 0, "block": None, "mtp": -1, "head": -1}
+"""Stage of a layer in trainers; None: any."""
 
 
 def one_by_one(layers: Sequence[Layer]) -> list[Layer]:

@@ -31,6 +31,7 @@ SettingKind = Literal[
     "number",
     "per_stage",
     "choice",
+    "name",
     "text",
     "flag",
     "limit",
@@ -50,12 +51,12 @@ SettingKind = Literal[
 ]
 """Kinds of settings.
 
-``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: a
-selection of stages; ``layers``: costs of each layer; ``layout``: number of layers per stage; ``per_microbatch``: one
-number per microbatch, or such a list per stage; ``lengths``: tokens per microbatch, or of each of its documents, in the
-shell a file; ``size``: bytes, with or without a unit; ``pairs``: values by name; ``names``: several words, or one text
-with commas; ``schedules``: names, files or schedules; ``model``: a name, or a PyTorch model; ``object``: text, or a Python
-object that is checked where it is used.
+``name``: one of ``choices``, or a plugin's name; ``per_stage``: one number, or one per stage; ``limit``: sizes with their
+unit, one or one per rank; ``stages``: a selection of stages; ``layers``: costs of each layer; ``layout``: number of layers
+per stage; ``per_microbatch``: one number per microbatch, or such a list per stage; ``lengths``: tokens per microbatch, or of
+each of its documents, in the shell a file; ``size``: bytes, with or without a unit; ``pairs``: values by name; ``names``:
+several words, or one text with commas; ``schedules``: names, files or schedules; ``model``: a name, or a PyTorch model;
+``object``: text, or a Python object that is checked where it is used.
 """
 
 Group = Literal[
@@ -426,6 +427,7 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "lengths": _check_lists,
     "stages": _check_stages,
     "layout": _check_layout,
+    "name": _check_text,
     "text": _check_text,
     "file": _check_path,
     "files": _check_paths,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import (
@@ -23,6 +23,9 @@ from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
 from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
 from pipeplan.errors import ShapeError
+
+if TYPE_CHECKING:
+    from pipeplan.costs.from_settings import SettingsLike
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
@@ -263,12 +266,22 @@ class SettingsTable(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfiguredSettings(SettingsTable):
-    """Settings, and a config file with some of them."""
+class ShellSettings(SettingsTable):
+    """Settings, and a config file with some of them, as commands take them."""
 
     config: str | os.PathLike[str] | None = option(
         kind="file", title="Config file", group="output", flags=("-c",),
         help="YAML, TOML or JSON file with any of these settings; options override it.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredSettings(ShellSettings):
+    """Settings as functions take them: a value, a mapping or a file with some of them, and keywords that override it."""
+
+    settings: SettingsLike | None = option(
+        kind="object", title="Settings", group="output",
+        help="Settings, a mapping with some of them, or a config file; the other keywords override it.",
     )  # fmt: skip
 
 

@@ -114,6 +114,10 @@ class ProfileOptions(ModelOptions, MeasuringOptions):
         3, kind="count", title="Warm-up", group="training", help="Number of rounds before the measured ones.",
         range=Range(0, most=1_000_000),
     )  # fmt: skip
+    per_layer: bool = option(
+        False, kind="flag", title="Per layer", group="training",
+        help="Measure every layer on its own: one profile then serves every schedule and layout.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

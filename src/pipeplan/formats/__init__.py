@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from pipeplan.formats.reading import (
         STANDARD_INPUT as STANDARD_INPUT,
         endings as endings,
+        is_readable as is_readable,
         is_standard_input as is_standard_input,
         parse as parse,
         read_file as read_file,
-        read_schedule as read_schedule,
         read_schedule_or_timeline as read_schedule_or_timeline,
         read_standard_input as read_standard_input,
         unpacked_name as unpacked_name,
@@ -82,10 +82,10 @@ else:
             "reading": {
                 "STANDARD_INPUT",
                 "endings",
+                "is_readable",
                 "is_standard_input",
                 "parse",
                 "read_file",
-                "read_schedule",
                 "read_schedule_or_timeline",
                 "read_standard_input",
                 "unpacked_name",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from numbers import Integral
 from pkgutil import iter_modules
@@ -15,6 +14,7 @@ import msgspec
 from pipeplan.costs import COUNT, Costs, Options, Range, option
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.model import MemoryUse, Schedule, Timeline, shortened
+from pipeplan.registry import Registry
 
 Content = Literal[
     "schedule", "settings", "timeline", "costs", "record", "report", "pictures", "front picture", "plan picture"
@@ -237,13 +237,18 @@ class Format:
 _ORDER: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 
 
-@cache
-def formats() -> Mapping[str, Format]:
-    """Return all formats by name: first those of schedules, then those of timelines and costs."""
+def _built_in() -> Iterable[Format]:
     package = import_module(__package__)
     modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
-    declared = [declaration for module in modules for declaration in getattr(module, "FORMATS", ())]
-    return in_order(declared)
+    return in_order(declaration for module in modules for declaration in getattr(module, "FORMATS", ())).values()
+
+
+_REGISTRY = Registry("pipeplan.formats", Format, "format", _built_in, names=lambda declared: (declared.name,))
+
+
+def formats() -> Registry[Format]:
+    """Return all formats by name: those of schedules, of timelines and of costs, then registered ones and plugins."""
+    return _REGISTRY
 
 
 def in_order(declared: Iterable[Format]) -> dict[str, Format]:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from pipeplan.costs import Costs
 from pipeplan.errors import FormatError, InputError, UnknownNameError
 from pipeplan.files import MEBIBYTE, path_of, read_text
-from pipeplan.formats.format import Readable, formats
+from pipeplan.formats.format import Format, Readable, formats
 from pipeplan.model import Schedule, Timeline
 
 SIZE_LIMIT = 64 * MEBIBYTE
@@ -20,8 +20,19 @@ FilePath = str | os.PathLike[str]
 
 
 def endings() -> tuple[str, ...]:
-    """Return the suffixes of files that can be read."""
+    """Return the suffixes of files that can be read, plugins' among them."""
     return tuple(sorted({fmt.suffix for fmt in formats().values() if fmt.read is not None}))
+
+
+def is_readable(name: str) -> bool:
+    """Return True if some format reads files with the suffix of this name."""
+    dot, suffix = unpacked_name(name).lower().rpartition(".")[1:]
+    return bool(dot) and bool(_readers(dot + suffix))
+
+
+def _readers(suffix: str) -> list[Format]:
+    """Return the formats that read files with a suffix; those of plugins only if no other format does."""
+    return formats().matching(lambda fmt: fmt.suffix == suffix and fmt.read is not None)
 
 
 def unpacked_name(name: str) -> str:
@@ -49,7 +60,7 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
     unpacked = Path(unpacked_name(path.name))
     if unpacked.suffix.lower() in {".yaml", ".yml", ".toml"}:
         raise InputError(f"{path} is not a schedule: pass settings files with --config")
-    if unpacked.suffix.lower() not in endings():
+    if not is_readable(unpacked.name):
         raise UnknownNameError("suffix of a schedule file", path.suffix or path.name, endings())
     text = read_text(path, limit=SIZE_LIMIT, what="schedule file")
     name = os.fsencode(unpacked.name).decode("utf-8", "replace")
@@ -60,9 +71,12 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
 def parse(text: str, name: str, *, keep_duplicates: bool = False) -> Readable:
     """Return the content of the text of a file of this name. Raises the errors of :func:`read_file`."""
     suffix = Path(name).suffix.lower()
-    readers = [fmt for fmt in formats().values() if fmt.suffix == suffix and fmt.read is not None]
-    chosen = [fmt for fmt in readers if fmt.recognises is not None and fmt.recognises(text)]
-    chosen += [fmt for fmt in readers if fmt.recognises is None]
+    # A plugin's format of a common suffix, such as .json, is one that recognises its text.
+    chosen = formats().matching(
+        lambda fmt: (
+            fmt.suffix == suffix and fmt.read is not None and fmt.recognises is not None and fmt.recognises(text)
+        )
+    ) or [fmt for fmt in _readers(suffix) if fmt.recognises is None]
     if not chosen:
         raise UnknownNameError("suffix of a schedule file", suffix or name, endings())
     assert chosen[0].read is not None
@@ -75,29 +89,6 @@ def read_schedule_or_timeline(path: FilePath, *, keep_duplicates: bool = False) 
     if isinstance(content, Costs):
         raise InputError(f"{path} contains costs, not a schedule: pass it with --config")
     return content
-
-
-def read_schedule(path: FilePath, *, keep_duplicates: bool = False) -> Schedule:
-    """Return the schedule in a file, or the schedule of its timeline.
-
-    Parameters
-    ----------
-    path
-        Path of the file; its suffix determines the format.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-
-    Raises
-    ------
-    UnknownNameError
-        If no format has the file's suffix.
-    InputError
-        If the file cannot be read or contains costs.
-    FormatError
-        If its content is not in the format of its suffix.
-    """
-    content = read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
-    return content.schedule if isinstance(content, Timeline) else content
 
 
 STANDARD_INPUT = "/dev/stdin"

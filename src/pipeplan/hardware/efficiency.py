@@ -114,23 +114,24 @@ default."""
 
 _CDNA3 = Generation(
     gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45}),
-    forward=Attention(reach=0.40, half_keys=500, half_dim=32),
-    backward=Attention(reach=0.23, half_keys=700, half_dim=32),
+    forward=Attention(reach=0.53, half_keys=380, half_dim=32),
+    backward=Attention(reach=0.42, half_keys=390, half_dim=32),
     tiles=((256, 256, 1.0), (256, 128, 0.95), (128, 128, 0.85)),
     memory=0.75,
     kernel=4e-6,
 )
 """For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there and .51 on MI300X; whole steps .85 of that,
-about as on Hopper."""
+about as on Hopper. forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums)."""
 
 _CDNA4 = replace(
     _CDNA3,
     gemm=MappingProxyType({"bf16": 0.48, "fp8": 0.38, "fp4": 0.34}),
-    forward=Attention(reach=0.40, half_keys=500, half_dim=64),
-    backward=Attention(reach=0.23, half_keys=700, half_dim=64),
+    forward=Attention(reach=0.59, half_keys=550, half_dim=64),
+    backward=Attention(reach=0.33, half_keys=330, half_dim=64),
 )
 """gemm: AMD's kernels reach 1250 to 1550 of 2500 TFLOP/s in 16 bits and 1800 to 1980 of 5000 in 8 bits on MI355X
-(AMD-AGI/Primus-Turbo, pull requests 274 and 284); whole steps .85 of that in 16 bits."""
+(AMD-AGI/Primus-Turbo, pull requests 274 and 284); whole steps .85 of that in 16 bits. forward, backward: the rows of MI355X
+in ROCm/aiter's table."""
 
 GENERATIONS: Mapping[str, Generation] = MappingProxyType(
     {

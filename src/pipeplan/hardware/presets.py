@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from types import MappingProxyType
 
-from pipeplan.errors import UnknownNameError
 from pipeplan.hardware.sheets import Gpu, Link
+from pipeplan.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,10 +307,15 @@ _TABLE = (
     ),
 )
 
-PRESETS: Mapping[str, Preset] = MappingProxyType({row.gpu.name: row for row in _TABLE})
-"""Every preset by the name of its GPU."""
-
-_ALIASES = {alias: row for row in _TABLE for alias in (*row.aliases, row.gpu.name)}
+PRESETS = Registry(
+    "pipeplan.gpus",
+    Preset,
+    "GPU",
+    lambda: _TABLE,
+    names=lambda preset: (preset.gpu.name, *preset.aliases),
+    plain=lambda name: " ".join(name.lower().replace("_", "-").split()),
+)
+"""Every preset by the name of its GPU: those of pipeplan, then registered ones and plugins."""
 
 
 def preset(name: str) -> Preset:
@@ -320,11 +323,7 @@ def preset(name: str) -> Preset:
 
     Raises UnknownNameError if the name is unknown; names the nearest one.
     """
-    named = _ALIASES.get(" ".join(name.lower().replace("_", "-").split()))
-    if named is None:
-        near = get_close_matches(name.lower(), _ALIASES, n=1, cutoff=0.5)
-        raise UnknownNameError("GPU", name, near or PRESETS, field="cluster")
-    return named
+    return PRESETS.required(name, field="cluster")
 
 
 def gpu(name: str) -> Gpu:

@@ -17,7 +17,7 @@ Zero = Literal[0, 1, 2, 3]
 
 _COUNTS = (
     *("sequence", "global_batch", "microbatch_size"),
-    *("tensor", "pipeline", "context", "data", "expert", "expert_tensor", "chunks"),
+    *("tensor", "pipeline", "context", "data", "expert", "expert_tensor", "chunks", "replicate"),
 )
 
 
@@ -55,6 +55,13 @@ class Configuration:
         Whether sequence parallelism is used together with tensor parallelism.
     zero
         What the data-parallel group shards: 1 the optimizer state, 2 also gradients, 3 also parameters (FSDP).
+    replicate
+        Number of whole copies of what is sharded: ranks of the data and context groups shard within as many equal parts, and
+        gradients are summed across them (HSDP).
+    lora_rank
+        Rank of low-rank adapters, the only parameters that are trained then (LoRA); 0: all parameters are trained.
+    document
+        Tokens of each of the documents that are packed into a sequence; None: one document per sequence.
     precision
         Number format of the matrix products.
     recompute
@@ -94,6 +101,9 @@ class Configuration:
     layers: tuple[int, ...] | None = None
     sequence_parallel: bool = False
     zero: Zero = 1
+    replicate: int = 1
+    lora_rank: int = 0
+    document: int | None = None
     precision: Precision = "bf16"
     recompute: tuple[str, ...] = ()
     recompute_by_stage: tuple[tuple[str, ...], ...] | None = None
@@ -110,6 +120,15 @@ class Configuration:
             raise InputError(f"invalid zero {self.zero!r}: expected 0, 1, 2 or 3", field="zero")
         if self.precision not in get_args(Precision):
             raise UnknownNameError("precision", str(self.precision), get_args(Precision), field="precision")
+        if self.lora_rank != 0:
+            _require_count("lora_rank", self.lora_rank)
+        if self.document is not None:
+            _require_count("document", self.document)
+        if self.data * self.context % self.replicate:
+            raise ShapeError(
+                f"replicate {self.replicate} does not divide data {self.data} x context {self.context}",
+                field="replicate",
+            )
         if self.in_flight is not None and not self.in_flight > 0:
             raise InputError(
                 f"invalid in_flight {self.in_flight!r}: expected a number of activations above 0", field="in_flight"
@@ -163,6 +182,21 @@ class Configuration:
     def expert_data(self) -> int:
         """Number of replicas of each expert: the ranks of a stage divided by e etp."""
         return self.tensor * self.context * self.data // (self.expert * self.expert_tensor)
+
+    @property
+    def shards(self) -> int:
+        """Number of ranks that share one copy of a stage's sharded state."""
+        return self.data * self.context // self.replicate
+
+    @property
+    def expert_shards(self) -> int:
+        """Number of ranks that share one copy of an expert's sharded state."""
+        return max(1, self.expert_data // self.replicate)
+
+    @property
+    def expert_replicate(self) -> int:
+        """Number of copies of an expert's sharded state."""
+        return max(1, self.expert_data // self.expert_shards)
 
     @property
     def record(self) -> ConfigurationRecord:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
-from math import log2
+from math import exp, inf, log, log2
+from statistics import fmean
 
 import msgspec
 
@@ -29,6 +30,18 @@ FARTHEST = 5.0
 
 LEAST = 4
 """Minimum number of runs in an error bar."""
+
+NEAR = 3.0
+"""Maximum distance of the nearest run: beyond it, there is no error bar."""
+
+TAILS = 0.1
+"""Fraction of the runs beyond either end of an error bar before it is widened."""
+
+WIDER = 0.3
+"""Fraction by which an error bar grows for each unit of distance of the nearest run."""
+
+ROUNDED = 0.03
+"""Minimum half width of an error bar before it is widened: what two measurements of one run differ by."""
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,15 +176,20 @@ def nearest(features: Features, runs: Iterable[Compared]) -> list[Compared]:
     return chosen
 
 
-def bar(runs: Sequence[Compared]) -> tuple[float, float] | None:
-    """Return the range of the ratios without the lowest and the highest, extended to 1; None for too few runs."""
-    if len(runs) < LEAST:
-        return None
-    ratios = sorted(run.ratio for run in runs)
-    # With enough runs, the lowest and the highest ratio are outliers.
-    inner = ratios[1:-1] if len(ratios) > 2 * LEAST else ratios
-    # The prediction itself stays inside, even if all similar runs were slower.
-    return min(inner[0], 1.0), max(inner[-1], 1.0)
+def bar(features: Features, runs: Iterable[Compared]) -> tuple[tuple[float, float] | None, list[Compared]]:
+    """Return the range of the ratios of the nearest runs, and these runs; no range if too few runs are near.
+
+    The lowest and the highest tenth are left out. The range, in logarithms, starts at :data:`ROUNDED` on either side of the
+    prediction, and grows by :data:`WIDER` for each unit of distance of the nearest run.
+    """
+    chosen = nearest(features, runs)
+    far = distance(features, chosen[0].features) if chosen else inf
+    if len(chosen) < LEAST or far > NEAR:
+        return None, chosen
+    logs = sorted(log(run.ratio) for run in chosen)
+    cut = int(TAILS * len(logs))
+    wider = 1.0 + WIDER * far
+    return (exp(wider * min(logs[cut], -ROUNDED)), exp(wider * max(logs[-1 - cut], ROUNDED))), chosen
 
 
 def error_bar(
@@ -188,9 +206,8 @@ def error_bar(
     without
         Id of a run to leave out: the run that is being predicted.
     """
-    others = (run for run in table().runs if run.id != without)
-    runs = nearest(features_of(model, cluster, configuration), others)
-    interval = bar(runs)
+    features = features_of(model, cluster, configuration)
+    interval, runs = bar(features, (run for run in table().runs if run.id != without))
     if interval is None:
         return None
     low, high = interval
@@ -203,11 +220,33 @@ def error_bar(
     )
 
 
+def why_no_bar(model: ModelShape, cluster: Cluster, configuration: Configuration, *, without: str = "") -> str:
+    """Return one sentence that says how the nearest published run differs from a configuration without an error bar."""
+    features = features_of(model, cluster, configuration)
+    runs = nearest(features, (run for run in table().runs if run.id != without))
+    if not runs:
+        return "error bar: none, because no published run is near"
+    first = runs[0]
+    unlike = [name for name in UNLIKE if getattr(features, name) != getattr(first.features, name)]
+    words = ", ".join(_WORDS.get(name, name) for name in unlike) or "size"
+    few = "only a few published runs are" if distance(features, first.features) <= NEAR else "no published run is"
+    return f"error bar: none, because {few} near; the nearest, {first.id}, differs in {words}"
+
+
+_WORDS = {"generation": "generation of GPUs", "gpu": "GPU", "experts": "experts"}
+
+
 def coverage(runs: Sequence[Compared]) -> float:
-    """Return the fraction of runs inside the error bar of other sources' runs; runs without such a bar are not counted."""
-    bars = [(run, bar(nearest(run.features, (other for other in runs if other.source != run.source)))) for run in runs]
-    held = [interval[0] <= run.ratio <= interval[1] for run, interval in bars if interval is not None]
-    return sum(held) / len(held) if held else 0.0
+    """Return the fraction of runs inside the error bar of other sources' runs, each source with the same weight.
+
+    Runs without such a bar are not counted.
+    """
+    held: dict[str, list[bool]] = {}
+    for run in runs:
+        interval, _ = bar(run.features, (other for other in runs if other.source != run.source))
+        if interval is not None:
+            held.setdefault(run.source, []).append(interval[0] <= run.ratio <= interval[1])
+    return fmean(fmean(inside) for inside in held.values()) if held else 0.0
 
 
 WITHIN = 0.1

@@ -17,7 +17,7 @@ from pipeplan.runtime.progress import RunProgress  # noqa: E402
 from pipeplan.runtime.recording import Recording  # noqa: E402
 from pipeplan.runtime.results import Profile, RunResult  # noqa: E402
 from pipeplan.runtime.running import run, run_with  # noqa: E402
-from pipeplan.runtime.schedule_sources import from_torch  # noqa: E402
+from pipeplan.runtime.schedule_sources import from_torch, stages_of  # noqa: E402
 from pipeplan.runtime.ties import ties_of  # noqa: E402
 
 __all__ = [
@@ -39,5 +39,6 @@ __all__ = [
     "require_torch",
     "run",
     "run_with",
+    "stages_of",
     "ties_of",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pipeplan.costs import Layout, balanced, bounds_of
+from pipeplan.costs import Layout, Role, balanced, bounds_of
 from pipeplan.errors import InputError
 
 USERS_ERRORS = (Exception, SystemExit)
@@ -46,6 +46,8 @@ class Model:
         Relative time of each layer, for even cuts; None: all the same.
     dtype
         Type of the parameters: ``float32`` or ``bfloat16``.
+    roles
+        Role of each layer in a trainer: ``embedding``, ``block``, ``head`` or ``mtp``; None: unknown.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Model:
     loss: Loss
     weights: tuple[float, ...] | None = None
     dtype: str = "float32"
+    roles: tuple[Role, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -64,8 +67,9 @@ class Model:
                     f"layer {number} of model {self.name} is a {type(builder).__name__}; "
                     "pass a function without arguments that builds the layer"
                 )
-        if self.weights is not None and len(self.weights) != len(self.layers):
-            raise InputError(f"model {self.name} has {len(self.layers)} layers and {len(self.weights)} weights")
+        for what, values in (("weights", self.weights), ("roles", self.roles)):
+            if values is not None and len(values) != len(self.layers):
+                raise InputError(f"model {self.name} has {len(self.layers)} layers and {len(values)} {what}")
 
     def build(self, first: int, stop: int, *, seed: int, device: torch.device) -> nn.Sequential:
         """Build layers ``first`` to ``stop - 1`` as one module, on a device, in the model's dtype.

@@ -18,10 +18,16 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from pipeplan.costs import ModelOptions
+from pipeplan.costs import ModelOptions, Role
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import require_text, shortened
 from pipeplan.runtime.model import USERS_ERRORS, Model, cross_entropy, error_line
+
+
+def roles_of(blocks: int) -> tuple[Role, ...]:
+    """Return the roles of an embedding, this many blocks, and a head."""
+    block: list[Role] = ["block"]
+    return "embedding", *block * blocks, "head"
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class GPT:
             batch=self.batch,
             loss=cross_entropy,
             weights=(0.02 * block, *(float(block),) * self.blocks, float(self.width * self.vocabulary)),
+            roles=roles_of(self.blocks),
         )
 
     def embedding(self) -> nn.Module:
@@ -127,6 +134,7 @@ class LlamaSizes:
             loss=cross_entropy,
             weights=(0.05, *(1.0,) * self.layers, 2.0),
             dtype="bfloat16",
+            roles=roles_of(self.layers),
         )
 
     def embedding(self) -> nn.Module:

@@ -248,6 +248,7 @@ class ProfileTask:
             torch_version=str(torch.__version__),
             repeats=self.options.repeats,
             together=together,
+            roles=(model.roles or (None,) * len(model.layers)) if self.options.per_layer else None,
         )
 
 
@@ -344,6 +345,8 @@ def profile_with(
 ) -> Profile:
     """See :func:`profile`."""
     require_torch(BACKWARD_VERSIONS, what="measuring the split backward")
+    if options.per_layer:
+        placement, options = _layer_by_layer(placement, options)
     if placement.copies > 1:
         raise InputError(
             "a bidirectional placement holds every stage twice; profile the linear one with as many stages"
@@ -362,6 +365,15 @@ def profile_with(
         return task.work_alone(progress)
     measured: Profile = launch(task, None if progress is None else Watcher(progress, task.how_far))
     return measured
+
+
+def _layer_by_layer(placement: Placement, options: ProfileOptions) -> tuple[Placement, ProfileOptions]:
+    """Return a placement whose stages are single layers, divided among the ranks of another one, and its layout."""
+    if options.layout is not None:
+        raise InputError("per_layer measures every layer on its own: drop layout", field="layout")
+    shares = cut(model_for(options), placement.ranks)
+    rank_of = tuple(rank for rank, (first, stop) in enumerate(shares) for _ in range(first, stop))
+    return Placement.of(rank_of), replace(options, layout=(1,) * len(rank_of))
 
 
 def _trial(ranks: int) -> Schedule:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from pipeplan.costs import Settings, Spread, write_costs_file
+from pipeplan.costs import Layer, Role, Settings, Spread, write_costs_file
 from pipeplan.errors import GradientError
 from pipeplan.model import Floats, Placement, Schedule, Timeline
 from pipeplan.runtime.stage_measurement import StageProfile
@@ -112,6 +112,8 @@ class Profile:
         measured.
     model, device, dtype, threads, torch_version, repeats, together
         Name of the model, the environment, the number of rounds, and whether all ranks measured at the same time.
+    roles
+        Role of each layer if every stage is a single layer, as with ``per_layer``; else None.
     """
 
     stages: tuple[StageProfile, ...]
@@ -126,10 +128,40 @@ class Profile:
     torch_version: str
     repeats: int
     together: bool
+    roles: tuple[Role | None, ...] | None = None
 
     def settings(self) -> Settings:
-        """Return the costs as settings, as a config file holds them."""
+        """Return the costs as settings, as a config file holds them: of layers if every stage is one, else of stages."""
         message = 0.0 if self.message_time is None else self.message_time.median
+        return (self._of_stages() if self.roles is None else Settings(layers=self._layers(self.roles))).replace(
+            # The measured transfer includes the overhead on both ranks, which the simulator adds by itself.
+            p2p_time=max((self.p2p_time or 0.0) - 2 * message, 0.0),
+            op_gap=None if self.op_gap is None else self.op_gap.median,
+            message_time=None if self.message_time is None else message,
+            time_unit="ms",
+        )
+
+    def _layers(self, roles: tuple[Role | None, ...]) -> tuple[Layer, ...]:
+        """Return the costs of layers. A stage holds the input of its first layer; each further one is an output before."""
+        return tuple(
+            Layer(
+                forward=stage.forward.median,
+                backward=stage.backward.median,
+                backward_input=stage.backward_input.median,
+                backward_weight=stage.backward_weight.median,
+                recompute=stage.recompute.median,
+                offload=stage.offload.median,
+                activation_bytes=float(max(stage.activation_bytes - stage.recompute_bytes, 0)),
+                weight_activation_bytes=float(max(stage.weight_activation_bytes - stage.recompute_bytes, 0)),
+                offload_bytes=float(max(stage.offload_bytes - stage.recompute_bytes, 0)),
+                input_bytes=float(stage.recompute_bytes),
+                static_bytes=float(stage.static_bytes),
+                role=role,
+            )
+            for stage, role in zip(self.stages, roles, strict=True)
+        )
+
+    def _of_stages(self) -> Settings:
         held = set(self.placement.chunks_on.tolist())
         return Settings(
             ranks=self.placement.ranks,
@@ -145,11 +177,6 @@ class Profile:
             recompute_bytes=tuple(float(stage.recompute_bytes) for stage in self.stages),
             offload_bytes=tuple(float(stage.offload_bytes) for stage in self.stages),
             static_bytes=tuple(float(stage.static_bytes) for stage in self.stages),
-            # The measured transfer includes the overhead on both ranks, which the simulator adds by itself.
-            p2p_time=max((self.p2p_time or 0.0) - 2 * message, 0.0),
-            op_gap=None if self.op_gap is None else self.op_gap.median,
-            message_time=None if self.message_time is None else message,
-            time_unit="ms",
         )
 
     def provenance(self) -> list[str]:
@@ -161,7 +188,10 @@ class Profile:
             *(["copies to the host stay within its memory: a GPU's take longer"] if self.device == "cpu" else []),
             "medians (quartiles):",
             *self._lost(),
-            *(f"stage {number}, {stage}" for number, stage in enumerate(self.stages)),
+            *(
+                f"{'stage' if self.roles is None else 'layer'} {number}, {stage}"
+                for number, stage in enumerate(self.stages)
+            ),
         ]
 
     def _lost(self) -> list[str]:

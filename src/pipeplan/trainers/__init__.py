@@ -1,25 +1,23 @@
 """Trainers that run plans and schedules: settings of a schedule, flags of a plan, and layout texts of each."""
 
 from pipeplan.trainers.registry import (
-    RUNNERS,
     TRAINERS,
     TrainerVerdict,
     flags_of,
     refusal,
     require_release,
-    trainer_formats,
+    runners,
     trainers_of,
 )
 from pipeplan.trainers.trainer import Trainer
 
 __all__ = [
-    "RUNNERS",
     "TRAINERS",
     "Trainer",
     "TrainerVerdict",
     "flags_of",
     "refusal",
     "require_release",
-    "trainer_formats",
+    "runners",
     "trainers_of",
 ]

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipeplan.errors import PipeplanError, UnknownNameError
-from pipeplan.formats import Format, TrainerSettings, Training, formats
+from pipeplan.formats import TrainerSettings, Training, formats
 from pipeplan.model import Schedule
+from pipeplan.registry import Registry
 from pipeplan.trainers.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -26,23 +27,26 @@ _OF_PLANS = "_plan"
 """Ending of the names of modules with plan flags, which import the planner and are loaded only for plans."""
 
 
-def _registered() -> dict[str, Trainer]:
+def _built_in() -> list[Trainer]:
     package = import_module(__package__)
     files = [module.name for module in iter_modules(package.__path__) if not module.name.endswith(_OF_PLANS)]
     order = sorted(files, key=lambda file: (file == _LAST, _FIRST.index(file) if file in _FIRST else len(_FIRST), file))
     modules = (import_module(f"{package.__name__}.{file}") for file in order)
     declared = (getattr(module, "TRAINER", None) for module in modules)
-    return {trainer.name: trainer for trainer in declared if trainer is not None}
+    return [trainer for trainer in declared if trainer is not None]
 
 
-TRAINERS: Mapping[str, Trainer] = MappingProxyType(_registered())
-"""Every trainer by its name."""
+TRAINERS = Registry("pipeplan.trainers", Trainer, "trainer", _built_in, names=lambda trainer: (trainer.name,))
+"""Every trainer by its name: those of pipeplan, then registered ones and plugins."""
 
 _PYTORCH = "pytorch"
 """Name of PyTorch's own runtime, which runs the CSV of a schedule and has no flags."""
 
-RUNNERS = (_PYTORCH, *(name for name, trainer in TRAINERS.items() if trainer.formats))
-"""Every trainer that a schedule can be written for."""
+
+def runners(among: Mapping[str, Trainer] = TRAINERS) -> tuple[str, ...]:
+    """Return the names of all trainers that a schedule can be written for."""
+    return (_PYTORCH, *(name for name, trainer in among.items() if trainer.formats))
+
 
 _NEWEST: Mapping[str, str] = MappingProxyType({})
 
@@ -62,12 +66,17 @@ class TrainerVerdict:
 
 
 def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:
-    """Return, for each of :data:`RUNNERS`, whether it can run the schedule and, if not, why."""
-    return tuple(_verdict(name, schedule) for name in RUNNERS)
+    """Return, for each of :func:`runners`, whether it can run the schedule and, if not, why."""
+    return tuple(_verdict(name, schedule) for name in runners())
 
 
 def refusal(name: str, schedule: Schedule) -> str:
-    """Return why one of :data:`RUNNERS` cannot run a schedule, in one line; empty if it can."""
+    """Return why one of :func:`runners` cannot run a schedule, in one line; empty if it can.
+
+    Raises UnknownNameError for any other name.
+    """
+    if name != _PYTORCH and ((trainer := TRAINERS.find(name)) is None or not trainer.formats):
+        raise UnknownNameError("trainer", name, runners(), field="trainer")
     return _verdict(name, schedule).reason
 
 
@@ -75,7 +84,8 @@ def _verdict(name: str, schedule: Schedule) -> TrainerVerdict:
     if name == _PYTORCH:
         title, chosen = "PyTorch", formats()["torch-csv-comms"]
     else:
-        title, chosen = TRAINERS[name].title, TRAINERS[name].formats[0]
+        trainer = TRAINERS.required(name)
+        title, chosen = trainer.title, trainer.formats[0]
     try:
         if chosen.write_settings is not None:
             chosen.write_settings(schedule, Training())
@@ -86,16 +96,9 @@ def _verdict(name: str, schedule: Schedule) -> TrainerVerdict:
     return TrainerVerdict(title, chosen.name)
 
 
-def trainer_formats() -> tuple[Format, ...]:
-    """Return the formats that hold a trainer's settings for a schedule."""
-    return tuple(chosen for trainer in TRAINERS.values() for chosen in trainer.formats)
-
-
 def require_release(trainer: str, version: str) -> None:
     """Raise InputError for an unsupported release of a trainer, and UnknownNameError for an unknown trainer."""
-    if trainer not in TRAINERS:
-        raise UnknownNameError("trainer", trainer, TRAINERS, field="flags")
-    TRAINERS[trainer].release(version)
+    TRAINERS.required(trainer, field="flags").release(version)
 
 
 def flags_of(

@@ -29,10 +29,10 @@ from pipeplan.costs import (
     Layer,
     Options,
     Range,
+    Role,
     Setting,
     SettingKind,
     Settings,
-    settings_from,
     settings_given,
     table_of,
 )
@@ -71,6 +71,8 @@ class Strict(BaseModel):
 
 
 def _layer_field(field: dataclasses.Field[Any]) -> Any:
+    if field.name == "role":
+        return (Role | None, None)
     whole = isinstance(field.default, int) and not isinstance(field.default, float)
     return (Annotated[int if whole else float, Field(ge=0)] | None, None)
 
@@ -124,6 +126,7 @@ def _type(setting: Setting) -> Any:
         "number": _either(number=number, text=text) if setting.in_bytes else number,
         "per_stage": _sizes(number, text) if setting.in_bytes else _either(number=number, list=_list_of(number)),
         "choice": word,
+        "name": text,
         "text": text,
         "flag": bool,
         "limit": _either(number=number, text=text, list=_list_of(float | text)),
@@ -202,7 +205,7 @@ class SettingsIn(_Settings):  # type: ignore[misc]
     def settings(self) -> Settings:
         """Return the settings of the workbench."""
         # Checked values are tuples where JSON has lists, of which pydantic would warn.
-        return settings_from(self.model_dump(exclude_none=True, warnings=False))
+        return Settings(**self.model_dump(exclude_none=True, warnings=False))
 
 
 class FileIn(Strict):

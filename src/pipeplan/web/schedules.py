@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from pipeplan.api import (
     Result,
@@ -20,15 +19,15 @@ from pipeplan.api import (
 from pipeplan.costs import Costs, Settings
 from pipeplan.drawing import View
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, NotationError, PipeplanError, ShapeError
-from pipeplan.formats import endings, parse
+from pipeplan.formats import endings, is_readable, parse
 from pipeplan.model import Schedule, Timeline
-from pipeplan.strategies import STRATEGIES, strategy
+from pipeplan.strategies import STRATEGIES, Strategy, strategy
 from pipeplan.web.faults import fault
 from pipeplan.web.records import Fault
 from pipeplan.web.requests import FileIn, SchedulesIn
 
-Source = str | Schedule | Timeline
-"""Name of a strategy, never of a file; or the content of a file of the request."""
+Source = Strategy | Schedule | Timeline
+"""A strategy, or the content of a file of the request; a name is never one of a file here."""
 
 # Sizes. What is too large anywhere is refused by pipeplan.model.quantities; a server's limits are lower.
 
@@ -134,8 +133,8 @@ def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault]]:
     if not sources:
         return [], faults
     try:
-        if strategies := [source for source in sources if isinstance(source, str)]:
-            require_servable(strategies, with_shape_of(sources, settings))
+        if names := [source.name for source in sources if isinstance(source, Strategy)]:
+            require_servable(names, with_shape_of(sources, settings))
         simulated, refused = compared(sources, settings)
     except PipeplanError as error:
         return [], faults | {"": fault(error)}
@@ -155,7 +154,7 @@ def _requested(request: SchedulesIn) -> dict[str, str | FileIn]:
 
 
 def _opened(requested: str | FileIn) -> Source:
-    return strategy(requested).name if isinstance(requested, str) else read_file(requested)
+    return strategy(requested) if isinstance(requested, str) else read_file(requested)
 
 
 def read_file(file: FileIn) -> Schedule | Timeline:
@@ -164,7 +163,7 @@ def read_file(file: FileIn) -> Schedule | Timeline:
     Raises PipeplanError for a file with neither a schedule nor a timeline, or one that is too large.
     """
     name = file.name if _EXTENSION.search(file.name) else f"{file.name}.json"
-    if Path(name).suffix.lower() not in endings():
+    if not is_readable(name):
         raise FormatError(f"{file.name} is not a schedule file: its suffix must be {' or '.join(endings())}")
     if file.text.count(",") > 2 * MOST_OPS:
         raise FormatError(f"{file.name} holds more than {MOST_OPS:,} ops, which is the limit here")

@@ -18,7 +18,7 @@ from pipeplan.workload.parameters import (
 from pipeplan.workload.pattern import SHARED, WINDOWED, LayerForm
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import ModelShape, Precision
-from pipeplan.workload.short_forms import from_dict, known_model, model, model_names, shape_from, short_form
+from pipeplan.workload.short_forms import MODELS, from_dict, known_model, model, model_names, shape_from, short_form
 from pipeplan.workload.work import (
     AttentionCore,
     AttentionKernel,
@@ -43,6 +43,7 @@ from pipeplan.workload.work import (
 )
 
 __all__ = [
+    "MODELS",
     "RECOMPUTE",
     "SHARED",
     "WINDOWED",

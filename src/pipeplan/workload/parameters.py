@@ -350,6 +350,11 @@ class TokenFlops:
         """FLOPs of forward and backward: three forwards. Recomputation is not counted."""
         return 3.0 * self.forward
 
+    @property
+    def adapting(self) -> float:
+        """FLOPs of forward and backward if only adapters are trained: products have no weight gradients."""
+        return 2.0 * self.forward + self.core
+
 
 def token_flops(shape: ModelShape, sequence: int, *, causal: bool = True, mtp: bool = True) -> TokenFlops:
     """Return the FLOPs of one token.

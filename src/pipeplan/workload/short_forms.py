@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
-from functools import cache
 from importlib.resources import files
 from math import isfinite
 from typing import Any
 
 from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.registry import Registry
 from pipeplan.workload.components import (
     Experts,
     LatentAttention,
@@ -281,7 +281,7 @@ _WELL_KNOWN = ("llama3-70b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gp
 
 def model_names() -> tuple[str, ...]:
     """Return the names of the known models, sorted; :func:`model` also accepts other spellings and release names."""
-    return tuple(sorted(_records()))
+    return tuple(sorted(MODELS))
 
 
 def model(name: str) -> ModelShape:
@@ -350,8 +350,8 @@ def from_dict(document: Mapping[str, Any]) -> ModelShape:
 def _record(name: str) -> dict[str, Any] | None:
     plain = _plain(name)
     release = next((ending for ending in _RELEASES if plain.endswith(ending)), "")
-    official = _spellings().get(plain) or _spellings().get(plain.removesuffix(release))
-    return None if official is None else _records()[official]
+    record = MODELS.find(plain) or (MODELS.find(plain.removesuffix(release)) if release else None)
+    return None if record is None else {key: value for key, value in record.items() if key != "aliases"}
 
 
 def _plain(name: str) -> str:
@@ -359,21 +359,18 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.strip().lower().rsplit("/", 1)[-1] if letter not in " _-")
 
 
-@cache
-def _published() -> list[dict[str, Any]]:
-    return list(json.loads(files("pipeplan.workload").joinpath("models.json").read_text(encoding="utf-8")))
+def _published() -> Iterable[Mapping[str, Any]]:
+    published: list[dict[str, Any]] = json.loads(files("pipeplan.workload").joinpath("models.json").read_text("utf-8"))
+    return published
 
 
-@cache
-def _records() -> dict[str, dict[str, Any]]:
-    return {
-        record["name"]: {key: value for key, value in record.items() if key != "aliases"} for record in _published()
-    }
-
-
-@cache
-def _spellings() -> dict[str, str]:
-    """Return the name of a preset by each of its plain spellings."""
-    return {
-        _plain(name): record["name"] for record in _published() for name in (record["name"], *record.get("aliases", ()))
-    }
+MODELS: Registry[Mapping[str, Any]] = Registry(
+    "pipeplan.models",
+    ModelShape,
+    "model",
+    _published,
+    names=lambda record: (record["name"], *record.get("aliases", ())),
+    plain=_plain,
+    item=short_form,
+)
+"""The short form of every published model by its name, then those of registered ones and plugins."""

@@ -71,6 +71,12 @@ class Execution:
         Bytes per number sent to experts: 2, or 1 for 8-bit dispatch.
     imbalance
         Maximum tokens of an expert rank divided by the mean; 1 for balanced routing.
+    adapter_rank
+        Rank of the low-rank adapters beside every product of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0
+        trains all parameters.
+    document
+        Tokens of each of the documents that are packed into a sequence, which do not attend to each other; None: one
+        document per sequence.
     """
 
     microbatch_size: int = 1
@@ -97,6 +103,13 @@ class Execution:
     gather_bytes: float = 2.0
     dispatch_bytes: float = 2.0
     imbalance: float = 1.0
+    adapter_rank: int = 0
+    document: int | None = None
+
+    @property
+    def attended(self) -> int:
+        """Number of tokens that attend to each other: a document's, or the sequence's."""
+        return min(self.document or self.sequence, self.sequence)
 
     @property
     def tokens(self) -> float:
@@ -138,7 +151,8 @@ class Gemm:
 class GroupedGemm:
     """Products of ``groups`` experts, which share ``rows`` tokens evenly, in one kernel.
 
-    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension.
+    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension. A fused kernel may also sum the gradients
+    of the biases (``sums_biases``).
     """
 
     name: str
@@ -149,6 +163,7 @@ class GroupedGemm:
     precision: Precision = "bf16"
     accumulates: bool = False
     weight_gradient: bool = False
+    sums_biases: bool = False
 
     @property
     def flops(self) -> float:
@@ -288,6 +303,12 @@ class RankParameters:
     dense: int = 0
     expert: int = 0
 
+    def __add__(self, other: RankParameters) -> RankParameters:
+        return RankParameters(dense=self.dense + other.dense, expert=self.expert + other.expert)
+
+    def __mul__(self, count: int) -> RankParameters:
+        return RankParameters(dense=self.dense * count, expert=self.expert * count)
+
 
 LayerKind = Literal["embedding", "dense", "moe", "mtp", "head", "loss"]
 
@@ -309,7 +330,9 @@ class LayerWork:
     transient_bytes
         Peak of the backward beyond all kept tensors: gradients of activations, recomputed tensors.
     parameters
-        Parameters on this rank.
+        Trained parameters on this rank.
+    frozen
+        Parameters on this rank that have neither gradients nor optimizer state.
     embedding_parameters
         Parameters of the input embedding if the layer reads it (a tied head, MTP): a copy, if its rank does not hold the
         embedding.
@@ -325,9 +348,15 @@ class LayerWork:
     kept: tuple[Kept, ...] = ()
     transient_bytes: float = 0.0
     parameters: RankParameters = RankParameters()
+    frozen: RankParameters = RankParameters()
     recomputable: Mapping[str, Recompute] = field(default_factory=dict, compare=False)
     count: int = 1
     embedding_parameters: int = 0
+
+    @property
+    def weights(self) -> RankParameters:
+        """Trained and frozen parameters together."""
+        return self.parameters + self.frozen
 
     @property
     def kept_bytes(self) -> float:

@@ -113,6 +113,19 @@ def test_sharded_weights_are_gathered_for_every_microbatch():
     assert found.peak_bytes < kept.peak_bytes
 
 
+def test_hybrid_sharding_trades_memory_for_shorter_rings():
+    """Four copies on 1024 GPUs: a quarter of the ranks in a ring, and four times the state."""
+    asked = Configuration(
+        sequence=4096, global_batch=1024, data=1024, zero=3, software="torchtitan", recompute=("full",)
+    )
+    small, many = model("llama3-8b"), cluster("h100-sxm:8x128")
+    spread, hybrid = (estimate(small, many, replace(asked, replicate=copies)) for copies in (1, 4))
+    assert hybrid.time.data < spread.time.data
+    assert hybrid.memory[0].optimizer == pytest.approx(4 * spread.memory[0].optimizer)
+    alone = estimate(small, many, replace(asked, replicate=1024))
+    assert alone.memory[0].optimizer == pytest.approx(1024 * spread.memory[0].optimizer)
+
+
 def test_beside_a_pipeline_sharded_weights_are_gathered_once_a_step():
     asked = Configuration(
         sequence=4096, global_batch=256, pipeline=4, data=16, zero=3, software="torchtitan", schedule="1f1b"

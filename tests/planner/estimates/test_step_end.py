@@ -36,6 +36,15 @@ def test_without_overlap_every_rank_reduces_scatters_and_gathers_its_own():
         assert found.gather[rank] == pytest.approx(collective_time(H100, "all_gather", 2.0 * held, *group))
 
 
+def test_copies_of_a_sharded_state_sum_their_gradients():
+    asked, stages, found = end_of(software="megatron-core-plain", replicate=2)
+    held, tensor = parameters(stages, 0, 4), asked.tensor
+    scattered = collective_time(H100, "reduce_scatter", 4.0 * held, 2, tensor)
+    summed = collective_time(H100, "all_reduce", 4.0 * held / 2, 2, 2 * tensor)
+    assert found.reduce[0] == pytest.approx(scattered + summed)
+    assert found.gather[0] == pytest.approx(collective_time(H100, "all_gather", 2.0 * held, 2, tensor))
+
+
 def test_the_optimizer_updates_a_share_and_clears_all_gradients():
     asked, stages, found = end_of()
     held = parameters(stages, 0, 4)

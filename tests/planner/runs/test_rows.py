@@ -66,6 +66,23 @@ def test_a_row_is_a_configuration():
     assert row.measured.peak_bytes == 59 * 2**30
 
 
+def test_copies_of_a_sharded_state():
+    parallel = {"pp": 1, "dp": None, "dp_replicate": 2, "dp_shard": 4, "fsdp": "FSDP2"}
+    hybrid = row_from(changed(parallel=parallel, schedule=None, layout=None, batch={"global": 48})).configuration
+    assert hybrid is not None
+    assert (hybrid.data, hybrid.replicate, hybrid.shards, hybrid.zero) == (8, 2, 4, 3)
+
+
+def test_a_fully_sharded_run_is_not_split_unless_it_says_so():
+    parallel = {"tp": None, "pp": None, "dp": 8, "fsdp": "full"}
+    row = row_from(changed(parallel=parallel, schedule=None, layout=None))
+    assert row.configuration is not None
+    assert (row.configuration.tensor, row.configuration.pipeline) == (1, 1)
+    assert row.assumed[0] == "tensor and pipeline degree: 1, because parameters are fully sharded"
+    unsplit = row_from(changed(parallel={"tp": None, "zero": 1}))
+    assert unsplit.refused == "the row has no parallel.tp"
+
+
 def test_an_id_decides_nothing():
     assert row_from(changed(id="another")).configuration == row_from(ROW).configuration
 
@@ -206,17 +223,41 @@ def test_software_by_words(row, name):
     assert software_of(row)[0] == name
 
 
-def test_releases_of_recipes():
-    def recipe(release, precision="mxfp8", ep=8):
-        source = {"title": "Megatron Bridge performance summary", "locator": f"{release} container"}
-        hardware = {"gpus_per_node": 8}
-        return software_of({"source": source, "precision": precision, "parallel": {"ep": ep}, "hardware": hardware})[0]
+def bridge_row(release, *, model="", gpu="GB200", precision="mxfp8", **parallel):
+    source = {"title": "Megatron Bridge performance summary", "locator": f"{release} container"}
+    named = {"model": {"name": model}, "hardware": {"gpu": gpu, "gpus_per_node": 8}}
+    return {"source": source, "precision": precision, "parallel": parallel, **named}
 
-    assert recipe("26.08") == "megatron-bridge"
-    assert recipe("26.04") == "megatron-bridge-26.04"
-    assert recipe("26.02") == "megatron-bridge-26.04"
-    assert recipe("26.04", ep=32) == "megatron-bridge"
-    assert recipe("26.08", precision="fp8") == "megatron-bridge-26.04"
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        (bridge_row("26.08"), "megatron-bridge"),
+        (bridge_row("26.04"), "megatron-bridge-26.04"),
+        (bridge_row("26.08", precision="fp8"), "megatron-bridge-26.04"),
+        (bridge_row("26.08", pp=4, vp=1), "megatron-bridge-26.04"),
+        (bridge_row("26.08", pp=4, vp=2), "megatron-bridge"),
+        (bridge_row("26.08", model="deepseek-v3", pp=4, vp=4), "megatron-bridge-16-bit-attention"),
+        (bridge_row("25.09", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-25.09"),
+        (bridge_row("25.11", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-all-to-all"),
+        (bridge_row("26.02", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-all-to-all"),
+        (bridge_row("26.02.01", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-26.04"),
+        (
+            bridge_row("26.02", model="qwen3-30b-a3b", gpu="H100-SXM-80GB", pp=2, vp=12),
+            "megatron-bridge-26.04-overlapped",
+        ),
+        (bridge_row("26.02", model="qwen3-30b-a3b", gpu="H100-SXM-80GB", pp=2), "megatron-bridge-26.04"),
+        (bridge_row("26.06", model="gpt-oss-120b"), "megatron-bridge"),
+        (bridge_row("26.06", model="gpt-oss-120b", gpu="B300"), "megatron-bridge-26.04"),
+        (bridge_row("26.06.01", model="gpt-oss-120b"), "megatron-bridge-26.06.01"),
+        (bridge_row("26.06.01", model="gpt-oss-120b", precision="bf16"), "megatron-bridge-all-to-all-overlapped"),
+        (bridge_row("26.04", model="kimi-k2", gpu="B200-SXM"), "megatron-bridge-all-to-all"),
+        (bridge_row("26.04", model="of-tomorrow", gpu="H100-SXM-80GB"), "megatron-bridge-26.04"),
+        (bridge_row("24.01", model="of-yesterday"), "megatron-bridge-26.04"),
+    ],
+)
+def test_releases_of_recipes(row, name):
+    assert software_of(row)[0] == name
 
 
 def test_precisions_by_words():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Unpack, cast
 
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
@@ -12,12 +12,12 @@ from pipeplan.api.comparing.leads import leads_of
 from pipeplan.api.keywords import CompareKeywords
 from pipeplan.api.simulating.result import Result
 from pipeplan.api.simulating.simulate import simulated
-from pipeplan.api.sources import label, opened, same_ranks, settings_for
+from pipeplan.api.sources import Source, label, opened, same_ranks, settings_for
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Timeline
 from pipeplan.simulation import simulate as simulate_schedule
-from pipeplan.strategies import STRATEGIES, is_strategy, strategy
+from pipeplan.strategies import STRATEGIES, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Entrants:
         Shape and costs.
     """
 
-    sources: Mapping[str, str | Schedule | Timeline]
+    sources: Mapping[str, Source]
     settings: Settings
 
     def again(self, result: Result, settings: Settings) -> Result:
@@ -59,14 +59,14 @@ class CompareOptions(Options):
 
 
 @takes(CompareOptions, ConfiguredSettings)
-def compare(*schedules: ScheduleLike, **options: Unpack[CompareKeywords]) -> Comparison:
+def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack[CompareKeywords]) -> Comparison:
     """Compare schedules on the same ranks, microbatches and costs; without schedules, all that fit.
 
     Parameters
     ----------
     *schedules
-        As :func:`pipeplan.simulate` takes them; none: every strategy. The first one that is a file or an object sets the
-        default ``ranks`` and ``microbatches``.
+        As :func:`pipeplan.simulate` takes them, one by one or in a list; none: every strategy. The first one that is a file
+        or an object sets the default ``ranks`` and ``microbatches``.
     **options
         The options of a comparison, and shape and costs. An option that a schedule does not have, such as ``chunks``, is
         left out for it.
@@ -86,7 +86,17 @@ def compare(*schedules: ScheduleLike, **options: Unpack[CompareKeywords]) -> Com
     ('zbv', 33.0)
     """
     chosen, settings = options_and_settings(CompareOptions, options)
-    return comparison_of(schedules, settings, leads=chosen.leads)
+    return comparison_of(listed_schedules(schedules), settings, leads=chosen.leads)
+
+
+def listed_schedules(schedules: Iterable[ScheduleLike | Sequence[ScheduleLike]]) -> list[ScheduleLike]:
+    """Return schedules, and those of lists among them, in their order. Raises InputError if all lists are empty."""
+    listed: list[ScheduleLike] = []
+    for entry in schedules:
+        listed.extend(entry if isinstance(entry, list | tuple) else [cast("ScheduleLike", entry)])
+    if schedules and not listed:
+        raise InputError("the list of schedules is empty: leave it out for all", field="schedules")
+    return listed
 
 
 def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False) -> Comparison:
@@ -117,17 +127,17 @@ def _compared(
     sources: Iterable[ScheduleLike], settings: Settings
 ) -> tuple[Entrants, list[Result], dict[str, PipeplanError]]:
     settings = same_ranks(settings)
-    entrants: list[tuple[str, str | Schedule | Timeline]] = []
+    entrants: list[tuple[str, Source]] = []
     results: list[Result] = []
     refused: dict[str, PipeplanError] = {}
-    for source in list(sources) or list(STRATEGIES):
+    for source in list(sources) or list(STRATEGIES.values()):
         try:
             entrants.append((label(source), opened(source)))
         except PipeplanError as error:
             refused[label(source)] = error
-    _require_variant([opened_by_name for _, opened_by_name in entrants], settings.variant)
-    settings = with_shape_of([opened_by_name for _, opened_by_name in entrants], settings)
-    opened_by_name: dict[str, str | Schedule | Timeline] = {}
+    _require_variant([entrant for _, entrant in entrants], settings.variant)
+    settings = with_shape_of([entrant for _, entrant in entrants], settings)
+    opened_by_name: dict[str, Source] = {}
     for name, entrant in entrants:
         try:
             results.append(simulated(entrant, settings_for(entrant, settings), called=name))
@@ -143,26 +153,21 @@ def _compared(
     )
 
 
-def _require_variant(entrants: Iterable[str | Schedule | Timeline], variant: str | None) -> None:
+def _require_variant(entrants: Iterable[Source], variant: str | None) -> None:
     """Check that one of the schedules has the variant; the others ignore it."""
     if variant is None:
         return
-    variants = {
-        variant_name
-        for name in entrants
-        if isinstance(name, str) and is_strategy(name)
-        for variant_name in strategy(name).variants
-    }
+    variants = {name for entrant in entrants if isinstance(entrant, Strategy) for name in entrant.variants}
     if not variants:
         raise InputError("none of these schedules has variants", field="variant")
     if variant not in variants:
         raise UnknownNameError("variant", variant, variants, field="variant")
 
 
-def with_shape_of(entrants: Iterable[str | Schedule | Timeline], settings: Settings) -> Settings:
+def with_shape_of(entrants: Iterable[Source], settings: Settings) -> Settings:
     """Return the settings with the ranks and microbatches of the first schedule that has its own, unless they are set."""
     for entrant in entrants:
-        if not isinstance(entrant, str):
+        if not isinstance(entrant, Strategy):
             schedule = entrant.schedule if isinstance(entrant, Timeline) else entrant
             ranks = schedule.ranks if settings.ranks is None else settings.ranks
             microbatches = settings.microbatch_count or schedule.microbatches

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, final, overload
 import msgspec
 import numpy as np
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.comparing.columns import DEFAULT_COLUMNS, MEANINGS, MOST_ROWS, columns_named, table_of
 from pipeplan.api.comparing.leads import Lead, changes_in_words, times_of
 from pipeplan.api.parts import line, notes, show
 from pipeplan.api.simulating.result import Result, pictured
+from pipeplan.api.simulating.summary import Summary
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import counted, one_line, shortened
 from pipeplan.readable import Times, percent
@@ -234,22 +236,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
-            {
-                "schedule": result.name,
-                "placement": result.schedule.placement.name,
-                "chunks": result.chunks,
-                "makespan": result.makespan,
-                "longest_span": result.timeline.longest_span,
-                "idle_over_total": result.bubble.idle_over_total,
-                "over_ideal": result.bubble.over_ideal,
-                "span_bubble": result.bubble.span,
-                "peak_activation": max(result.peak_activation),
-                "peak_bytes": None if result.peak_bytes is None else max(result.peak_bytes),
-                "fits": result.fits,
-                "lower_bound": result.lower_bound,
-                "gap": result.gap,
-                "least_gap": self.least_gap(result),
-            }
+            {"schedule": result.name} | asdict(Summary.of(result)) | {"least_gap": self.least_gap(result)}
             for result in self.results
         ]
 

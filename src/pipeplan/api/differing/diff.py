@@ -25,7 +25,7 @@ from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.simulation import compute_only, critical_ops
-from pipeplan.strategies import strategy
+from pipeplan.strategies import Strategy
 
 if TYPE_CHECKING:
     from pipeplan.api.training.calibrations import CalibrationProfile
@@ -113,19 +113,19 @@ def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, 
         plan = plan_source
     else:
         result = simulated(
-            plan_source, of_run(plan_source, settings, run) if isinstance(plan_source, str) else settings
+            plan_source, of_run(plan_source, settings, run) if isinstance(plan_source, Strategy) else settings
         )
         plan, notes = result.timeline, (*result.notes, *result.warnings)
     measured_of = "" if isinstance(measured, Timeline | Result) else str(run)
     return diff_timelines(plan, run.typical, notes=notes, measured_of=measured_of, measured_from=source)
 
 
-def of_run(name: str, settings: Settings, run: MeasuredRun) -> Settings:
-    """Return the settings with the run's shape, if a strategy's name comes without one."""
+def of_run(rule: Strategy, settings: Settings, run: MeasuredRun) -> Settings:
+    """Return the settings with the run's shape, if a strategy comes without one."""
     schedule = run.timelines[0].schedule
     placement, alone = schedule.placement, settings.ranks is None and settings.stages is None
     return as_taken_by(
-        strategy(name),
+        rule,
         replace(
             settings,
             ranks=placement.ranks if alone else settings.ranks,

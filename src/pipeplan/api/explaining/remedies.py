@@ -15,7 +15,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.model import Schedule, counted, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import Simulation, what_ifs
-from pipeplan.strategies import STRATEGIES, Strategy, strategy
+from pipeplan.strategies import STRATEGIES, Strategy
 
 MOST_WORK = 500_000
 """Ops of other schedules that are timed: those first whose authors promise the shortest idle time."""
@@ -72,14 +72,14 @@ class Remedy(Record, frozen=True, kw_only=True):
         return self.peak_activation if self.peak_bytes is None else self.peak_bytes
 
 
-def remedies(source: str | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
+def remedies(source: Strategy | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
     """Return all simulated changes, the best first: those within the memory limit, by time per microbatch.
 
-    A ``source`` that is a schedule, not a strategy's name, keeps its chunks and microbatches.
+    A ``source`` that is a schedule, not a strategy, keeps its chunks and microbatches.
     """
     candidates = [*_costs(settings, result), *_other_order(settings, result)]
-    if isinstance(source, str):
-        candidates += _same_strategy(strategy(source), settings, result)
+    if isinstance(source, Strategy):
+        candidates += _same_strategy(source, settings, result)
     candidates += _other_schedules(settings, result)
     return tuple(
         sorted(candidates, key=lambda remedy: (not remedy.fits, round_off(remedy.per_microbatch), remedy.peak))
@@ -132,12 +132,12 @@ def _other_order(settings: Settings, result: Result) -> Iterator[Remedy]:
 def _same_strategy(own: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:
     """Yield the same strategy with one more microbatch, or the fewest more that it takes, and in other ways."""
     for more in (1, 2):
-        grown = _tried(own.name, replace(settings, microbatches=result.schedule.microbatches + more))
+        grown = _tried(own, replace(settings, microbatches=result.schedule.microbatches + more))
         if grown is not None:
             yield _remedy(counted(more, "more microbatch"), "microbatches", grown, result)
             break
     for kind, words, changed in _ways(own, settings, result):
-        tried = _tried(own.name, changed)
+        tried = _tried(own, changed)
         if tried is not None:
             yield _remedy(words, kind, tried, result)
 
@@ -174,32 +174,32 @@ def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
     schedule = result.schedule
     settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None, variant=None)
     spent, others = 0, []
-    for name, work in _promising(settings, result.name):
+    for other, work in _promising(settings, result.name):
         if spent + work > MOST_WORK:
             continue
         spent += work
-        tried = _tried(name, settings_for(name, settings))
+        tried = _tried(other, settings_for(other, settings))
         if tried is not None and (tried.fits or not result.fits):
             others.append(tried)
     shorter = [
         other for other in others if other.fits > result.fits or round_off(other.makespan) < round_off(result.makespan)
     ]
-    for other in _undominated(shorter)[:MOST_SCHEDULES]:
-        yield _remedy(other.name, "schedule", other, result)
+    for best in _undominated(shorter)[:MOST_SCHEDULES]:
+        yield _remedy(best.name, "schedule", best, result)
 
 
-def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:
+def _promising(settings: Settings, besides: str) -> list[tuple[Strategy, int]]:
     """Return the other strategies that take the shape, with the work of trying each, by their published idle time."""
     promised = []
     for name, candidate in STRATEGIES.items():
         try:
-            shape = shape_of(candidate, settings_for(name, settings))
+            shape = shape_of(candidate, settings_for(candidate, settings))
         except PipeplanError:
             continue
         if name != besides:
             work = work_of(3 * shape.forwards, candidate)
-            promised.append((candidate.looks_at_costs, candidate.bubble.value(shape), name, work))
-    return [(name, work) for _, _, name, work in sorted(promised, key=lambda candidate: candidate[:2])]
+            promised.append((candidate.looks_at_costs, candidate.bubble.value(shape), candidate, work))
+    return [(candidate, work) for _, _, candidate, work in sorted(promised, key=lambda promise: promise[:2])]
 
 
 def _undominated(results: Sequence[Result]) -> list[Result]:
@@ -211,8 +211,8 @@ def _undominated(results: Sequence[Result]) -> list[Result]:
     return kept
 
 
-def _tried(name: str, settings: Settings) -> Result | None:
+def _tried(rule: Strategy, settings: Settings) -> Result | None:
     try:
-        return simulated(name, settings)
+        return simulated(rule, settings)
     except PipeplanError:
         return None

@@ -30,6 +30,8 @@ from pipeplan.workload import ModelShape, from_dict, known_model, model, read_co
 MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
 
 _QUESTION = ("model", "cluster", "global_batch", "sequence")
+_COUNTED = ("replicate", "lora_rank", "document")
+"""Keys of a configuration that a plan does not choose; each is a count."""
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
 _FIELDS = {name: choice.field for choice in _CHOSEN for name in (choice.field, *choice.names)}
 """Field of the configuration by each name of it."""
@@ -99,7 +101,9 @@ def read_configuration(
     ----------
     document
         ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
-        ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too. With
+        ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, and
+        ``replicate`` is the number of copies of a sharded state (HSDP). ``lora_rank`` trains adapters of that rank only, and
+        ``document`` is the length of the documents packed into a sequence. With
         tensor ranks, sequence parallelism is on unless it is set; a layout implies the chunks per rank. See
         :func:`assumptions_of`.
     folder
@@ -123,6 +127,7 @@ def read_configuration(
     counts: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
     by_stage = values.pop("recompute_by_stage", None)
     offload = values.pop("offload", 0.0)
+    counted: dict[str, Any] = {name: _count(name, values.pop(name)) for name in _COUNTED if name in values}
     chosen = _chosen(values)
     if by_stage is not None:
         chosen["recompute_by_stage"] = tuple(
@@ -134,11 +139,8 @@ def read_configuration(
         else _one("offload", offload)
     )
     configuration = Configuration(**(counts | _implied(chosen) | chosen))
-    return (
-        shape,
-        machines,
-        configuration if "data" in chosen else replace(configuration, data=_replicas(machines, configuration)),
-    )
+    data = configuration.data if "data" in chosen else _replicas(machines, configuration)
+    return shape, machines, replace(configuration, data=data, **counted)
 
 
 def _implied(chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +171,7 @@ def _chosen(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         field = _FIELDS.get(name)
         if field is None:
-            raise UnknownNameError("configuration key", str(name), [*_QUESTION, *_FIELDS], field=str(name))
+            raise UnknownNameError("configuration key", str(name), [*_QUESTION, *_COUNTED, *_FIELDS], field=str(name))
         if field in chosen:
             raise InputError(f"{short_name(field)} is given twice", field=str(name))
         chosen[field] = _one(name, value)
@@ -226,6 +228,7 @@ def configuration_document(shape: ModelShape, machines: Cluster, configuration: 
         implied = choice.field == "data" or (choice.field == "sequence_parallel" and configuration.tensor > 1)
         if value != usual[choice.field] or implied:
             document[short_name(choice.field)] = _plain(choice.field, value)
+    document |= {name: getattr(configuration, name) for name in _COUNTED if getattr(configuration, name) != usual[name]}
     if configuration.recompute_by_stage is not None:
         document["recompute_by_stage"] = [written("recompute", modules) for modules in configuration.recompute_by_stage]
     return document
@@ -304,8 +307,14 @@ def in_words(configuration: Configuration) -> str:
     schedule = f"{configuration.schedule}{chunks}, " if configuration.pipeline > 1 else ""
     recompute = recompute_in_words(configuration)
     again = "" if recompute == "none" else f", {recompute}" if recompute[0].isdigit() else f", recompute {recompute}"
-    zero = f", ZeRO-{configuration.zero}" if configuration.zero > 1 else ""
-    return f"{degrees_in_words(configuration)}, {schedule}microbatch {configuration.microbatch_size}{again}{zero}"
+    copies = f" in {configuration.replicate} copies" if configuration.replicate > 1 else ""
+    zero = f", ZeRO-{configuration.zero}{copies}" if configuration.zero > 1 or copies else ""
+    adapters = f", LoRA of rank {configuration.lora_rank}" if configuration.lora_rank else ""
+    packed = f", documents of {configuration.document}" if configuration.document else ""
+    return (
+        f"{degrees_in_words(configuration)}, {schedule}microbatch {configuration.microbatch_size}{again}{zero}"
+        f"{adapters}{packed}"
+    )
 
 
 def layout_in_words(configuration: Configuration) -> str:

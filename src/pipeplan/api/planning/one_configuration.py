@@ -71,8 +71,13 @@ def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> 
     """
     chosen = estimate(shape, machines, configuration)
     result = simulated(shape, machines, chosen.configuration)
-    flags = flags_of(shape, machines, chosen.configuration, result.schedule)
+    flags = {} if _fine_tunes(configuration) else flags_of(shape, machines, chosen.configuration, result.schedule)
     return ChosenConfiguration(**asdict(chosen), flags=flags_record(flags)), result
+
+
+def _fine_tunes(configuration: Configuration) -> bool:
+    """Return True for adapters or packed documents, which no trainer's flags here express."""
+    return bool(configuration.lora_rank or configuration.document)
 
 
 def planned_costs(document: Mapping[str, Any]) -> Config:

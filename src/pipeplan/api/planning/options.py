@@ -9,13 +9,14 @@ from typing import Any, get_args
 
 from pipeplan.costs import COUNT, MOST_SECONDS, POSITIVE, WORKERS, Options, Range, option
 from pipeplan.hardware import Cluster
+from pipeplan.names import ModelName
 from pipeplan.planner import DEFAULT_TOKENS, UNUSUAL
 from pipeplan.planner import Objective as PlanObjective
 from pipeplan.workload import ModelShape
 
 FilePath = str | os.PathLike[str]
 
-ModelLike = FilePath | Mapping[str, Any] | ModelShape
+ModelLike = ModelName | FilePath | Mapping[str, Any] | ModelShape
 """A preset's name, a model hub's config.json as a file or as its content, or a shape."""
 
 ClusterLike = FilePath | Cluster

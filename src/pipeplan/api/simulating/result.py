@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
 from pipeplan.api.searching.search_record import SearchRecord
-from pipeplan.costs import Costs, Limits
+from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, counted, tolerances
 from pipeplan.readable import Times, percent, size_texts, sizes_text, time_text
 from pipeplan.records import Evidence, Record, optional_fields
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pipeplan.api.parts import Part
     from pipeplan.drawing import View, Windows
-    from pipeplan.formats import Content, Format
+    from pipeplan.formats import Content, Format, Training
     from pipeplan.simulation import IdleTimes, LocatedWindow
 
 
@@ -121,6 +121,9 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     limits = Evidence[Limits | None]()
     """Memory limit of every rank, or None."""
 
+    settings = Evidence[Settings | None]()
+    """Settings that it was simulated on; None if its costs come from elsewhere, such as a plan or a search."""
+
     search = Evidence[SearchRecord | None]()
     """Figures of the search that found the schedule; None without a search."""
 
@@ -208,6 +211,12 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the single view of its picture."""
         return [self.view()]
 
+    def trained(self, training: Training) -> Training:
+        """Return settings of a trainer with the blocks of each stage, if costs per layer have roles."""
+        from pipeplan.api.outputs import with_blocks
+
+        return training if self.settings is None else with_blocks(training, self.settings, self.stages)
+
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the timeline with its figures, the schedule, the costs and the picture."""
         from pipeplan.formats import TimelineContent
@@ -251,6 +260,7 @@ def result_of(
     warnings: Iterable[str] = (),
     notes: Iterable[str] = (),
     search: SearchRecord | None = None,
+    settings: Settings | None = None,
 ) -> Result:
     """Return the result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
 
@@ -290,7 +300,9 @@ def result_of(
         notes=tuple(notes),
         step=_step_record(timeline, costs),
         **({} if search is None else msgspec.structs.asdict(search)),
-    ).holding(timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search)
+    ).holding(
+        timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search, settings=settings
+    )
 
 
 def _step_record(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from pipeplan.api.arguments import ScheduleLike, asked, takes
 from pipeplan.api.simulating.result import Result, result_of
-from pipeplan.api.sources import label, opened, resolve
+from pipeplan.api.sources import Source, label, opened, resolve
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, ConfiguredSettings, Settings, SettingsKeywords
@@ -30,12 +30,12 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
     Parameters
     ----------
     schedule
-        A strategy's name (:func:`pipeplan.schedules` lists them); a file that holds a schedule (CSV, JSON); a schedule.
-        Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is simulated
-        again on these costs, with a warning; a measured one is refused.
+        A strategy or its name (:func:`pipeplan.schedules` lists them); a file that holds a schedule (CSV, JSON); a
+        schedule. Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is
+        simulated again on these costs, with a warning; a measured one is refused.
     **options
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
-        ``docs/reference/settings.md`` lists; a list is per stage. ``config`` is a YAML, TOML or JSON file with some of them.
+        ``docs/reference/settings.md`` lists; a list is per stage.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     warnings, notes = assumed_times(settings, schedule)
     warnings = (*_again(name, opened_source), *_padding(settings, schedule), *warnings)
-    return result_of(simulation, limits=limits, warnings=warnings, notes=notes)
+    return result_of(simulation, limits=limits, warnings=warnings, notes=notes, settings=settings)
 
 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
@@ -141,7 +141,7 @@ def _with_communication(schedule: Schedule) -> Schedule:
     return insert_communication(schedule)
 
 
-def _again(name: str, source: str | Schedule | Timeline) -> Iterable[str]:
+def _again(name: str, source: Source) -> Iterable[str]:
     """Yield a warning if the source's times are discarded."""
     if isinstance(source, Timeline):
         yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"

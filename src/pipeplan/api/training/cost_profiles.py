@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, final, get_type_hints, overload
 
@@ -45,11 +45,11 @@ from pipeplan.records import Evidence
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pipeplan.api.planning.options import ModelLike
     from pipeplan.api.training.calibrations import CalibrationProfile
     from pipeplan.hardware import Gpu
+    from pipeplan.names import GpuName
     from pipeplan.runtime import Profile
-    from pipeplan.workload import ModelShape
-
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
@@ -89,7 +89,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
     @classmethod
     def of(cls, measured: Profile | RunCosts) -> CostProfile:
         """Return the costs of a measurement."""
-        settings = {name: value for name, value in asdict(measured.settings()).items() if value is not None}
+        settings = {name: value for name, value in vars(measured.settings()).items() if value is not None}
         return cls(**settings).holding(measured=measured)
 
     def settings(self) -> Settings:
@@ -102,7 +102,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
             noise = noise_of_steps(self.measured.measured_steps, "ms")
             return [self.measured.check(), *self.measured.doubts(), *([] if noise is None else [noise])]
         noise = noise_of_ops(
-            (f"{words} of stage {number}", spread)
+            (f"{words} of {'stage' if self.measured.roles is None else 'layer'} {number}", spread)
             for number, stage in enumerate(self.measured.stages)
             for words, spread in (("forward", stage.forward), ("backward", stage.backward))
         )
@@ -149,8 +149,8 @@ def profile(
 @overload
 def profile(
     *,
-    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any],
-    gpu: str | os.PathLike[str] | Gpu | None = None,
+    calibrate: ModelLike,
+    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
     source: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
@@ -164,8 +164,8 @@ def profile(
     /,
     *,
     source: str | os.PathLike[str] | None = None,
-    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any] | None = None,
-    gpu: str | os.PathLike[str] | Gpu | None = None,
+    calibrate: ModelLike | None = None,
+    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
     **options: Any,
@@ -224,10 +224,10 @@ def profiled(
 
 
 def calibrated(
-    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any],
+    calibrate: ModelLike,
     options: CalibrationOptions,
     *,
-    gpu: str | os.PathLike[str] | Gpu | None = None,
+    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
     source: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
@@ -295,7 +295,8 @@ def _profile_parts(measured: Profile, checks: Sequence[str]) -> tuple[Renderable
     stages = measured.stages
     forms = [[getattr(stage, name) for name in _TIMES] for stage in stages]
     times = Times.of((spread.median for spreads in forms for spread in spreads), "ms")
-    table = columns("stage", f"F ({times.unit})", "B", "I", "W", "R", "copy", "held", "by W", "static", padding=1)
+    noun = "stage" if measured.roles is None else "layer"
+    table = columns(noun, f"F ({times.unit})", "B", "I", "W", "R", "copy", "held", "by W", "static", padding=1)
     held = (
         size_texts([float(getattr(stage, name)) for stage in stages])
         for name in ("activation_bytes", "weight_activation_bytes", "static_bytes")

@@ -17,7 +17,7 @@ from pipeplan.model import Floats, Schedule
 from pipeplan.planner.answers import CostsFrom, Estimate, StepTime
 from pipeplan.planner.calibration import Calibration
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.error_bars import error_bar
+from pipeplan.planner.error_bars import error_bar, why_no_bar
 from pipeplan.planner.estimates.memory import rank_memory
 from pipeplan.planner.estimates.running import StepRun, run
 from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
@@ -108,7 +108,7 @@ def _updated(configuration: Configuration, held: _Held) -> float:
     # From ZeRO-1 on, each replica updates its share.
     if configuration.zero == 0:
         return held.dense + held.expert
-    return held.dense / (configuration.data * configuration.context) + held.expert / configuration.expert_data
+    return held.dense / configuration.shards + held.expert / configuration.expert_shards
 
 
 def _communication(
@@ -118,20 +118,22 @@ def _communication(
     reduced = gathered = 0.0
     # Bytes per gradient on the network: 16-bit gradients unless the trainer accumulates in 32 bits.
     width = 4.0 if fp32_gradients else 2.0
-    # Parameters, replicas that share them, and the distance of these replicas in GPUs: tensor ranks are innermost.
+    # Parameters, the ranks that shard them, copies of these groups, and the ranks' distance in GPUs: tensor is innermost.
+    experts = configuration.expert * configuration.expert_tensor
     groups = (
-        (held.dense, configuration.data * configuration.context, configuration.tensor),
-        (held.expert, configuration.expert_data, configuration.expert * configuration.expert_tensor),
+        (held.dense, configuration.shards, configuration.replicate, configuration.tensor),
+        (held.expert, configuration.expert_shards, configuration.expert_replicate, experts),
     )
-    for parameters, replicas, stride in groups:
-        if not parameters or replicas == 1:
+    for parameters, shards, copies, stride in groups:
+        if not parameters:
             continue
         # ZeRO-1 and above: reduce-scatter, then gather the updated weights; FSDP without a pipeline gathers per microbatch.
         if configuration.zero == 0:
-            reduced += collective_time(cluster, "all_reduce", width * parameters, replicas, stride)
+            reduced += collective_time(cluster, "all_reduce", width * parameters, shards * copies, stride)
         elif not configuration.gathers_weights:
-            reduced += collective_time(cluster, "reduce_scatter", width * parameters, replicas, stride)
-            gathered += collective_time(cluster, "all_gather", 2.0 * parameters, replicas, stride)
+            reduced += collective_time(cluster, "reduce_scatter", width * parameters, shards, stride)
+            reduced += collective_time(cluster, "all_reduce", width * parameters / shards, copies, stride * shards)
+            gathered += collective_time(cluster, "all_gather", 2.0 * parameters, shards, stride)
     return reduced, gathered
 
 
@@ -184,11 +186,16 @@ def estimate(
     time = step_time(configuration, stages, ran, end)
     # Recomputed FLOPs do not count: MFU is of the model, not of the hardware (arXiv 2204.02311 appendix B).
     tokens = configuration.global_batch * configuration.sequence
-    flops = token_flops(model, configuration.sequence).training * tokens
+    each = token_flops(model, min(configuration.document or configuration.sequence, configuration.sequence))
+    flops = tokens * (each.adapting if configuration.lora_rank else each.training)
     filled = replace(configuration, layers=stages.layout)
     layers = [[layer_costs.layer for layer_costs in stage] for stage in stages.layers]
     memory = rank_memory(layers, ran.schedule, filled, stages.transfer_bytes)
     peaks = tuple(rank.total for rank in memory)
+    bar, assumed = None, _assumed(model, configuration)
+    if with_error_bar:
+        bar = error_bar(model, cluster, configuration, time.total, without=without_run)
+        assumed += () if bar else (why_no_bar(model, cluster, configuration, without=without_run),)
     return Estimate(
         step_time=time.total,
         peak_memory_gib=max(peaks),
@@ -198,9 +205,9 @@ def estimate(
         tokens_per_second=tokens / time.total,
         flops=flops,
         mfu=flops / (configuration.gpus * time.total * format_peak(cluster.gpu, configuration.precision)),
-        error_bar=error_bar(model, cluster, configuration, time.total, without=without_run) if with_error_bar else None,
+        error_bar=bar,
         costs_from=_costs_from(calibration, model, filled),
-        assumed=_assumed(model, configuration),
+        assumed=assumed,
         settings=filled.record,
     )
 
@@ -294,6 +301,10 @@ def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]
     if model.approximates:
         like = model.source.removeprefix("config.json of ")
         assumptions.append(f"model: {model.approximates} is not modelled and is treated as {like}")
+    if configuration.lora_rank:
+        assumptions.append("training: adapters beside every product of a layer, everything else is frozen")
+    if configuration.document:
+        assumptions.append("documents: packed, attention within each of them")
     if model.experts is not None:
         assumptions.append("experts: balanced routing, no dropped tokens")
     return tuple(assumptions)

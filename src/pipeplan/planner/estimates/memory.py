@@ -162,26 +162,36 @@ def _values(values: Iterable[float]) -> Floats:
     return np.array(list(values))
 
 
-def full_state(parameters: RankParameters, configuration: Configuration) -> State:
+_NONE = RankParameters()
+
+
+def full_state(parameters: RankParameters, configuration: Configuration, frozen: RankParameters = _NONE) -> State:
     """Return the bytes of parameters, gradients and optimizer state during a step, without low-precision copies.
+
+    Of ``frozen`` parameters, only the weights exist.
 
     With several pipeline ranks, gradients (and sharded parameters) stay whole until the step's last microbatch, because
     gathering and reducing per microbatch would take m times as long. torchtitan does so; Megatron shards neither in a
     pipeline.
     """
     rules = memory_rules(configuration.software)
-    shards, expert_shards = configuration.data * configuration.context, max(configuration.expert_data, 1)
-    state = state_bytes(
-        parameters,
-        zero=configuration.zero,
-        shards=shards,
-        expert_shards=expert_shards,
-        gradient_bytes=rules.gradient_bytes,
-        masters=rules.masters,
+    shards, expert_shards = configuration.shards, configuration.expert_shards
+    state, untrained = (
+        state_bytes(
+            each,
+            zero=configuration.zero,
+            shards=shards,
+            expert_shards=expert_shards,
+            gradient_bytes=rules.gradient_bytes,
+            masters=rules.masters,
+        )
+        for each in (parameters, frozen)
     )
+    state = replace(state, weights=state.weights + untrained.weights)
     if configuration.pipeline == 1 or configuration.zero < 2:
         return state
-    gathered = (parameters.dense if shards > 1 else 0) + (parameters.expert if expert_shards > 1 else 0)
+    whole = parameters + frozen
+    gathered = (whole.dense if shards > 1 else 0) + (whole.expert if expert_shards > 1 else 0)
     # The reduced gradients are in the memory of another stream, which the allocator does not share.
     reduced = state.gradients if rules.reserved else 0.0
     return State(
@@ -192,23 +202,28 @@ def full_state(parameters: RankParameters, configuration: Configuration) -> Stat
 
 
 def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
-    state = full_state(_parameters(layers), configuration)
+    trained, frozen = _parameters(layers)
+    state = full_state(trained, configuration, frozen)
     if configuration.gathers_weights:
         return state
     in_layers = sum(
-        (layer.parameters.dense + layer.parameters.expert) * layer.count for layer in layers if layer.kind in _LAYERS
+        (layer.weights.dense + layer.weights.expert) * layer.count for layer in layers if layer.kind in _LAYERS
     )
     return replace(state, weights=state.weights + rules.copy_bytes(configuration.precision) * in_layers)
 
 
-def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
-    """Return the parameters of a rank, with a copy of the embedding if a layer needs it and the rank has none."""
-    dense = sum(layer.parameters.dense * layer.count for layer in layers)
-    expert = sum(layer.parameters.expert * layer.count for layer in layers)
+def _parameters(layers: Sequence[LayerWork]) -> tuple[RankParameters, RankParameters]:
+    """Return the trained and the frozen parameters of a rank.
+
+    A copy of the embedding is among them if a layer needs it and the rank has none.
+    """
     copied = max((layer.embedding_parameters for layer in layers), default=0)
     if any(layer.kind == "embedding" for layer in layers):
         copied = 0
-    return RankParameters(dense=dense + copied, expert=expert)
+    trained = sum((layer.parameters * layer.count for layer in layers), _NONE)
+    frozen = sum((layer.frozen * layer.count for layer in layers), _NONE)
+    copy = RankParameters(dense=copied)
+    return (trained, frozen + copy) if frozen.dense else (trained + copy, frozen)
 
 
 def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: Unit) -> float:
@@ -220,7 +235,7 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: U
     if configuration.zero < 3:
         return 0.0
     # 16-bit copies: both ends for the whole microbatch, and two of the largest layers (the current and the next one).
-    ends = sum(layer.parameters.dense for layer in layers if layer.kind not in _LAYERS)
+    ends = sum(layer.weights.dense for layer in layers if layer.kind not in _LAYERS)
     largest = max((_at_once(layer, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
     buffer = max(ends, largest) if software(configuration.software).unpacks_bytes else 0.0
     return 2.0 * (buffer + (ends + 2 * largest if configuration.gathers_weights else 0.0))
@@ -229,7 +244,7 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: U
 def _at_once(layer: LayerWork, unit: Unit) -> float:
     """Return the number of parameters of a layer that are gathered together: all, or those of its largest product."""
     if unit == "layer":
-        return layer.parameters.dense + layer.parameters.expert
+        return layer.weights.dense + layer.weights.expert
     sizes = [work.rows * work.columns for work in layer.backward_weight if isinstance(work, Gemm)]
     grouped = [
         work.groups * work.columns * work.inner for work in layer.backward_weight if isinstance(work, GroupedGemm)

@@ -17,7 +17,7 @@ from pipeplan.hardware import (
     memory_time,
 )
 from pipeplan.model import Floats
-from pipeplan.planner.estimates.software import CORES, Software
+from pipeplan.planner.estimates.properties import CORES, Software
 from pipeplan.workload import (
     AttentionCore,
     Collective,
@@ -93,12 +93,14 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
     """
     seconds = np.zeros(len(KINDS))
     hidden: dict[str, float] = {}
-    kernels = 0
+    kernels, casts = 0, 0.0
     for work in works:
         if isinstance(work, Collective):
             column = _COLUMN[_GROUP_KIND[work.group]]
             time = _collective_seconds(machine, work)
-            if work.beside and _GROUP_KIND[work.group] in machine.software.hides:
+            # Only schedules that compute another microbatch meanwhile hide what moves tokens to experts and back.
+            hider = "expert" if work.beside == "batch" else _GROUP_KIND[work.group]
+            if work.beside and hider in machine.software.hides:
                 # A product starts only with the first rank's share of its input; the other shares are hidden.
                 first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
                 seconds[column] += first
@@ -113,13 +115,16 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
             name, time, launched = _kernel_seconds(machine, work, kind)
             seconds[_COLUMN[name]] += time
             kernels += launched
+            if isinstance(work, GroupedGemm):
+                casts += work.groups * machine.software.expert_casts.get(work.precision, 0.0)
     # Multiprocessors reserved for communication are missing from the kernels that need all of them.
     for name in _COMPUTING:
         seconds[_COLUMN[name]] /= 1.0 - machine.software.reserved
     _expose(seconds, hidden)
     # The host launches ahead: only what the launches take beyond all kernels is waiting time.
     if not machine.software.graphs:
-        seconds[_COLUMN["host"]] = max(0.0, kernels * machine.software.launch - float(seconds.sum()))
+        launches = kernels * machine.software.launch + casts
+        seconds[_COLUMN["host"]] = max(0.0, launches - float(seconds.sum()))
     return seconds
 
 
@@ -182,7 +187,8 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 weight_gradient=work.weight_gradient,
             )
             launches = work.groups * machine.software.expert_launch
-            return "grouped_gemm", time * factor("grouped_gemm") + launches, 1
+            time *= factor("grouped_gemm") * (machine.software.bias_epilogue if work.sums_biases else 1.0)
+            return "grouped_gemm", time + launches, 1
         case AttentionCore():
             time = attention_time(
                 gpu,
@@ -194,6 +200,7 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 value_dim=work.value_dim,
                 fused=work.fused,
                 backward=work.backward,
+                precision=machine.execution.precision if machine.software.small_attention else "bf16",
             )
             return "attention", time * factor("attention") / _core_rate(machine, work), 1 + work.backward
         case MemoryPass():

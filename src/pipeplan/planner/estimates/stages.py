@@ -15,7 +15,16 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, WorkMachine, exposed, work_seconds
 from pipeplan.planner.estimates.software import software
-from pipeplan.workload import Execution, LayerWork, ModelShape, Precision, layers_of, recomputed
+from pipeplan.workload import (
+    Execution,
+    LayerWork,
+    ModelShape,
+    Operation,
+    Precision,
+    RankParameters,
+    layers_of,
+    recomputed,
+)
 
 
 def format_peak(gpu: Gpu, precision: Precision) -> float:
@@ -49,6 +58,8 @@ def execution_of(configuration: Configuration) -> Execution:
         fp32_gradients=trainer.fp32_gradients,
         context_method=trainer.context_method,
         framework=trainer.framework,
+        adapter_rank=configuration.lora_rank,
+        document=configuration.document,
         gather_bytes=1.0 if trainer.gathers_small and configuration.precision == "fp8" else 2.0,
     )
 
@@ -133,10 +144,13 @@ def layer_sums(
 
 @dataclass(frozen=True, slots=True)
 class _Sharding:
-    """Number of ranks over which parameters are sharded and gathered for every microbatch, and the distance between them."""
+    """Number of ranks over which parameters are sharded and gathered for every microbatch, and the distance between them.
 
-    dense: tuple[int, int]
-    expert: tuple[int, int]
+    The third number is that of the copies of such a group, over which gradients are summed, too.
+    """
+
+    dense: tuple[int, int, int]
+    expert: tuple[int, int, int]
 
     @classmethod
     def of(cls, configuration: Configuration) -> _Sharding | None:
@@ -144,18 +158,25 @@ class _Sharding:
         if not configuration.gathers_weights:
             return None
         return cls(
-            (configuration.data * configuration.context, configuration.tensor),
-            (configuration.expert_data, configuration.expert * configuration.expert_tensor),
+            (configuration.shards, configuration.tensor, configuration.replicate),
+            (
+                configuration.expert_shards,
+                configuration.expert * configuration.expert_tensor,
+                configuration.expert_replicate,
+            ),
         )
 
-    def seconds(self, machine: WorkMachine, layer: LayerWork, operation: str, width: float) -> float:
-        """Return the seconds of gathering a layer's parameters, or reducing its gradients, of ``width`` bytes each."""
-        sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
+    def seconds(self, machine: WorkMachine, parameters: RankParameters, operation: Operation, width: float) -> float:
+        """Return the seconds of gathering parameters, or reducing their gradients, of ``width`` bytes each."""
         apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
-        return machine.factors.factor("collective") * sum(
-            collective_time(machine.cluster, operation, width * size, ranks, max(stride, apart))
-            for size, (ranks, stride) in sizes
-        )
+        total = 0.0
+        groups = ((parameters.dense, self.dense), (parameters.expert, self.expert))
+        for size, (ranks, stride, copies) in groups:
+            distance = max(stride, apart)
+            total += collective_time(machine.cluster, operation, width * size, ranks, distance)
+            if operation == "reduce_scatter":
+                total += collective_time(machine.cluster, "all_reduce", width * size / ranks, copies, distance * ranks)
+        return machine.factors.factor("collective") * total
 
 
 @lru_cache(maxsize=4096)
@@ -215,12 +236,13 @@ def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds
     Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
     """
     width = 4.0 if machine.software.fp32_gradients else 2.0
-    gathered = sharding.seconds(machine, layer, "all_gather", 2.0)
-    scattered = sharding.seconds(machine, layer, "reduce_scatter", width)
-    held = layer.parameters.dense + layer.parameters.expert
-    widened = 6.0 if machine.software.fp32_gradients else 0.0  # read 16-bit gradients, write 32-bit ones
-    for row, size in ((0, machine.software.unpacks_bytes), (1, machine.software.unpacks_bytes), (2, widened)):
-        seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size * held)
+    gathered = sharding.seconds(machine, layer.weights, "all_gather", 2.0)
+    scattered = sharding.seconds(machine, layer.parameters, "reduce_scatter", width)
+    held = machine.software.unpacks_bytes * (layer.weights.dense + layer.weights.expert)
+    trained = layer.parameters.dense + layer.parameters.expert
+    widened = 6.0 * trained if machine.software.fp32_gradients else 0.0  # read 16-bit gradients, write 32-bit ones
+    for row, size in ((0, held), (1, held), (2, widened)):
+        seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size)
     # Rows are F, I and W: weights are gathered for F and for I, gradients are scattered after W.
     for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
         cover = float(seconds[row].sum()) if "data" in machine.software.hides else 0.0

@@ -5,6 +5,7 @@ A run that took place fits its GPUs, so the settings that save memory are the li
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
@@ -20,6 +21,7 @@ from pipeplan.planner.estimates.running import schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import layer_costs, stage_costs
 from pipeplan.planner.fitting import default_limit
+from pipeplan.planner.runs.settings import software_of
 from pipeplan.strategies import strategy
 from pipeplan.workload import Execution, ModelShape, RankParameters, layers_of, state_bytes
 
@@ -158,3 +160,22 @@ def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: Model
     most = int(batch.get("global") or _MOST * int(batch.get("micro") or 1)) // int(batch.get("micro") or 1)
     tried = [count for count in (1 << power for power in range(_MOST.bit_length())) if fewest <= count <= most]
     return min(tried, key=apart, default=fewest)
+
+
+def with_degrees(document: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a row with the degrees that a fully sharded run leaves out, and the assumption about them.
+
+    PyTorch's FSDP and llm-foundry split layers over neither tensor nor pipeline ranks unless they are configured to.
+    """
+    parallel = document.get("parallel")
+    if not isinstance(parallel, dict) or document.get("kind"):
+        return document, []
+    missing = {degree: 1 for degree in ("tp", "pp") if degree not in parallel}
+    sharded = parallel.get("fsdp") or parallel.get("zero") == 3 or software_of(document)[0].startswith("llm-foundry")
+    if not missing or not (sharded or re.search(r"\bFSDP\b", str(document.get("framework") or ""))):
+        return document, []
+    words = " and ".join({"tp": "tensor", "pp": "pipeline"}[degree] for degree in missing)
+    return (
+        {**document, "parallel": {**parallel, **missing}},
+        [f"{words} degree: 1, because parameters are fully sharded"],
+    )

@@ -18,7 +18,7 @@ from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.memory_rules import memory_rules
-from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state
+from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state, with_degrees
 from pipeplan.planner.runs.schedules import NamedSchedule, chunks_of, layout_from, scheduled
 from pipeplan.planner.runs.settings import (
     cluster_of,
@@ -44,8 +44,8 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
 _WHOLE: Mapping[str, tuple[str, ...]] = {
     "model": ("seq",),
     "hardware": ("count", "gpus_per_node", "nvlink_domain"),
-    "parallel": ("tp", "pp", "dp", "cp", "vp", "ep", "etp"),
-    "batch": ("micro", "global", "microbatches"),
+    "parallel": ("tp", "pp", "dp", "dp_replicate", "dp_shard", "cp", "vp", "ep", "etp"),
+    "batch": ("micro", "global", "microbatches", "document"),
 }
 _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "hardware": ("hbm_tb_s",),
@@ -219,8 +219,10 @@ def row_from(document: Any, index: int = 0) -> RunRow:
         source=str(source.get("title", "")) if isinstance(source, dict) else str(source),
     )
     try:
+        document, assumed = with_degrees(document)
         require_form(document)
-        return _whole(document, row)
+        row = _whole(document, row)
+        return replace(row, assumed=(*assumed, *row.assumed))
     except PipeplanError as error:
         return replace(row, refused=str(error))
 
@@ -259,6 +261,9 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         layers=layout_from(document.get("layout"), pipeline, chunks, model.layers),
         sequence_parallel=bool(parallel.get("sp", trainer not in EARLY)) and tensor > 1,
         zero=_zero(document, trainer),
+        replicate=parallel.get("dp_replicate", 1),
+        lora_rank=document.get("lora_rank") or 0,
+        document=document.get("batch", {}).get("document"),
         precision=precision,
         recompute=recompute_of(document.get("recompute")) or (),
         software=trainer,
@@ -324,6 +329,8 @@ def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, 
     parallel, hardware = row["parallel"], row["hardware"]
     if parallel.get("dp"):
         return int(parallel["dp"]), []
+    if parallel.get("dp_shard"):
+        return int(parallel["dp_shard"]) * int(parallel.get("dp_replicate", 1)), []
     if hardware.get("count"):
         return max(1, int(hardware["count"]) // others), []
     if allocated := row.get("measured", {}).get("allocated_gib"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeplan.errors import InputError
 from pipeplan.hardware import Cluster, Preset, preset
+from pipeplan.planner.runs.bridge import Release, bridge_software
 from pipeplan.workload import Precision
 
 # Specific names come before general ones: "torchtitan ... eager" before "torchtitan".
@@ -60,45 +61,29 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     return "megatron-core", "software: Megatron Core"
 
 
-_SINCE_EXCHANGES = (26, 6)
-"""Release of Megatron Bridge from which MXFP8 recipes overlap the exchanges of experts with computation and capture whole
-CUDA graphs."""
-
-_SINCE_FLASH_3 = (24, 12)
+_SINCE_FLASH_3: Release = (24, 12, 0)
 """Release of NeMo from which attention has kernels for Hopper: Transformer Engine 1.11 (October 2024) and cuDNN 9.5."""
 
-_RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?!\d)")
-"""Matches ``26.08 container``, ``tag v25.02.02``, ``24.07 summary``."""
+_RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.(\d\d))?(?!\d)")
+"""Matches ``26.08 container``, ``26.06.01 container``, ``tag v25.02.02``, ``24.07 summary``."""
 
 
 def _released(name: str, row: Mapping[str, Any]) -> str:
     """Return the software of a trainer in the release that a row names; without one, the current release."""
     if name == "megatron-bridge":
-        return _bridge(row, _release(row) or _SINCE_EXCHANGES)
+        return bridge_software(row, _release(row))
     if name == "nemo" and (_release(row) or _SINCE_FLASH_3) < _SINCE_FLASH_3:
         return "nemo-2024"
     return name
 
 
-def _release(row: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the year and month of the release in a row's locator, title, framework or notes, in this order."""
+def _release(row: Mapping[str, Any]) -> Release | None:
+    """Return the release in a row's locator, title, framework or notes, in this order."""
     source = row.get("source", {})
     places = [source] if isinstance(source, str) else [source.get("locator"), source.get("title")]
     found = (_RELEASE.search(str(text or "")) for text in (*places, row.get("framework"), row.get("notes")))
     match = next((match for match in found if match), None)
-    return (int(match[1]), int(match[2])) if match else None
-
-
-def _bridge(row: Mapping[str, Any], release: tuple[int, int]) -> str:
-    """Return the Megatron Bridge software of a release.
-
-    Earlier recipes overlapped the exchanges of experts only between nodes (scripts/performance/configs).
-    """
-    hardware = row.get("hardware", {})
-    joined = int(hardware.get("nvlink_domain") or hardware.get("gpus_per_node") or 1)
-    leaves = int(row.get("parallel", {}).get("ep", 1)) > joined
-    small = re.search(r"mx", row.get("precision") or "", re.IGNORECASE) is not None
-    return "megatron-bridge" if small and (release >= _SINCE_EXCHANGES or leaves) else "megatron-bridge-26.04"
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (

@@ -20,7 +20,7 @@ from pipeplan.workload.layers.block import (
 from pipeplan.workload.pattern import LayerForm
 from pipeplan.workload.recompute import recomputed
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.work import Execution, LayerWork
+from pipeplan.workload.work import Execution, LayerWork, RankParameters
 
 __all__ = ["layers_of", "mixer_splits", "rank_vocabulary"]
 
@@ -44,7 +44,14 @@ def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
         head(model, execution),
         loss(model, execution),
     ]
+    if execution.adapter_rank:
+        layers = [_without_adapters(layer) if layer.kind in ("embedding", "head") else layer for layer in layers]
     return tuple(recomputed(layer, execution.recompute) for layer in layers)
+
+
+def _without_adapters(layer: LayerWork) -> LayerWork:
+    """Return an end of the model, which no adapter is beside, with frozen parameters."""
+    return replace(layer, backward_weight=(), parameters=RankParameters(), frozen=layer.parameters)
 
 
 def _decoder(model: ModelShape, execution: Execution) -> Iterator[LayerWork]:

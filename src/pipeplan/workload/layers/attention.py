@@ -70,9 +70,9 @@ def attention_core(
             return AttentionCore(
                 name="attention core",
                 queries=n,
-                keys=model.keys_seen(execution.sequence, windowed=windowed)
+                keys=model.keys_seen(execution.attended, windowed=windowed)
                 if sparse is None
-                else sparse.keys_seen(execution.sequence),
+                else sparse.keys_seen(execution.attended),
                 heads=heads,
                 kv_heads=kv_heads,
                 score_dim=score_dim,
@@ -323,7 +323,7 @@ def _indexer(model: ModelShape, latent: LatentAttention, sparse: SparseAttention
     differentiates the scores of the selected keys only (arXiv 2512.02556 section 2.1.1). Its loss compares them with the
     attention's probabilities, which are read once.
     """
-    n, s, heads, dim = execution.tokens, execution.sequence, sparse.index_heads, sparse.index_dim
+    n, s, heads, dim = execution.tokens, execution.attended, sparse.index_heads, sparse.index_dim
     rank = latent.query_rank or model.hidden
     seen, chosen = model.keys_seen(s), sparse.keys_seen(s)
 

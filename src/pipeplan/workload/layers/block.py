@@ -21,6 +21,7 @@ from pipeplan.workload.layers.part import (
     norm,
     residual,
     shard_tokens,
+    trained,
 )
 from pipeplan.workload.parameters import padded_vocabulary, streams_head
 from pipeplan.workload.pattern import ATTENTION, DENSE, HASHED, SHARED, WINDOWED, LayerForm
@@ -393,9 +394,8 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
         backward_weight=tail.backward_weight + whole.backward_weight,
         kept=whole.kept + tail.kept,
         transient_bytes=max(whole.transient_bytes - sum(tensor.bytes for tensor in tail.kept), tail.transient_bytes),
-        parameters=RankParameters(
-            dense=whole.parameters.dense + tail.parameters.dense - own, expert=whole.parameters.expert
-        ),
+        parameters=whole.parameters,
+        frozen=whole.frozen,
         recomputable=whole.recomputable,
         embedding_parameters=own,
     )
@@ -411,16 +411,18 @@ def _layer(
     entering: frozenset[str],
 ) -> LayerWork:
     scattered: dict[Group, int] = {"tensor": execution.tensor, "expert_tensor": execution.expert_tensor}
+    parameters, untrained, gradients = trained(part, execution)
     return LayerWork(
         kind=kind,
         name=name,
         forward=part.forward,
         backward_input=part.backward_input,
-        backward_weight=part.backward_weight,
+        backward_weight=gradients,
         kept=part.kept,
         # The residual stream's gradient is held during every branch.
         transient_bytes=part.transient_bytes + HALF * shard_tokens(execution) * model.hidden,
-        parameters=part.parameters,
+        parameters=parameters,
+        frozen=untrained,
         recomputable={
             **part.modules,
             "full": full(part.forward, part.kept, entering, execution.framework),

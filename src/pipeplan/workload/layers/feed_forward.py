@@ -5,8 +5,11 @@ A mixture consists of router, dispatch, grouped products, combine, and shared ex
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeplan.workload.components import Experts
 from pipeplan.workload.layers.part import (
+    ADAPTER,
     FULL,
     HALF,
     NUMBER_BYTES,
@@ -153,8 +156,9 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     read = experts.latent_width or model.hidden
     up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=read, columns=columns)
     act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
-    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read)
     bias = round(local * (columns + read)) if experts.expert_bias else 0
+    sums = bool(bias) and execution.fused_experts
+    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read, sums_biases=sums)
     bias_gradients = (
         (MemoryPass(name="experts' bias gradients", bytes=HALF * rows * (columns + read), kernels=2),) if bias else ()
     )
@@ -183,7 +187,13 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
             Part(kept=kept[1:]),
             down,
             biased,
-            Part(modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))}),
+            Part(
+                modules={
+                    "moe_act": Recompute(
+                        work=clamped.forward + act.forward, drops=frozenset({"experts' activation output"})
+                    )
+                }
+            ),
             _moved("combine", model, experts, execution, sent),
             _latent("up", model, experts, execution),
         )
@@ -229,11 +239,22 @@ def _latent(name: str, model: ModelShape, experts: Experts, execution: Execution
     )
 
 
-def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inner: float, columns: float) -> Part:
+def _grouped(
+    name: str,
+    execution: Execution,
+    *,
+    groups: float,
+    rows: float,
+    inner: float,
+    columns: float,
+    sums_biases: bool = False,
+) -> Part:
     precision = execution.precision
     small = NUMBER_BYTES[precision] < HALF
 
-    def product(rows: float, columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
+    def product(
+        rows: float, columns: float, inner: float, *, weight_gradient: bool = False, sums_biases: bool = False
+    ) -> GroupedGemm:
         return GroupedGemm(
             name=name,
             groups=groups,
@@ -243,21 +264,48 @@ def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inn
             precision=precision,
             accumulates=weight_gradient and execution.fp32_gradients,
             weight_gradient=weight_gradient,
+            sums_biases=sums_biases,
         )
 
-    return Part(
+    part = Part(
         forward=(
             *((cast(f"{name} input", rows * inner, precision),) if small else ()),
             product(rows, columns, inner),
         ),
         backward_input=(
             *((cast(f"{name} gradient", rows * columns, precision),) if small else ()),
-            product(rows, inner, columns),
+            product(rows, inner, columns, sums_biases=sums_biases),
         ),
         backward_weight=(product(rows, columns, inner, weight_gradient=True),),
         parameters=RankParameters(expert=round(groups * inner * columns)),
         transient_bytes=HALF * (rows * (inner + columns) + groups * inner * columns),
     )
+    return _adapted(part, execution, groups=groups, rows=rows, inner=inner, columns=columns)
+
+
+def _adapted(part: Part, execution: Execution, *, groups: float, rows: float, inner: float, columns: float) -> Part:
+    """Return the products of experts with a low-rank adapter beside each; without a rank, the products alone."""
+    rank = execution.adapter_rank
+    if not rank:
+        return part
+    name = f"{part.forward[-1].name} {ADAPTER}"
+
+    def product(columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
+        return GroupedGemm(
+            name=name, groups=groups, rows=rows, columns=columns, inner=inner, weight_gradient=weight_gradient
+        )
+
+    adapters = Part(
+        forward=(product(rank, inner), product(columns, rank)),
+        backward_input=(product(rank, columns), product(inner, rank)),
+        backward_weight=(
+            product(rank, inner, weight_gradient=True),
+            product(columns, rank, weight_gradient=True),
+        ),
+        kept=(Kept(name=name, bytes=HALF * rows * rank, until="W", gradient_bytes=HALF * rows * rank),),
+        adapters=RankParameters(expert=round(groups * rank * (inner + columns))),
+    )
+    return joined((replace(part, backward_weight=()), adapters))
 
 
 def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution, sent: float) -> Part:

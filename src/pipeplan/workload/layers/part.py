@@ -6,7 +6,7 @@ Norms, residuals and dropout are parts that read and write activations and compu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pipeplan.workload.parameters import norm_size
@@ -42,6 +42,8 @@ class Part:
     ----------
     forward, backward_input, backward_weight, kept, parameters
         As in :class:`LayerWork`; ``backward_input`` in execution order.
+    adapters
+        Parameters of low-rank adapters, which are not among ``parameters``.
     transient_bytes
         Peak of its backward beyond what is kept at its start: gradients of its output and input, and workspaces. Tensors of
         later parts are free by then.
@@ -56,6 +58,7 @@ class Part:
     backward_weight: tuple[Work, ...] = ()
     kept: tuple[Kept, ...] = ()
     parameters: RankParameters = field(default_factory=RankParameters)
+    adapters: RankParameters = field(default_factory=RankParameters)
     transient_bytes: float = 0.0
     products: tuple[Gemm, ...] = ()
     modules: dict[str, Recompute] = field(default_factory=dict)
@@ -77,10 +80,8 @@ def _both(first: Part, second: Part) -> Part:
         backward_input=second.backward_input + first.backward_input,
         backward_weight=second.backward_weight + first.backward_weight,
         kept=first.kept + second.kept,
-        parameters=RankParameters(
-            dense=first.parameters.dense + second.parameters.dense,
-            expert=first.parameters.expert + second.parameters.expert,
-        ),
+        parameters=first.parameters + second.parameters,
+        adapters=first.adapters + second.adapters,
         transient_bytes=max(
             first.transient_bytes - sum(tensor.bytes for tensor in second.kept), second.transient_bytes
         ),
@@ -128,6 +129,7 @@ def linear(
     modules
         Columns of the separate linear modules that the product fuses; None: it is a single module.
     """
+    adapts = precision is None
     precision = precision or execution.precision
     small = NUMBER_BYTES[precision] < HALF
     number = kept_number(execution, precision)
@@ -141,7 +143,7 @@ def linear(
         gradient_bytes=number * columns * rows,
     )
     bias_gradient = (MemoryPass(name=f"{name} bias gradient", bytes=HALF * rows * columns),) if bias else ()
-    return Part(
+    part = Part(
         forward=(*casts, product),
         backward_input=(
             *gradient_casts,
@@ -166,6 +168,55 @@ def linear(
             for width in (modules or (columns,))
         ),
     )
+    if not execution.adapter_rank:
+        return part
+    # Products of a format of their own are not linear modules that adapters go beside: router, head and the like.
+    return adapted(part, execution, rows=rows, inner=inner, columns=columns) if adapts else frozen(part)
+
+
+ADAPTER = "adapter"
+"""Ending of the names of adapters' products."""
+
+
+def adapted(part: Part, execution: Execution, *, rows: float, inner: float, columns: float) -> Part:
+    """Return a frozen product with a low-rank adapter beside it: (inner, r) and (r, columns), whose output is added.
+
+    Only the adapter has weight gradients. They need the product's input and output gradient, as the product's own would.
+    """
+    rank = execution.adapter_rank
+    name = f"{part.forward[-1].name} {ADAPTER}"
+
+    def pair(*shapes: tuple[float, float, float], accumulates: bool = False) -> tuple[Gemm, ...]:
+        return tuple(Gemm(name=name, rows=m, columns=n, inner=k, accumulates=accumulates) for m, n, k in shapes)
+
+    def added(numbers: float) -> MemoryPass:
+        return MemoryPass(name=name, bytes=3 * HALF * numbers)
+
+    return joined(
+        (
+            replace(part, backward_weight=()),
+            Part(
+                forward=(*pair((rows, rank, inner), (rows, columns, rank)), added(rows * columns)),
+                backward_input=(*pair((rows, rank, columns), (rows, inner, rank)), added(rows * inner)),
+                backward_weight=pair((rank, inner, rows), (columns, rank, rows), accumulates=execution.fp32_gradients),
+                kept=(Kept(name=name, bytes=HALF * rows * rank, until="W", gradient_bytes=HALF * rows * rank),),
+                adapters=RankParameters(dense=round(rank * (inner + columns))),
+            ),
+        )
+    )
+
+
+def frozen(part: Part) -> Part:
+    """Return a product without weight gradients, which keeps nothing for them."""
+    return replace(part, backward_weight=(), kept=())
+
+
+def trained(part: Part, execution: Execution) -> tuple[RankParameters, RankParameters, tuple[Work, ...]]:
+    """Return the trained and the frozen parameters of a part, and its weight gradients: those of adapters if it has any."""
+    if not execution.adapter_rank:
+        return part.parameters, RankParameters(), part.backward_weight
+    gradients = tuple(work for work in part.backward_weight if work.name.endswith(ADAPTER))
+    return part.adapters, part.parameters, gradients
 
 
 def kept_number(execution: Execution, precision: Precision) -> float:

@@ -97,7 +97,7 @@ class CompressedAttention(Mixer):
 
     def mixing(self, model: ModelShape, execution: Execution) -> Part:
         """Return compression, the indexer's scores and selection, and the core."""
-        n, s = execution.tokens, execution.sequence
+        n, s = execution.tokens, execution.attended
         heads, dim = self.query_heads / execution.tensor, self.head_dim
         parts = [elementwise("rotary positions", 2 * HALF * n * (heads + 1) * dim, 2 * HALF * n * (heads + 1) * dim)]
         if self.rate:

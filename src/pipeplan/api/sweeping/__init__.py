@@ -1,0 +1,1 @@
+"""Studies: schedules simulated on all combinations of several settings."""
