@@ -112,7 +112,16 @@ if TYPE_CHECKING:
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, FilePath, FixLike
     from pipeplan.api.searching.options import Names
-    from pipeplan.costs import Communication, GivenFactors, GivenLengths, GivenSizes, GivenTimes, Layer, SettingsLike, TimesPer
+    from pipeplan.costs import (
+        Communication,
+        GivenFactors,
+        GivenLengths,
+        GivenSizes,
+        GivenTimes,
+        Layer,
+        SettingsLike,
+        TimesPer,
+    )
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
     from pipeplan.names import TrainerName
