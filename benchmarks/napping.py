@@ -36,6 +36,12 @@ class _Nap(torch.autograd.Function):
         return gradients[0].clone(), None, None
 
 
+def nap(x: Tensor, forward: float, backward: float) -> Tensor:
+    """The same tensor, after so many seconds, and so many before its gradient."""
+    rested: Tensor = _Nap.apply(x, forward, backward)
+    return rested
+
+
 class Layer(nn.Module):
     """A linear layer that sleeps for its F, for its I where its input's gradient is made, and for its W at its weight's."""
 
@@ -47,8 +53,8 @@ class Layer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The layer's output, with naps on both ways back."""
         forward, backward_input, backward_weight = self.seconds
-        rested: Tensor = _Nap.apply(x, forward, backward_input)
-        return nn.functional.linear(rested, _Nap.apply(self.linear.weight, 0.0, backward_weight))
+        rested = nap(x, forward, backward_input)
+        return nn.functional.linear(rested, nap(self.linear.weight, 0.0, backward_weight))
 
 
 def model() -> Model:

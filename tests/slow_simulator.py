@@ -91,7 +91,7 @@ class _Run:
 
     def _copy(self, rank: int, op: Op) -> bool:
         """A copy to the host begins behind its forward, and its rank waits for it; one back begins now, and it does not."""
-        time = self.costs.require_offload()[op.stage] / self.schedule.slices
+        time = self.costs.require_offload()[op.stage] * size(op.stage, op, self.costs) / self.schedule.slices
         if op.kind == Kind.OFFLOAD:
             forward, _ = self.done[Kind.F, op.stage, op.microbatch, op.slice]
             start = max(forward, self.to_host[rank])
@@ -113,7 +113,8 @@ class _Run:
         if self.next_turn[peer] == len(self.rows[peer]) or self.rows[peer][self.next_turn[peer]] != (other,):
             return False
         start = max(self.free[rank], self.free[peer])
-        end = start + self.costs.transfer.time(self.schedule.slices) + self.costs.overhead.message_time
+        end = start + transfer_time(min(op.stage, other.stage), op, self.schedule, self.costs)
+        end += self.costs.overhead.message_time
         self._finish(rank, (op,), start, end, end)
         self._finish(peer, (other,), start, end, end)
         return True
@@ -127,7 +128,8 @@ class _Run:
             return
         link = rank, ranks[stage]
         sent = max(self.done[key(op)][0], self.links.get(link, 0.0))
-        self.links[link] = self.arrived[key(op), ranks[stage]] = sent + self.costs.transfer.time(self.schedule.slices)
+        arrived = sent + transfer_time(min(op.stage, stage), op, self.schedule, self.costs)
+        self.links[link] = self.arrived[key(op), ranks[stage]] = arrived
 
     def _arrival(self, need: Key, rank: int) -> float:
         """When what an op waits for is there, on this rank."""
@@ -136,7 +138,9 @@ class _Run:
             return end
         if self.communication == "contended":
             return self.arrived[need, rank]
-        return end + self.costs.transfer.time(self.schedule.slices)
+        kind, stage, microbatch, part = need
+        across = stage if kind == Kind.F else stage - 1
+        return end + transfer_time(across, Op(kind, stage, microbatch, part), self.schedule, self.costs)
 
 
 PARTNERS = {
@@ -199,11 +203,37 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
         Kind.W: costs.backward_weight,
         Kind.R: costs.recompute,
     }
-    alone = [float(times[op.kind][op.stage]) for op in turn]
+    alike = [float(times[op.kind][op.stage]) for op in turn]
+    factors = [factor(op, costs) for op in turn]
+    alone = sum(one * more for one, more in zip(alike, factors, strict=True))
     if len(turn) == 2 and costs.overlap is not None:
         forward = next(op for op in turn if op.kind == Kind.F)
-        return max(float(costs.overlap[forward.stage]), *alone) / schedule.slices
-    return sum(alone) / schedule.slices
+        saved = sum(alike) - max(float(costs.overlap[forward.stage]), *alike)
+        return (alone - saved * min(factors)) / schedule.slices
+    return alone / schedule.slices
+
+
+def factor(op: Op, costs: Costs) -> float:
+    """How many times the time of its stage an op takes: a backward as much as its two halves together."""
+    if costs.factors is None:
+        return 1.0
+    place = op.stage, op.microbatch
+    inputs, weights = float(costs.factors.backward_input[place]), float(costs.factors.backward_weight[place])
+    if op.kind == Kind.B:
+        halves = float(costs.backward_input[op.stage]), float(costs.backward_weight[op.stage])
+        return (halves[0] * inputs + halves[1] * weights) / sum(halves)
+    return {Kind.I: inputs, Kind.W: weights}.get(op.kind, float(costs.factors.forward[place]))
+
+
+def size(stage: int, op: Op, costs: Costs) -> float:
+    """How many times the bytes of a stage an op's microbatch has there."""
+    return 1.0 if costs.factors is None else float(costs.factors.size[stage, op.microbatch])
+
+
+def transfer_time(stage: int, op: Op, schedule: Schedule, costs: Costs) -> float:
+    """How long the message of an op's microbatch takes between a stage and the next one."""
+    sent = costs.transfer.bytes * size(stage, op, costs) / schedule.slices
+    return costs.transfer.latency + sent / costs.transfer.bandwidth
 
 
 def lost_before(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:

@@ -117,6 +117,11 @@ def _microbatch() -> Drawing:
     return Drawing(view, _boxes(view.bars, view.bars.microbatch == 1))
 
 
+def _factor() -> Drawing:
+    view = _simulated("1f1b", 3, 5, microbatch_factors=[1.0, 1.0, 2.5, 1.0, 1.0]).view()
+    return Drawing(view, _boxes(view.bars, view.bars.microbatch == 2))
+
+
 def _op() -> Drawing:
     view = _simulated("zb-h1", 2, 3).view()
     bars = view.bars
@@ -234,6 +239,7 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "chunk": _chunk,
     "placement": _placement,
     "microbatch": _microbatch,
+    "factor": _factor,
     "slice": _slice,
     "op": _op,
     "split-backward": _split_backward,

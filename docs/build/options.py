@@ -82,6 +82,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.from_settings import SettingsLike
 from pipeplan.costs.layers import Layer
+from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
 
@@ -90,6 +91,12 @@ GivenTimes = float | Sequence[float] | NDArray[Any]
 
 GivenSizes = float | str | Sequence[float | str] | NDArray[Any]
 \"\"\"The same of sizes: bytes, or texts with a unit such as ``2GiB``.\"\"\"
+
+GivenLengths = Sequence[float | Sequence[float]] | NDArray[Any]
+\"\"\"One number per microbatch, or a list of them.\"\"\"
+
+GivenFactors = GivenLengths | Mapping[str, GivenLengths] | FactorTables
+\"\"\"One table of factors, or one for each field of ``FactorTables``.\"\"\"
 """
 
 _API_IMPORTS = """from typing import TYPE_CHECKING, Required, TypedDict
@@ -106,7 +113,16 @@ if TYPE_CHECKING:
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
     from pipeplan.api.searching.options import Names
-    from pipeplan.costs import Communication, GivenSizes, GivenTimes, Layer, SettingsLike, TimesPer
+    from pipeplan.costs import (
+        Communication,
+        GivenFactors,
+        GivenLengths,
+        GivenSizes,
+        GivenTimes,
+        Layer,
+        SettingsLike,
+        TimesPer,
+    )
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
     from pipeplan.names import TrainerName
@@ -158,6 +174,8 @@ _BY_KIND = {
     "layout": "Sequence[int] | None",
     "stage_layers": "Sequence[int] | str | None",
     "limit": "float | str | Sequence[float | str] | None",
+    "per_microbatch": "GivenFactors | None",
+    "lengths": "GivenLengths | None",
     "stages": "str | Sequence[int] | None",
 }
 """The types of keywords that are wider than those of the fields, which hold tuples."""

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     )
     from pipeplan.api.planning.estimation import estimate
     from pipeplan.api.planning.planned import plan
+    from pipeplan.api.replanning import Replan, Replanner
     from pipeplan.api.reviewing.result import Review
     from pipeplan.api.reviewing.review import review
     from pipeplan.api.reviewing.rules_table import ReviewRules, review_rules
@@ -127,6 +128,8 @@ __all__ = [
     "PipeplanError",
     "Placement",
     "Plan",
+    "Replan",
+    "Replanner",
     "Result",
     "Review",
     "ReviewRules",
@@ -190,6 +193,7 @@ _HOMES = {
     "pipeplan.api.reviewing.result": {"Review"},
     "pipeplan.api.reviewing.review": {"review"},
     "pipeplan.api.reviewing.rules_table": {"ReviewRules", "review_rules"},
+    "pipeplan.api.replanning": {"Replan", "Replanner"},
     "pipeplan.api.searching.searches": {"pareto", "search"},
     "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
     "pipeplan.costs": {"Costs", "Settings"},

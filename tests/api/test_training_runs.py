@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import pipeplan
-from pipeplan.errors import InputError
+from pipeplan.api.training.training_runs import _relative
+from pipeplan.costs import Settings
+from pipeplan.errors import CostError, InputError
 
 
 class AskedFor(Exception):
@@ -43,6 +46,41 @@ def test_a_pytorch_that_cannot_run_it_is_told_before_anything_is_measured(gpus, 
     monkeypatch.setattr("pipeplan.runtime.requirements.version", lambda name: "2.11.0")
     with pytest.raises(InputError, match=r"unsupported PyTorch 2\.11\.0: .* supports 2\.13, 2\.14, 2\.15;"):
         pipeplan.run("1f1b", ranks=2, microbatches=4)
+
+
+@pytest.mark.parametrize(
+    ("costs", "shares"),
+    [
+        ({"lengths": [512, [128, 256], 1024, 256]}, (0.5, 0.375, 1.0, 0.25)),
+        ({"microbatch_factors": [1.0, 4.0, 2.0, 3.0]}, (0.25, 1.0, 0.5, 0.75)),
+        ({}, None),
+    ],
+)
+def test_microbatches_get_shares_of_the_sequence(monkeypatch, costs, shares):
+    def stop(*_: object, lengths: object, **__: object) -> None:
+        raise AskedFor(lengths)
+
+    monkeypatch.setattr("pipeplan.runtime.run_with", stop)
+    with pytest.raises(AskedFor) as asked:
+        pipeplan.run("1f1b", ranks=2, microbatches=4, forward_times=1.0, time_unit="ms", **costs)
+    assert asked.value.args == (shares,)
+
+
+def test_a_run_cannot_make_stages_longer(gpus):
+    gpus(0)
+    with pytest.raises(CostError, match="a run needs one factor per microbatch"):
+        pipeplan.run("1f1b", ranks=2, microbatches=2, microbatch_factors=[[1.0, 2.0], [2.0, 1.0]])
+
+
+def test_measured_costs_are_those_of_the_longest_microbatch():
+    """Attention is a share of the forward at the reference length; of twice the tokens, it is a larger share."""
+    settings = Settings(lengths=(512.0, 2048.0), reference_length=1024.0, attention_share=0.25)
+    relative = _relative(settings, 3, lambda factors: factors[:, [1]]).factors(3)
+    assert relative is not None
+    short, long = 0.75 * 0.5 + 0.25 * 0.25, 0.75 * 2 + 0.25 * 4
+    assert relative.forward == pytest.approx(np.array([[short / long, 1.0]] * 3))
+    assert relative.size == pytest.approx(np.array([[0.25, 1.0]] * 3))
+    assert _relative(Settings(), 3, lambda factors: factors) == Settings()
 
 
 def test_too_few_gpus_are_told_before_anything_is_measured(gpus):

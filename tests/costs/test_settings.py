@@ -22,7 +22,7 @@ from pipeplan.strategies import strategy
 SAMPLES = {
     "count": 3,
     "number": 1.5,
-    "per_stage": [1.0, 2.0],
+    "per_stage": [0.5, 1.0],
     "text": "x",
     "flag": True,
     "limit": ["8act", 7.0],
@@ -30,6 +30,8 @@ SAMPLES = {
     "layers": [{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0}],
     "layout": [1, 2],
     "stage_layers": "Et|tL",
+    "per_microbatch": [1.0, 2.0],
+    "lengths": [100.0, [50.0, 25.0]],
 }
 
 
@@ -246,7 +248,7 @@ def test_a_number_is_taken_or_refused_at_its_field(value, name):
     number = int(value) if setting.kind == "count" and np.isfinite(value) else value
     if setting.kind == "count" and not isinstance(number, int):
         return
-    error = refusal_of(name, number)
+    error = refusal_of(name, [number] if setting.kind in ("per_microbatch", "lengths") else number)
     assert error is None or (error.field == name and str(error).startswith(setting.noun))
 
 

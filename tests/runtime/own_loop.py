@@ -5,7 +5,8 @@
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -510,6 +511,65 @@ def tuples() -> Any:
     return found
 
 
+@contextmanager
+def failing_once(pipeline: Pipeline) -> Iterator[None]:
+    """Rank 1's first stage raises in its second forward."""
+    calls = iter(range(100))
+
+    def fail(*_: Any) -> None:
+        if next(calls) == 1:
+            raise RuntimeError("no forward")
+
+    module = next(iter(pipeline.stages.values()))
+    hook = module.register_forward_hook(fail) if dist.get_rank() == 1 else None
+    yield
+    if hook is not None:
+        hook.remove()
+
+
+def lengths() -> Any:
+    """Microbatches of other lengths in each step: alike twice, different, beyond those before; and in an evaluation.
+
+    The first stage is frozen, so that it gets zeros as gradients; and before the last step, one fails on rank 1.
+    """
+    generator = torch.Generator().manual_seed(4)
+    steps = ((3, 3, 3, 3), (5, 5, 5, 5), (2, 9, 4, 7), (1, 12, 1, 6))
+    found = {}
+    for name in ("1f1b", "zb-h1", "zbv"):
+        schedule = plan(name)
+        modules = layers(schedule.stages)
+        modules[0].requires_grad_(name == "1f1b")
+        alone, differences = Alone(copy.deepcopy(modules)), Found()
+        pipeline = Pipeline(name, list(mine(schedule, modules).values()), loss, microbatches=4, varying_lengths=True)
+        trainable = [parameter for parameter in pipeline.parameters() if parameter.requires_grad]
+        optimizer = torch.optim.AdamW(trainable or [torch.zeros(1, requires_grad=True)], lr=1e-2)
+        for step, counts in enumerate(steps):
+            inputs = [torch.randn(2, tokens, WIDTHS[0], generator=generator) for tokens in counts]
+            targets = [torch.randn(2, tokens, WIDTHS[schedule.stages], generator=generator) for tokens in counts]
+            passed = inputs if pipeline.is_first else None, targets if pipeline.is_last else None
+            if step == len(steps) - 1:
+                with failing_once(pipeline), pytest.raises((PipeplanError, RuntimeError), match="forward"):
+                    pipeline.step(*passed)
+                optimizer.zero_grad()
+            told = pipeline.step(*passed)
+            expected = []
+            for x, target in zip(inputs, targets, strict=True):
+                one = loss(alone.model(x), target)
+                (one / len(inputs)).backward()
+                expected.append(float(one.detach()))
+            differences.compare(pipeline, alone, told, expected)
+            optimizer.step()
+            optimizer.zero_grad()
+            alone.apply()
+        after = pipeline.eval(inputs if pipeline.is_first else None)
+        if after is not None:
+            for output, x in zip(after.outputs, inputs, strict=True):
+                torch.testing.assert_close(output, alone.model(x))
+        differences.compare_weights(pipeline, alone)
+        found[name] = tuple(differences)
+    return found
+
+
 def refused(what: Callable[[], Any]) -> str:
     """The error that something raises, in words."""
     try:
@@ -691,6 +751,7 @@ SCENARIOS: dict[str, Callable[[], Any]] = {
         recorded,
         scaled,
         tuples,
+        lengths,
         refusals,
         refused_steps,
         replicated,

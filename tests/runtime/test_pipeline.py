@@ -33,9 +33,9 @@ def job(folder: Path, processes: int, *scenarios: str, of: str = "own_loop") -> 
 
 
 def test_gradients_losses_and_weights_are_those_of_a_single_process(tmp_path: Path) -> None:
-    """To the last bit, under every strategy and source, precision, frozen and bare stages; and after clipping."""
+    """To the last bit, under every strategy and source, precision, frozen and bare stages, lengths; and after clipping."""
     trained = ("strategies", "sources", "mixed_precision", "checkpointed", "compiled")
-    for answers in job(tmp_path, 2, *trained, "without_parameters", "frozen", "clipped"):
+    for answers in job(tmp_path, 2, *trained, "without_parameters", "frozen", "lengths", "clipped"):
         # Each rank adds the squares of its own gradients, then the ranks' sums are added: another order than over all at
         # once, and how vectors add depends on the processor. A norm that is off by a rounding moves all that is clipped.
         clipped = answers.pop("clipped")

@@ -40,12 +40,15 @@ def schedule(name: str, ranks: int, microbatches: int, chunks: int | None = None
     return ours(ours.shape(ranks, microbatches, chunks))
 
 
-def run_all(schedules: dict[str, Schedule], **options: object) -> dict[str, RunResult]:
+def run_all(
+    schedules: dict[str, Schedule], lengths: tuple[float, ...] | None = None, **options: object
+) -> dict[str, RunResult]:
     ranks = next(iter(schedules.values())).ranks
     tasks = tuple(
         RunTask(
             schedule=one,
             options=RunOptions(device="cpu", steps=1, verify=True, **options),  # type: ignore[arg-type]
+            lengths=lengths,
         )
         for one in schedules.values()
     )
@@ -81,6 +84,13 @@ def test_two_ranks_give_the_gradients_of_one_process(receives: str) -> None:
     assert plans["offloading"].has(Kind.OFFLOAD)
     lowered = {name: lower_for_torch(plan, receives=receives) for name, plan in plans.items()}  # type: ignore[arg-type]
     assert differences(run_all(lowered, model=TINY)) == dict.fromkeys(plans, (0.0, 0.0))
+
+
+def test_microbatches_of_different_lengths_give_the_gradients_of_one_process() -> None:
+    plans = {name: schedule(name, 2, 4) for name in ("1f1b", "zbv", "interleaved-1f1b-overlap")}
+    plans["offloading"] = saving(2, 4, offload=True)
+    lowered = {name: lower_for_torch(plan) for name, plan in plans.items()}
+    assert differences(run_all(lowered, (0.3, 1.0, 0.05, 0.7), model=TINY)) == dict.fromkeys(plans, (0.0, 0.0))
 
 
 def test_four_ranks_give_the_gradients_of_one_process() -> None:

@@ -18,7 +18,7 @@ from tests.little_memory import little_memory
 def test_the_bound_is_the_largest_sum_over_all_sets(classes):
     head, work, tail = (np.array([column], float) for column in zip(*classes, strict=True))
     count = np.ones(len(classes), np.int64)
-    rank = RankClasses(count * 0, np.arange(len(classes)), head, work, tail, work, count)
+    rank = RankClasses(count * 0, np.arange(len(classes)), head, work, tail, work, count, count * 0)
     sums = [
         least + float(work[0, chosen].sum()) + shortest
         for least, shortest in product(head[0], tail[0])

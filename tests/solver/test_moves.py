@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pipeplan.costs import MicrobatchFactors
 from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.solver import Choices, search
@@ -32,11 +33,24 @@ def everything_gains(placement):
     return replace(free, costs=costs, choices=choices)
 
 
+def different_microbatches(placement):
+    """The same with microbatches of which each takes another time, and no overlap."""
+    alike = everything_gains(placement)
+    table = np.broadcast_to(np.array([1.0, 3.0, 2.0, 0.5]), (placement.stages, 4))
+    memory = replace(alike.costs.memory, factors=table)
+    limits = replace(alike.limits, values=4 * alike.limits.values)
+    costs = replace(alike.costs, memory=memory, factors=MicrobatchFactors(table, table, table, table))
+    return replace(alike, costs=costs, limits=limits)
+
+
+TURNS = [move for move in MOVES if not move.can_gain(Encoder(everything_gains(Placement.v(3))))]
+
+
 @pytest.mark.parametrize("move", MOVES, ids=lambda move: move.name)
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(PLACEMENTS), st.integers(1, 10**6), st.data())
 def test_a_move_is_taken_back_whole(move, placement, seed, data):
-    encoder = Encoder(everything_gains(placement))
+    encoder = Encoder(different_microbatches(placement) if move in TURNS else everything_gains(placement))
     assume(placement.name != "linear" or move.name != "change whose weight backward is next")
     assert move.can_gain(encoder)
     decisions = encoder.from_order(encoder.one_by_one()).copy().decisions
@@ -49,6 +63,24 @@ def test_a_move_is_taken_back_whole(move, placement, seed, data):
     if move.apply(encoder.flat, decisions, change):
         move.undo(encoder.flat, decisions, change)
     assert all(np.array_equal(*pair) for pair in zip(before, decisions, strict=True))
+
+
+def test_microbatches_are_moved_where_they_differ():
+    assert [move.name for move in TURNS] == [
+        "move a microbatch to another turn",
+        "exchange two microbatches",
+        "move a microbatch on some stages",
+    ]
+    for move in TURNS:
+        encoder = Encoder(different_microbatches(Placement.bidirectional(4)))
+        decisions, change = encoder.from_order(encoder.one_by_one()).copy().decisions, encoder.empty_change()
+        before, random = decisions.turn.copy(), np.array([3])
+        for place in range(encoder.positions):
+            move.propose(encoder.flat, REACH, decisions, place, change, random)
+            move.apply(encoder.flat, decisions, change)
+        assert (decisions.turn != before).any()
+        turns = decisions.turn.reshape(encoder.classes, encoder.turns)
+        assert (np.sort(turns, axis=1) == np.arange(encoder.turns)).all()
 
 
 def test_moves_that_cannot_gain_are_not_drawn():

@@ -516,7 +516,7 @@ export type Faults = {
 /** A setting as a field of a form. */
 export type FieldOut = {
   readonly name: string;
-  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "stage_layers" | "size" | "duration" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
+  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "stage_layers" | "per_microbatch" | "lengths" | "size" | "duration" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
   readonly title: string;
   readonly group: string;
   readonly unit: string;
@@ -925,7 +925,7 @@ export type RefusedSchedule = {
 /** One change, and the step with it. */
 export type Remedy = {
   readonly change: string;
-  readonly kind: "chunks" | "costs" | "memory" | "microbatches" | "offload" | "recomputation" | "schedule";
+  readonly kind: "chunks" | "costs" | "memory" | "microbatches" | "offload" | "order" | "recomputation" | "schedule";
   readonly makespan: number;
   readonly microbatches: number;
   readonly per_microbatch: number;

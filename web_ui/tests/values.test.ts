@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Settings } from "../src/app/api.js";
 import type { Field, Kind } from "../src/app/fields.js";
 import { impliedNumber, partsOf, settingsOf, typedOf } from "../src/app/values.js";
 
@@ -37,6 +38,8 @@ const FIELDS = [
   field("recompute", "stages"),
   field("memory_limit", "limit"),
   field("variant", "text"),
+  field("microbatch_factors", "per_microbatch"),
+  field("lengths", "lengths"),
 ];
 
 describe("what a request says of what is typed", () => {
@@ -55,6 +58,15 @@ describe("what a request says of what is typed", () => {
     });
   });
 
+  it("reads a number for each microbatch, or what files have in their place", () => {
+    const typed = { microbatch_factors: "2", lengths: "512 128\n256" };
+    expect(settingsOf(typed, FIELDS)).toEqual({ microbatch_factors: [2], lengths: [512, 128, 256] });
+    expect(settingsOf({ lengths: "[[1, 2], 3]", microbatch_factors: "[1" }, FIELDS)).toEqual({
+      lengths: [[1, 2], 3],
+      microbatch_factors: "[1",
+    });
+  });
+
   it("sends what is no number as it stands, for the server to refuse", () => {
     expect(settingsOf({ ranks: "many" }, FIELDS)).toEqual({ ranks: "many" });
   });
@@ -63,6 +75,12 @@ describe("what a request says of what is typed", () => {
 describe("what would have been typed for settings", () => {
   it("is read as the same settings again", () => {
     const settings = { ranks: 8, forward_times: [1, 2], recompute: "all", pad_times: true, memory_limit: "8act" };
+    expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
+  });
+
+  it("keeps the documents of each microbatch apart", () => {
+    const settings = { lengths: [[1, 2], 3], microbatch_factors: [1, 2] } as unknown as Settings;
+    expect(typedOf(settings, FIELDS)).toEqual({ lengths: "[[1,2],3]", microbatch_factors: "1, 2" });
     expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
   });
 

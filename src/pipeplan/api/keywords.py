@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
     from pipeplan.api.searching.options import Names
-    from pipeplan.costs import Communication, GivenSizes, GivenTimes, Layer, SettingsLike, TimesPer
+    from pipeplan.costs import (
+        Communication,
+        GivenFactors,
+        GivenLengths,
+        GivenSizes,
+        GivenTimes,
+        Layer,
+        SettingsLike,
+        TimesPer,
+    )
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective
     from pipeplan.names import TrainerName
@@ -244,6 +253,11 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     recompute_bytes: Varied[GivenSizes | None]
     offload_bytes: Varied[GivenSizes | None]
     static_bytes: Varied[GivenSizes | None]
+    microbatch_factors: Varied[GivenFactors | None]
+    lengths: Varied[GivenLengths | None]
+    reference_length: Varied[float | None]
+    attention_share: Varied[GivenTimes | None]
+    attention_model: Varied[str | None]
     group_size: Varied[int | None]
     slices: Varied[int | None]
     variant: Varied[str | None]

@@ -248,7 +248,7 @@ def shape_of(named: Strategy, settings: Settings) -> Shape:
     require_size(chunks=chunks)
     return named.shape(
         settings.pipeline_ranks(chunks),
-        DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches,
+        settings.microbatch_count or DEFAULT_MICROBATCHES,
         settings.chunks,
         group_size=settings.group_size,
         slices=settings.slices,

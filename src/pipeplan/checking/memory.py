@@ -62,6 +62,8 @@ def _held(row: Columns, rule: MemoryRule) -> Floats:
         Kind.W: -until_weight,
     }
     change = np.select([kind == op_kind for op_kind in changes], list(changes.values()), 0.0)
+    if rule.factors.size:
+        change = change * rule.factors[row.stage, np.maximum(row.microbatch, 0)]
     return np.cumsum(change)
 
 

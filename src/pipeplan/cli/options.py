@@ -16,6 +16,7 @@ from cyclopts import convert as convert_as
 from pipeplan import api
 from pipeplan.costs import (
     GROUPS,
+    SETTINGS,
     Config,
     Options,
     Setting,
@@ -23,6 +24,7 @@ from pipeplan.costs import (
     Settings,
     ShellSettings,
     load_layers,
+    load_lengths,
     missing_in,
     option,
     options_of,
@@ -71,7 +73,7 @@ def _number(token: Token, word: str) -> float:
 def _to_numbers(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
     numbers = tuple(_number(tokens[0], word) for word in _words(tokens))
     if not numbers:
-        raise CostError(f"{tokens[0].keyword} needs a number, or one per stage")
+        raise CostError(f"{tokens[0].keyword} needs a number, or a list of numbers")
     return numbers
 
 
@@ -161,6 +163,8 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "layers": (Path, _to_path, False),
     "layout": (tuple[int, ...], to_counts, True),
     "stage_layers": (tuple[int | str, ...], _to_stage_layers, True),
+    "per_microbatch": (tuple[float, ...], _to_numbers, True),
+    "lengths": (Path, _to_path, False),
     "size": (str, _to_text, False),
     "duration": (str, _to_text, False),
     "pairs": (tuple[str, ...], None, True),
@@ -227,7 +231,7 @@ def parameter_of(setting: Setting) -> Parameter:
 def _checked(setting: Setting, convert: Callable[..., Any]) -> Callable[..., Any]:
     def converted(held: Any, tokens: Sequence[Token]) -> Any:
         value = convert(held, tokens)
-        if setting.kind != "layers":
+        if setting.kind not in _READERS:
             setting.check(_number_for_all(setting, value))
         return value
 
@@ -251,9 +255,15 @@ class LineSettings:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> LineSettings:
-        """Return the settings of these options. Raises InputError for an unreadable or invalid file of layers."""
-        files = tuple(options[name] for name in ("config", "layers") if name in options)
-        return cls({name: load_layers(value) if name == "layers" else value for name, value in options.items()}, files)
+        """Return the settings of these options. Raises InputError for an unreadable or invalid file."""
+        kinds = {name: SETTINGS[name].kind for name in options if name in SETTINGS}
+        read = {name: reader for name, kind in kinds.items() if (reader := _READERS.get(kind)) is not None}
+        files = tuple(options[name] for name in ("config", *read) if name in options)
+        return cls({name: read[name](value) if name in read else value for name, value in options.items()}, files)
+
+
+_READERS: dict[SettingKind, Callable[[Path], Any]] = {"layers": load_layers, "lengths": load_lengths}
+"""Readers of settings that are files in the shell."""
 
 
 @dataclass(frozen=True, kw_only=True)

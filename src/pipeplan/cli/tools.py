@@ -77,6 +77,8 @@ _FORMS: dict[SettingKind, tuple[Json, ...]] = {
     "layers": _FILE,
     "layout": (_list_of(_WHOLE),),
     "stage_layers": (_TEXT, _list_of(_WHOLE)),
+    "per_microbatch": (_list_of(_NUMBER),),
+    "lengths": _FILE,
     "size": (_NUMBER, _TEXT),
     "duration": (_NUMBER, _TEXT),
     "pairs": (_OBJECT, _list_of(_TEXT)),

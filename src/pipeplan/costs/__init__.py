@@ -1,11 +1,13 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
-from pipeplan.costs.config import Config, load_config, load_layers, parse_config
+from pipeplan.costs.config import Config, load_config, load_layers, load_lengths, parse_config
 from pipeplan.costs.conversion import ALIASES, settings_given
 from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
 from pipeplan.costs.from_settings import Settings, SettingsLike
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
+    GivenFactors,
+    GivenLengths,
     GivenSizes,
     GivenTimes,
     ProfileOptionsKeywords,
@@ -14,6 +16,7 @@ from pipeplan.costs.keywords import (
 )
 from pipeplan.costs.layers import Layer, Layout, Role, balanced, balanced_layers, blocks_of, bounds_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
+from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths, MicrobatchFactors
 from pipeplan.costs.options import (
     FOLDED_GROUPS,
     GROUPS,
@@ -75,14 +78,20 @@ __all__ = [
     "Costs",
     "DataType",
     "Device",
+    "FactorTable",
+    "FactorTables",
+    "GivenFactors",
+    "GivenLengths",
     "GivenSizes",
     "GivenTimes",
     "Group",
     "Layer",
     "Layout",
+    "Lengths",
     "Limits",
     "Machine",
     "Memory",
+    "MicrobatchFactors",
     "ModelOptions",
     "Options",
     "Overhead",
@@ -110,6 +119,7 @@ __all__ = [
     "bounds_of",
     "load_config",
     "load_layers",
+    "load_lengths",
     "missing_in",
     "option",
     "options_of",

@@ -15,8 +15,11 @@ import msgspec
 
 from pipeplan.costs.conversion import known_names, settings_given, typed
 from pipeplan.costs.layers import Layer
+from pipeplan.costs.microbatch_factors import Lengths
 from pipeplan.costs.settings import SETTING_NAMES
 from pipeplan.errors import CostError, FormatError
+from pipeplan.files import read_text
+from pipeplan.model import shortened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,42 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
         raise FormatError(f"the layers file {path} has no list of layers", field="layers")
     converted: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
     return converted
+
+
+def load_lengths(path: Path) -> Lengths:
+    """Read the tokens of microbatches from a file.
+
+    A YAML or JSON file has a list, or a mapping with such a list as ``lengths``. Any other file has a line per microbatch,
+    with a number, or one per document separated by blanks or commas; ``#`` begins a comment.
+
+    Raises the errors of :func:`load_config`.
+    """
+    from pipeplan.documents import SIZE_LIMIT, read_document
+
+    if path.suffix.lower() in {".yaml", ".yml", ".json", ".toml"}:
+        content = read_document(path, "lengths file")
+        lengths = content.get("lengths") if isinstance(content, dict) else content
+    else:
+        lines = (
+            line.partition("#")[0].replace(",", " ").split()
+            for line in read_text(path, limit=SIZE_LIMIT, what="lengths file").splitlines()
+        )
+        lengths = [[_number(word, path) for word in words] for words in lines if words]
+        lengths = [line[0] if len(line) == 1 else line for line in lengths]
+    if not isinstance(lengths, list) or not lengths:
+        raise FormatError(f"the lengths file {path} has no list of lengths", field="lengths")
+    converted: Lengths = settings_given({"lengths": lengths}, f"lengths file {path}")["lengths"]
+    return converted
+
+
+def _number(word: str, path: Path) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise FormatError(
+            f"the lengths file {path}: invalid number '{shortened(word, 60)}': expected tokens per microbatch",
+            field="lengths",
+        ) from None
 
 
 def parse_config(content: Mapping[Any, Any], where: str) -> Config:

@@ -123,6 +123,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
             settings["recompute_bytes"] = _tuple(memory.recompute_keeps)
         if not np.array_equal(memory.offloaded, memory.activation):
             settings["offload_bytes"] = _tuple(memory.offloaded)
+    if costs.factors is not None:
+        settings["microbatch_factors"] = costs.factors.tables
     return settings
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from pipeplan.costs.conversion import known_names, settings_given
 from pipeplan.costs.layers import Layout, balanced_layers, blocks_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
+from pipeplan.costs.microbatch_factors import MicrobatchFactors, attention_share_of, factors_of_lengths, tokens_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.table import Costs, Transfer, per_stage
@@ -85,6 +86,16 @@ class Settings(SettingsTable):
             bytes is given without them.
         """
         return costs_of(self, placement)
+
+    def factors(self, stages: int) -> MicrobatchFactors | None:
+        """Return the factors of the microbatches on the costs of this many stages; None if they are alike.
+
+        Raises
+        ------
+        CostError
+            If lists have the wrong length, or settings contradict each other.
+        """
+        return _factors(self, stages)
 
     def limits(self, placement: Placement) -> Limits | None:
         """Return the memory limit of every rank, or None if there is none.
@@ -162,7 +173,10 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
         forward = per_stage(1.0, placement, times_per=settings.times_per)
     inputs, weights, full = _backward(settings, placement, forward)
     recompute = _times(settings, "recompute_times", placement)
+    factors = _factors(settings, placement.stages)
     memory = _memory(settings, placement)
+    if factors is not None:
+        memory = replace(memory, factors=factors.size)
     return Costs(
         forward=forward,
         backward=full,
@@ -181,7 +195,60 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
         name=name,
         offload=_offload(settings, placement, memory),
         communication=settings.communication,
+        factors=factors,
     )
+
+
+def _factors(settings: SettingsTable, stages: int) -> MicrobatchFactors | None:
+    """Return the factors of the microbatches; None if they are alike."""
+    lengths, numbers = settings.lengths, settings.microbatch_factors
+    if lengths is None:
+        unused = next((name for name in _OF_LENGTHS if getattr(settings, name) is not None), None)
+        if unused is not None:
+            raise CostError(
+                f"{unused.replace('_', ' ')} needs the lengths of the microbatches: set lengths, or leave it out",
+                field=unused,
+            )
+        factors = None if numbers is None else MicrobatchFactors.of(numbers, stages)
+    elif numbers is not None:
+        raise CostError(
+            "microbatch factors and lengths both set how long each microbatch takes: set only one of them",
+            field="microbatch_factors",
+        )
+    else:
+        reference = settings.reference_length
+        factors = factors_of_lengths(lengths, _attention_share(settings, stages), reference)
+    if factors is not None and settings.microbatches not in (None, factors.microbatches):
+        name = "microbatch_factors" if lengths is None else "lengths"
+        raise CostError(
+            f"{name.replace('_', ' ')}: {factors.microbatches} values for {settings.microbatches} microbatches",
+            field=name,
+        )
+    return factors
+
+
+_OF_LENGTHS = ("reference_length", "attention_share", "attention_model")
+"""Settings that say how times follow from lengths."""
+
+
+def _attention_share(settings: SettingsTable, stages: int) -> Floats:
+    """Return the share of each stage's forward that is attention, shape (stages,)."""
+    share: float | tuple[float, ...] = 0.0 if settings.attention_share is None else settings.attention_share
+    if settings.attention_model is not None:
+        assert settings.lengths is not None
+        if settings.attention_share is not None:
+            raise CostError(
+                "attention share and attention model both set the share of attention: set only one of them",
+                field="attention_model",
+            )
+        reference = settings.reference_length or float(tokens_of(settings.lengths).mean())
+        share = attention_share_of(settings.attention_model, reference)
+    if isinstance(share, tuple) and len(share) != stages:
+        raise CostError(
+            f"attention share: {len(share)} values for {stages} stages; set one number or {stages} values",
+            field="attention_share",
+        )
+    return np.broadcast_to(np.array(share, np.float64), (stages,))
 
 
 def _offload(settings: SettingsTable, placement: Placement, memory: Memory) -> Floats | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.from_settings import SettingsLike
 from pipeplan.costs.layers import Layer
+from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
 
@@ -18,6 +19,12 @@ GivenTimes = float | Sequence[float] | NDArray[Any]
 
 GivenSizes = float | str | Sequence[float | str] | NDArray[Any]
 """The same of sizes: bytes, or texts with a unit such as ``2GiB``."""
+
+GivenLengths = Sequence[float | Sequence[float]] | NDArray[Any]
+"""One number per microbatch, or a list of them."""
+
+GivenFactors = GivenLengths | Mapping[str, GivenLengths] | FactorTables
+"""One table of factors, or one for each field of ``FactorTables``."""
 
 
 class SettingsTableKeywords(TypedDict, total=False):
@@ -57,6 +64,11 @@ class SettingsTableKeywords(TypedDict, total=False):
     recompute_bytes: GivenSizes | None
     offload_bytes: GivenSizes | None
     static_bytes: GivenSizes | None
+    microbatch_factors: GivenFactors | None
+    lengths: GivenLengths | None
+    reference_length: float | None
+    attention_share: GivenTimes | None
+    attention_model: str | None
     group_size: int | None
     slices: int | None
     variant: str | None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -47,6 +48,9 @@ class Memory:
         Part of the activation that a recomputed forward keeps, the input of the recomputation; default 0.
     offloaded
         Part of the activation that an offload copies to the host; default all.
+    factors
+        Factor of each microbatch on all activations and their parts, shape (stages, microbatches); empty if microbatches
+        are alike.
 
     Raises
     ------
@@ -60,6 +64,7 @@ class Memory:
     in_bytes: bool
     recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
     offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
+    factors: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     def __post_init__(self) -> None:
         kept, moved = kept_and_moved(self.activation, self.recompute_keeps, self.offloaded)
@@ -88,6 +93,20 @@ class Memory:
                 field=field,
             )
 
+    def uniform(self, reduce: Callable[..., Floats] = np.mean) -> Memory:
+        """Return the memory of equal microbatches; see :meth:`Costs.uniform <pipeplan.costs.Costs.uniform>`."""
+        if not self.factors.size:
+            return self
+        factor = reduce(self.factors, axis=1)
+        return replace(
+            self,
+            activation=self.activation * factor,
+            freed_by_weight=self.freed_by_weight * factor,
+            recompute_keeps=self.recompute_keeps * factor,
+            offloaded=self.offloaded * factor,
+            factors=NOT_GIVEN,
+        )
+
     def rule(self, placement: Placement, limits: Limits | None) -> MemoryRule:
         """Return the memory rule of a placement: in bytes if the limits are in bytes, else in activations.
 
@@ -105,11 +124,12 @@ class Memory:
             held, freed, kept, moved = in_activations(
                 placement, self.activation, self.freed_by_weight, self.recompute_keeps, self.offloaded
             )
-            return MemoryRule(held, freed, limit, recompute_keeps=kept, offloaded=moved)
+            return MemoryRule(held, freed, limit, recompute_keeps=kept, offloaded=moved, factors=self.factors)
         if not self.in_bytes:
             raise CostError(
                 "a memory limit in bytes needs activation bytes; set them, or use a limit in activations",
                 field="memory_limit",
             )
         limit = limits.values - held_throughout(placement, self.static)
-        return MemoryRule(self.activation, self.freed_by_weight, limit, "bytes", self.recompute_keeps, self.offloaded)
+        sizes = self.activation, self.freed_by_weight
+        return MemoryRule(*sizes, limit, "bytes", self.recompute_keeps, self.offloaded, self.factors)

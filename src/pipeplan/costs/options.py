@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from numbers import Integral
 from types import MappingProxyType
@@ -39,6 +39,8 @@ SettingKind = Literal[
     "layers",
     "layout",
     "stage_layers",
+    "per_microbatch",
+    "lengths",
     "size",
     "duration",
     "pairs",
@@ -53,15 +55,16 @@ SettingKind = Literal[
 
 ``name``: one of ``choices``, or a plugin's name; ``per_stage``: one number, or one per stage; ``limit``: sizes with their
 unit, one or one per rank; ``stages``: a selection of stages; ``layers``: costs of each layer; ``layout``: number of layers
-per stage; ``stage_layers``: the same, or a trainer's text for it; ``size``: bytes, with or without a unit; ``duration``:
-seconds, with or without a unit; ``pairs``: values by name; ``names``: several words, or one text with commas;
-``schedules``: names, files or schedules; ``model``: a name, or a PyTorch model; ``object``: text, or a Python object that
-is checked where it is used.
+per stage; ``stage_layers``: the same, or a trainer's text for it; ``per_microbatch``: one number per microbatch, or such a
+list per stage; ``lengths``: tokens per microbatch, or of each of its documents, in the shell a file; ``size``: bytes with or
+without a unit; ``duration``: seconds, with or without a unit; ``pairs``: values by name; ``names``: several words, or one
+text with commas; ``schedules``: names, files or schedules; ``model``: a name, or a PyTorch model; ``object``: text, or a
+Python object that is checked where it is used.
 """
 
 Group = Literal[
-    "search", "order", "training", "choosing", "work", "calibration", "trainer", "shape", "times", "memory", "details",
-    "held", "more", "output",
+    "search", "order", "training", "choosing", "work", "calibration", "trainer", "shape", "times", "memory", "microbatches",
+    "details", "held", "more", "output",
 ]  # fmt: skip
 
 GROUPS: dict[Group, str] = {
@@ -75,6 +78,7 @@ GROUPS: dict[Group, str] = {
     "shape": "Shape",
     "times": "Times",
     "memory": "Memory",
+    "microbatches": "Microbatches that differ",
     "details": "More setting times and transfers",
     "held": "More setting memory",
     "more": "More setting shapes",
@@ -82,7 +86,7 @@ GROUPS: dict[Group, str] = {
 }
 """Titles of the groups of options, in the order in which help, forms and the reference show them."""
 
-FOLDED_GROUPS: tuple[Group, ...] = ("details", "held", "more")
+FOLDED_GROUPS: tuple[Group, ...] = ("microbatches", "details", "held", "more")
 """Groups of settings that help and forms show only on request."""
 
 SETTING_GROUPS: tuple[Group, ...] = ("shape", "times", "memory", *FOLDED_GROUPS)
@@ -157,7 +161,7 @@ class Setting:
     @property
     def timing(self) -> bool:
         """True if it is a time, or determines one."""
-        return self.group in ("times", "details") and self.kind not in ("flag", "text")
+        return self.group in ("times", "microbatches", "details") and self.kind not in ("flag", "text")
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -292,6 +296,32 @@ def _check_numbers(setting: Setting, value: Any) -> None:
             raise _error_of(setting)(f"{setting.noun}{place}{fault}", field=setting.name)
 
 
+def _check_tables(setting: Setting, value: Any) -> None:
+    for table in _tables_in(value):
+        _check_lists(setting, table)
+
+
+def _tables_in(value: Any) -> Iterable[Any]:
+    """Return the tables of a record of them, or the value as the only one."""
+    return [getattr(value, item.name) for item in fields(value)] if is_dataclass(value) else [value]
+
+
+def _check_lists(setting: Setting, value: Any) -> None:
+    """Check a list of numbers, in which every number may be a list of numbers."""
+    assert setting.range is not None
+    words = setting.name.replace("_", " ")
+    if not isinstance(value, tuple | list) or not value or any(entry in ((), []) for entry in value):
+        raise CostError(
+            f"{words} must be a list of numbers that is not empty, not {shortened(repr(value), _SHOWN)}",
+            field=setting.name,
+        )
+    for place, entry in enumerate(value):
+        for number in entry if isinstance(entry, tuple | list) else (entry,):
+            fault = _fault_of_type(setting, number) or setting.range.fault(number)
+            if fault is not None:
+                raise CostError(f"{words}: number {place}{fault}", field=setting.name)
+
+
 def _fault_of_type(setting: Setting, number: Any) -> str | None:
     """Return the end of an error message, as :meth:`Range.fault`, for values that are not numbers. Bools are not."""
     kind, words = (int, "a whole number") if setting.kind == "count" else (int | float, "a number")
@@ -405,6 +435,8 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "per_stage": _check_numbers,
     "choice": _check_choice,
     "limit": _check_limit,
+    "per_microbatch": _check_tables,
+    "lengths": _check_lists,
     "stages": _check_stages,
     "layout": _check_layout,
     "name": _check_text,

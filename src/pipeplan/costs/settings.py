@@ -11,9 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pipeplan.costs.layers import Layer
+from pipeplan.costs.microbatch_factors import (
+    LARGEST_FACTOR,
+    SMALLEST_FACTOR,
+    FactorTable,
+    FactorTables,
+    Lengths,
+    microbatches_of,
+)
 from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
-from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS
+from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
 from pipeplan.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -195,6 +203,31 @@ class SettingsTable(Options):
         kind="per_stage", title="Static bytes", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
         help="Memory of parameters, gradients and optimizer state.",
     )  # fmt: skip
+    microbatch_factors: FactorTable | FactorTables | None = option(
+        kind="per_microbatch", title="Factors", group="microbatches", default="all 1", unit="times",
+        range=Range(SMALLEST_FACTOR, most=LARGEST_FACTOR),
+        help="Factor of each microbatch on the times of its ops and on its bytes; in a config file also one list per stage.",
+        hint="One number per microbatch: how many times the costs it takes.",
+    )  # fmt: skip
+    lengths: Lengths | None = option(
+        kind="lengths", title="Tokens", group="microbatches", default="none", unit="tokens", range=POSITIVE,
+        help="Tokens of each microbatch, from which its factors follow; in the shell, a file with a line per microbatch. "
+        "Several numbers in a line are documents that do not attend to each other.",
+        hint="One number per microbatch.",
+    )  # fmt: skip
+    reference_length: float | None = option(
+        kind="number", title="Tokens of the costs", group="microbatches", default="the mean of the lengths", unit="tokens",
+        help="Tokens of the microbatch that times and bytes are for.", range=POSITIVE,
+    )  # fmt: skip
+    attention_share: Times | None = option(
+        kind="per_stage", title="Share of attention", group="microbatches", default="0", unit="shares", range=SHARE,
+        help="Share of the forward time that grows with the square of the length, at the reference length: one number, or "
+        "one per stage.",
+    )  # fmt: skip
+    attention_model: str | None = option(
+        kind="text", title="Model of the share", group="microbatches", default="none", longest=200,
+        help="Model whose FLOPs determine the share of attention, such as llama3-8b.",
+    )  # fmt: skip
     group_size: int | None = option(
         kind="count", title="Group size", group="more", help="Microbatches per group of an interleaved schedule.",
         default="the number of ranks", range=COUNT, flags=("-g",), hint="For interleaved schedules.",
@@ -207,6 +240,15 @@ class SettingsTable(Options):
         kind="text", title="Variant", group="more", help="Variant of the schedule.",
         default="the first",
     )  # fmt: skip
+
+    @property
+    def microbatch_count(self) -> int | None:
+        """Number of microbatches: ``microbatches`` if set, else that of the factors or lengths; None if none is set."""
+        if self.microbatches is not None:
+            return self.microbatches
+        if self.lengths is not None:
+            return len(self.lengths)
+        return None if self.microbatch_factors is None else microbatches_of(self.microbatch_factors)
 
     def pipeline_ranks(self, chunks: int) -> int:
         """Return the number of ranks: ``ranks`` if set, else the stages divided by the chunks, else 4.

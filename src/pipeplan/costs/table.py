@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs.memory import Memory
+from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
 from pipeplan.costs.settings import Communication
 from pipeplan.errors import CostError
 from pipeplan.model import (
+    BACKWARD_KINDS,
     COMPUTE_KINDS,
     HOST_KINDS,
     NOT_GIVEN,
@@ -85,6 +88,9 @@ class Costs:
         it is unknown; then schedules with offloads are errors.
     communication
         Model of transfers on the machine. Files of costs store it; simulations take it as a separate argument.
+    factors
+        Factors of each microbatch on times and messages, those on memory being part of ``memory``; None if microbatches are
+        alike.
 
     Raises
     ------
@@ -106,6 +112,7 @@ class Costs:
     name: str = ""
     offload: Floats | None = None
     communication: Communication = "edge"
+    factors: MicrobatchFactors | None = None
 
     def __post_init__(self) -> None:
         for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap", "offload"):
@@ -183,6 +190,7 @@ class Costs:
                 "recompute": self.recompute + lost[Kind.R],
                 "overlap": None if self.overlap is None else self.overlap + lost[Kind.F],
                 "overhead": Overhead(step_time=self.overhead.step_time),
+                "of_overhead": lost,
                 "of_messages": messages[Kind.F],
             }
         )
@@ -191,6 +199,92 @@ class Costs:
     def messages(self) -> Floats:
         """Time of messages included in F, B and I of a stage, shape (stages,): 0, except after :meth:`occupied`."""
         return np.zeros(self.stages)
+
+    def _overhead_in(self, kind: Kind) -> Floats:
+        """Return the overhead included in an op of a kind, shape (stages,): 0, except after :meth:`occupied`."""
+        return np.zeros(self.stages)
+
+    def times(self, kind: Kind) -> Floats:
+        """Return the time of an op that computes, shape (stages, microbatches); (stages, 1) if microbatches are alike."""
+        times: Floats = getattr(self, _FIELDS[kind])[:, None]
+        if self.factors is None:
+            return times
+        overhead = self._overhead_in(kind)[:, None]
+        varied: Floats = (times - overhead) * self._factors_on(kind) + overhead
+        return varied
+
+    def _factors_on(self, kind: Kind) -> Floats:
+        """Return the factors on the times of a kind, shape (stages, microbatches), if microbatches differ."""
+        factors = self.factors
+        assert factors is not None
+        if kind in HOST_KINDS:
+            return factors.size
+        if kind != Kind.B:
+            return {Kind.I: factors.backward_input, Kind.W: factors.backward_weight}.get(kind, factors.forward)
+        halves = [self.backward_input - self._overhead_in(Kind.I), self.backward_weight - self._overhead_in(Kind.W)]
+        inputs, weights = (half[:, None] for half in halves)
+        both: Floats = (inputs * factors.backward_input + weights * factors.backward_weight) / (inputs + weights)
+        return both
+
+    def transfer_times(self, slices: int = 1) -> Floats:
+        """Return the time of the message between each stage and the next one, shape (stages, microbatches).
+
+        Its second dimension is 1 if microbatches are alike. That of the last stage is not used.
+        """
+        size = np.ones((self.stages, 1)) if self.factors is None else self.factors.size
+        times: Floats = self.transfer.latency + self.transfer.bytes * size / slices / self.transfer.bandwidth
+        return times
+
+    def unsplit(self) -> Costs:
+        """Return costs in which all of a full backward, and of what it frees, belongs to I."""
+        factors = self.factors
+        if factors is not None:
+            factors = replace(factors, **dict.fromkeys(("backward_input", "backward_weight"), self._factors_on(Kind.B)))
+        memory = replace(self.memory, freed_by_weight=np.zeros(self.stages))
+        return replace(self, backward_input=self.backward, memory=memory, factors=factors)
+
+    def of_microbatch(self, microbatch: int) -> Costs:
+        """Return the costs of a single microbatch."""
+        if self.factors is None:
+            return self
+        size = self.memory.factors[:, [microbatch]]
+        return replace(self, factors=self.factors.taken([microbatch]), memory=replace(self.memory, factors=size))
+
+    def delays(self, schedule: Schedule) -> Floats:
+        """Return the time of the message with each op's result, shape (ops,), whether it goes to another rank or not.
+
+        The result of a backward, like the gradient that it computes, has the size of the stage before.
+        """
+        if self.factors is None:
+            return np.full(len(schedule), self.transfer.time(schedule.slices))
+        self.require_microbatches(schedule.microbatches)
+        columns = schedule.columns
+        stage = np.maximum(columns.stage - among(columns.kind, (*BACKWARD_KINDS, Kind.SEND_B)), 0)
+        times: Floats = self.transfer_times(schedule.slices)[stage, np.maximum(columns.microbatch, 0)]
+        return times
+
+    def uniform(self, reduce: Callable[..., Floats] = np.mean) -> Costs:
+        """Return costs of equal microbatches: of the mean one, or the one that ``reduce`` makes of all of them.
+
+        ``reduce`` takes an array and an ``axis`` to reduce.
+        """
+        if self.factors is None:
+            return self
+        computed = {name: reduce(self.times(kind), axis=1) for kind, name in _FIELDS.items()}
+        size = reduce(self.factors.size, axis=1)
+        if self.overlap is not None:
+            # A pair keeps the share that it saves. Both of its ops bound it from below.
+            alone = self.forward + self.backward
+            overlap = self.overlap * (computed["forward"] + computed["backward"]) / alone
+            computed["overlap"] = np.maximum(overlap, np.maximum(computed["forward"], computed["backward"]))
+        return replace(
+            self,
+            **computed,  # type: ignore[arg-type]
+            factors=None,
+            memory=self.memory.uniform(reduce),
+            offload=None if self.offload is None else self.offload * size,
+            transfer=replace(self.transfer, bytes=float(self.transfer.bytes * reduce(size, axis=0))),
+        )
 
     def meeting(self) -> Costs:
         """Return costs of the same stages for blocking transfers, in which the message time is part of the transfer.
@@ -245,10 +339,29 @@ class Costs:
         if not schedule.kinds.isdisjoint(HOST_KINDS):
             table[list(HOST_KINDS)] = self.require_offload(schedule.name)
         times: Floats = table.ravel()[schedule.cost_index]
+        if self.factors is not None:
+            times *= self._factors_of(schedule)
         second = np.flatnonzero(schedule.joined)
         if second.size:
             times[second] = times[second - 1] = self._pair_times(schedule, second, times)
         return times / schedule.slices if schedule.slices > 1 else times
+
+    def _factors_of(self, schedule: Schedule) -> Floats:
+        """Return the factor on the time of each op, shape (ops,); 1 for communication and stage-wide ops."""
+        self.require_microbatches(schedule.microbatches)
+        columns, factors = schedule.columns, np.ones(len(schedule))
+        for kind in schedule.kinds.intersection((*COMPUTE_KINDS, *HOST_KINDS)):
+            ops = schedule.where(kind)
+            factors[ops] = self._factors_on(kind)[columns.stage[ops], columns.microbatch[ops]]
+        return factors
+
+    def require_microbatches(self, microbatches: int) -> None:
+        """Raise CostError if the costs have factors of another number of microbatches."""
+        if self.factors is not None and self.factors.microbatches != microbatches:
+            raise CostError(
+                f"the costs have factors of {self.factors.microbatches} microbatches, but the schedule has {microbatches}",
+                field="microbatches",
+            )
 
     def require_offload(self, name: str = "") -> Floats:
         """Return the time of a copy to the host, shape (stages,).
@@ -278,7 +391,14 @@ class Costs:
             return pairs
         stage, turned = schedule.columns.stage, schedule.columns.kind[first] != Kind.F
         forward, backward = np.where(turned, second, first), np.where(turned, first, second)
-        return self.pair_times(stage[forward], stage[backward], times[backward])
+        if self.factors is None:
+            return self.pair_times(stage[forward], stage[backward], times[backward])
+        # A pair of microbatches that differ saves as much as the smaller one would with another of its size.
+        factor = self._factors_of(schedule)
+        alone = times[backward] / factor[backward]
+        saved = times[forward] / factor[forward] + alone - self.pair_times(stage[forward], stage[backward], alone)
+        varied: Floats = times[forward] + times[backward] - saved * np.minimum(factor[forward], factor[backward])
+        return varied
 
     def pair_times(self, forward: NDArray[np.integer], backward: NDArray[np.integer], alone: Floats) -> Floats:
         """Return the times of overlapped pairs.
@@ -305,11 +425,30 @@ class Costs:
         return together
 
 
+_FIELDS = {
+    Kind.F: "forward",
+    Kind.B: "backward",
+    Kind.I: "backward_input",
+    Kind.W: "backward_weight",
+    Kind.R: "recompute",
+}
+"""Fields of :class:`Costs` with the times of each kind that computes."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _OccupiedCosts(Costs):
-    """Costs that include overhead; ``of_messages`` is the part of it that messages take, shape (stages,)."""
+    """Costs that include overhead, ``of_overhead`` of shape (kinds, stages).
 
+    ``of_messages`` is the part of it that messages take from F, B and I, shape (stages,).
+    """
+
+    of_overhead: Floats = field(default_factory=lambda: NOT_GIVEN)
     of_messages: Floats = field(default_factory=lambda: NOT_GIVEN)
+
+    def _overhead_in(self, kind: Kind) -> Floats:
+        """Return the overhead included in an op of a kind."""
+        overhead: Floats = self.of_overhead[kind]
+        return overhead
 
     @property
     def messages(self) -> Floats:

@@ -8,7 +8,8 @@
      "memory": {"activation": [1.0, 1.0], "freed_by_weight": [1.0, 1.0], "static": [0.0, 0.0], "in_bytes": false}}
 
 Optional keys: ``offload`` (time of a copy to the host per stage), ``overhead`` (``op_gap``, ``message_time``,
-``step_time``), ``communication`` (default ``edge``), and in ``memory`` ``recompute_keeps`` (default 0) and ``offloaded``
+``step_time``), ``communication`` (default ``edge``), ``factors`` (of each microbatch on times and bytes, where microbatches
+differ: the setting ``microbatch_factors``), and in ``memory`` ``recompute_keeps`` (default 0) and ``offloaded``
 (default the activation). ``bandwidth`` is null if a transfer takes only its latency. Unknown keys are errors. A config file
 (``--config``) is a shorter form for equal stages.
 """
@@ -20,11 +21,20 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from pipeplan.costs import Communication, Costs, Memory, Overhead, Transfer
+from pipeplan.costs import (
+    Communication,
+    Costs,
+    FactorTable,
+    FactorTables,
+    Memory,
+    MicrobatchFactors,
+    Overhead,
+    Transfer,
+)
 from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format, other_version
-from pipeplan.model import NOT_GIVEN
+from pipeplan.model import NOT_GIVEN, Floats
 
 VERSION = 1
 
@@ -78,6 +88,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     overhead: OverheadRecord | msgspec.UnsetType = msgspec.UNSET
     offload: Times | msgspec.UnsetType = msgspec.UNSET
     communication: Communication | msgspec.UnsetType = msgspec.UNSET
+    factors: FactorTable | FactorTables | msgspec.UnsetType = msgspec.UNSET
 
 
 def costs_json(costs: Costs) -> str:
@@ -101,6 +112,7 @@ def costs_json(costs: Costs) -> str:
         overhead=_overhead_record(costs.overhead),
         offload=msgspec.UNSET if costs.offload is None else costs.offload.tolist(),
         communication=msgspec.UNSET if costs.communication == "edge" else costs.communication,
+        factors=msgspec.UNSET if costs.factors is None else costs.factors.tables,
     )
     return json_text(record, compact=True) + "\n"
 
@@ -157,6 +169,8 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
 
 def _costs(record: CostsRecord) -> Costs:
     transfer, lost = record.transfer, record.overhead
+    stages = len(record.forward)
+    factors = None if record.factors is msgspec.UNSET else MicrobatchFactors.of(record.factors, stages)
     return Costs(
         forward=np.array(record.forward),
         backward=np.array(record.backward),
@@ -169,15 +183,16 @@ def _costs(record: CostsRecord) -> Costs:
             bytes=transfer.bytes,
             bandwidth=np.inf if transfer.bandwidth is None else transfer.bandwidth,
         ),
-        memory=_memory(record),
+        memory=_memory(record, NOT_GIVEN if factors is None else factors.size),
         overhead=Overhead() if lost is msgspec.UNSET else Overhead(lost.op_gap, lost.message_time, lost.step_time),
         time_unit=record.time_unit,
         offload=None if record.offload is msgspec.UNSET else np.array(record.offload),
         communication="edge" if record.communication is msgspec.UNSET else record.communication,
+        factors=factors,
     )
 
 
-def _memory(record: CostsRecord) -> Memory:
+def _memory(record: CostsRecord, factors: Floats) -> Memory:
     memory = record.memory
     held = (memory.activation, memory.freed_by_weight, memory.static)
     if any(len(sizes) != len(record.forward) for sizes in held) or not record.forward:
@@ -191,6 +206,7 @@ def _memory(record: CostsRecord) -> Memory:
         in_bytes=memory.in_bytes,
         recompute_keeps=NOT_GIVEN if memory.recompute_keeps is msgspec.UNSET else np.array(memory.recompute_keeps),
         offloaded=NOT_GIVEN if memory.offloaded is msgspec.UNSET else np.array(memory.offloaded),
+        factors=factors,
     )
 
 

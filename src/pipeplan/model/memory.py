@@ -38,6 +38,8 @@ class MemoryRule:
         Memory that F keeps if it is recomputed, shape (stages,); default 0.
     offloaded
         Memory that OFFLOAD frees and RELOAD allocates, shape (stages,); default the whole activation.
+    factors
+        Factor of each microbatch on the memory of each stage, shape (stages, microbatches); empty if microbatches are alike.
     """
 
     activation: Floats
@@ -46,6 +48,7 @@ class MemoryRule:
     unit: str = "activations"
     recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
     offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
+    factors: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     def __post_init__(self) -> None:
         sizes = self.activation, self.recompute_keeps, self.offloaded
@@ -121,10 +124,13 @@ def memory_levels(
     freed_by_weight: Floats,
     recompute_keeps: Floats = NOT_GIVEN,
     offloaded: Floats = NOT_GIVEN,
+    *,
+    factors: Floats = NOT_GIVEN,
 ) -> Floats:
     """Return the memory that each op's rank holds after it, shape (ops,).
 
-    The arguments are per stage for a whole microbatch; a slice counts for its share.
+    The arguments are per stage for a whole microbatch; a slice counts for its share. ``factors`` are those of each
+    microbatch on them, shape (stages, microbatches); empty if microbatches are alike.
     """
     columns = schedule.columns
     changes = memory_changes(activation, freed_by_weight, recompute_keeps, offloaded).ravel()[schedule.cost_index]
@@ -135,6 +141,9 @@ def memory_levels(
         recomputed_forwards = forwards[recomputed[schedule.key[forwards]]]
         kept, _ = kept_and_moved(activation, recompute_keeps, offloaded)
         changes[recomputed_forwards] = kept[columns.stage[recomputed_forwards]]
+    if factors.size:
+        # Ops of whole stages have no microbatch, and change no activations.
+        changes *= factors[columns.stage, np.maximum(columns.microbatch, 0)]
     # One cumulative sum over all ranks, minus the level at the start of each rank's row.
     levels: Floats = np.cumsum(changes)
     before = np.concatenate(([0.0], levels))[schedule.offsets[:-1]]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
 
 from pipeplan.errors import InputError
-from pipeplan.runtime.microbatches import Shapes, Uneven, in_words, samples, shapes, sizes, split
+from pipeplan.runtime.microbatches import Shapes, Sizes, Uneven, in_words, samples, shapes, sizes, sizes_of, split
 from pipeplan.runtime.torch_internals import Feed
 
 Pass = Literal["step", "eval"]
@@ -40,19 +40,24 @@ class Feeds:
         Number of microbatches of a batch.
     device
         Device of the stages.
+    varying_lengths
+        Whether the microbatches of a batch may differ in length.
     shapes
         Shapes of the last batch of each kind of pass.
     """
-
-    NUMBERS = 5
-    """Number of integers that the ranks exchange before a pass."""
 
     rank: int
     first: bool
     last: bool
     microbatches: int
     device: torch.device
+    varying_lengths: bool = False
     shapes: dict[Pass, Shapes] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> int:
+        """Return the number of integers that the ranks exchange before a pass."""
+        return 5 + self.microbatches * self.varying_lengths
 
     def prepare(self, kind: Pass, batch: Batch) -> tuple[tuple[Feed, Shapes], tuple[int, ...]]:
         """Return the feed of a pass with its shapes, and the numbers for the other ranks.
@@ -63,13 +68,34 @@ class Feeds:
             In the cases of :meth:`pipeplan.runtime.Pipeline.step`.
         """
         feed = self._feed(kind, batch)
-        now = shapes((feed.arguments[0], feed.keywords[0]))
-        before = self.shapes.get(kind, now)
-        if kind == "step":
-            _require_same_shapes(now, before)
+        lengths: list[int] = []
+        if self.varying_lengths:
+            now, changed, lengths = self._lengths(kind, feed)
+        else:
+            now = shapes((feed.arguments[0], feed.keywords[0]))
+            before = self.shapes.get(kind, now)
+            changed = now != before
+            if kind == "step":
+                _require_same_shapes(now, before)
         counts = samples(batch.inputs) if self.first else 0, samples(batch.targets) if self.last else 0
         number = _PASSES.index(kind)
-        return (feed, now), (number, -number, now != before, *counts)
+        return (feed, now), (number, -number, changed, *counts, *lengths)
+
+    def _lengths(self, kind: Pass, feed: Feed) -> tuple[Sizes, bool, list[int]]:
+        """Return the sizes of a batch, whether the stages must look ahead again, and this rank's lengths of microbatches.
+
+        The length is the first size that has differed within a batch. Other sizes are those of the batch before.
+        """
+        now, rows = sizes_of(list(zip(feed.arguments, feed.keywords, strict=True)))
+        before = self.shapes.get(kind, now)
+        changed = len(now) != len(before) or any(
+            size != last and last is not None for size, last in zip(now, before, strict=True)
+        )
+        kept = now if changed else before
+        if not self.first or None not in kept:
+            return kept, changed, [0] * self.microbatches
+        column = kept.index(None)
+        return kept, changed, [row[column] for row in rows]
 
     def agreed(self, kind: Pass, prepared: tuple[Feed, Shapes], largest: Sequence[int]) -> tuple[Feed, bool]:
         """Return the feed after the exchange, and whether any rank has other shapes than before.
@@ -79,16 +105,18 @@ class Feeds:
         InputError
             If the ranks are before different passes, or an uneven batch has other numbers of inputs than of targets.
         """
-        highest, lowest, changed, size, wanted = largest
+        highest, lowest, changed, size, wanted, *lengths = largest
         if highest != -lowest:
             raise InputError("some ranks call step() and others eval(): all ranks must call the same")
         feed, now = prepared
+        if lengths:
+            feed = replace(feed, lengths=lengths)
         if size % self.microbatches or wanted % self.microbatches:
             if wanted not in (0, size):
                 raise InputError(
                     f"the inputs hold {size} samples and the targets {wanted}: pass as many", field="targets"
                 )
-            feed = Feed(feed.arguments, feed.keywords, feed.targets, sizes(size, self.microbatches))
+            feed = replace(feed, sizes=sizes(size, self.microbatches))
         self.shapes[kind] = now
         return feed, bool(changed)
 
@@ -96,7 +124,7 @@ class Feeds:
         training = kind == "step"
         if training and not torch.is_grad_enabled():
             raise InputError("step() trains and needs gradients: call it outside torch.no_grad(), or call eval()")
-        cut = partial(split, microbatches=self.microbatches, device=self.device)
+        cut = partial(split, microbatches=self.microbatches, device=self.device, varying=self.varying_lengths)
         padded: Uneven = "refused" if training else "padded"
         arguments: list[tuple[Any, ...]] = [()] * self.microbatches
         if self.first:

@@ -20,7 +20,15 @@ Uneven = Literal["refused", "padded", "kept"]
 sample; or microbatches of two sizes."""
 
 
-def split(batch: Any, microbatches: int, *, what: str, device: torch.device, uneven: Uneven = "refused") -> list[Any]:
+def split(
+    batch: Any,
+    microbatches: int,
+    *,
+    what: str,
+    device: torch.device,
+    uneven: Uneven = "refused",
+    varying: bool = False,
+) -> list[Any]:
     """Return the microbatches of a batch, on a device.
 
     Parameters
@@ -36,6 +44,8 @@ def split(batch: Any, microbatches: int, *, what: str, device: torch.device, une
         Device to move the tensors to.
     uneven
         Handling of a first dimension that is not divisible by the number of microbatches.
+    varying
+        True if the microbatches of a list may differ in shape.
 
     Raises
     ------
@@ -52,8 +62,11 @@ def split(batch: Any, microbatches: int, *, what: str, device: torch.device, une
             )
         parts = [_moved(part, device) for part in batch]
         for number, part in enumerate(parts):
-            if shapes(part) != shapes(parts[0]):
-                raise InputError(f"microbatch {number} of {what} has other shapes or types than microbatch 0: pad it")
+            if not varying and shapes(part) != shapes(parts[0]):
+                raise InputError(
+                    f"microbatch {number} of {what} has other shapes or types than microbatch 0: pad it, or create the "
+                    "pipeline with varying_lengths"
+                )
         return parts
     return _cut(_moved(batch, device), microbatches, what, uneven)
 
@@ -101,6 +114,30 @@ def tensors(part: Any) -> Iterator[Tensor]:
             yield from tensors(entry)
 
 
+Sizes = tuple[int | torch.dtype | None, ...]
+"""Types and sizes of the tensors of all microbatches; None for a size that differs between them."""
+
+
+def sizes_of(parts: list[Any]) -> tuple[Sizes, list[tuple[Any, ...]]]:
+    """Return types and sizes that all microbatches share, and those of each microbatch.
+
+    Raises
+    ------
+    InputError
+        If a microbatch has another number of tensors or dimensions, or other types, than the first.
+    """
+    rows = [tuple(size for tensor in tensors(part) for size in (tensor.dtype, *tensor.shape)) for part in parts]
+    kinds = [tuple(size if isinstance(size, torch.dtype) else 0 for size in row) for row in rows]
+    for number, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise InputError(
+                f"microbatch {number} has other types, or another number of tensors or dimensions, than microbatch 0",
+                field="inputs",
+            )
+    columns = [column[0] if len(set(column)) == 1 else None for column in zip(*rows, strict=True)]
+    return tuple(columns), rows
+
+
 def in_words(tensor_shapes: Shapes) -> str:
     """Return the shapes of a microbatch in words."""
     if len(tensor_shapes) == 2 and isinstance(tensor_shapes[1], torch.dtype):
@@ -111,7 +148,7 @@ def in_words(tensor_shapes: Shapes) -> str:
 def joined(parts: list[Any]) -> Any:
     """Undo :func:`split`. Values that cannot be joined stay a list with one entry per microbatch."""
     first = parts[0]
-    if isinstance(first, Tensor) and first.ndim:
+    if isinstance(first, Tensor) and first.ndim and len({part.shape[1:] for part in parts}) == 1:
         return torch.cat(parts)
     if isinstance(first, tuple):
         return tuple(joined(list(column)) for column in zip(*parts, strict=True))

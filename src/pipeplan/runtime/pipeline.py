@@ -95,6 +95,9 @@ class Pipeline:
         Groups of parameters that train as one, by the number of the stage and the name in its module:
         ``[("0.emb.weight", "3.head.weight")]``. They begin with the value of the first one; after each step all of them have
         the sum of their gradients. :func:`ties_of` returns the groups of a whole model.
+    varying_lengths
+        True if the microbatches of a batch, passed as a list, may differ in length, as packed sequences do. What stages send
+        must grow evenly with the length.
     checked
         True to refuse a schedule in which :func:`pipeplan.check` finds errors.
     places
@@ -124,6 +127,7 @@ class Pipeline:
         receives: Receives = "early",
         scaler: GradScaler | None = None,
         tied: Tied = (),
+        varying_lengths: bool = False,
         checked: bool = True,
         places: Places | None = None,
     ) -> None:
@@ -161,7 +165,9 @@ class Pipeline:
         }
         self._ties = Ties(tied, self.schedule.placement.rank_of[0], self.stages, self._group)
         self._agreement = PassAgreement(self._group, self.device)
-        self._feeds = Feeds(self.rank, self.is_first, self.is_last, self.microbatches, self.device)
+        self._feeds = Feeds(
+            self.rank, self.is_first, self.is_last, self.microbatches, self.device, varying_lengths=varying_lengths
+        )
         keep_gathered(modules, self.schedule)
         self._loss = MicrobatchLoss(loss or (lambda *_: None), self.schedule.microbatches, reduction, scaler)
         self._places = Places(self.ranks) if places is None else places
@@ -391,7 +397,7 @@ class Pipeline:
     def _agreed_feed(self, kind: Pass, runtime: Runtime, inputs: Any, targets: Any, keywords: dict[str, Any]) -> Feed:
         """Return this rank's feed of a pass that all ranks can start, or raise on all of them."""
         batch = Batch(inputs, targets, keywords)
-        prepared, largest = self._agreement.together(lambda: self._feeds.prepare(kind, batch), Feeds.NUMBERS)
+        prepared, largest = self._agreement.together(lambda: self._feeds.prepare(kind, batch), self._feeds.numbers)
         feed, changed = self._feeds.agreed(kind, prepared, largest)
         if changed:
             runtime.forget_shapes()
@@ -403,11 +409,16 @@ class Pipeline:
         """Run a pass on all ranks, or raise on all of them. Return losses and outputs of the last stage."""
         try:
             if runtime.must_look_ahead:
-                ahead = f"rank {self.rank}, determining the shapes of its stages"
-                self._agreement.together(lambda: (runtime.look_ahead(feed), ()), place=lambda: ahead)
+                for microbatch in feed.ahead:
+                    self._look_ahead(runtime, feed, microbatch)
             return self._agreement.together(lambda: (runtime.run(feed), ()), place=place)[0]
         except Exception:
             # Some ranks may have determined the shapes, and others not: next time they do so together.
             runtime.forget_shapes()
             self._feeds.shapes.pop(kind, None)
             raise
+
+    def _look_ahead(self, runtime: Runtime, feed: Feed, microbatch: int) -> None:
+        """Determine the shapes that the stages send for a microbatch on all ranks, or raise on all of them."""
+        place = f"rank {self.rank}, determining the shapes of its stages"
+        self._agreement.together(lambda: (runtime.look_ahead(feed, microbatch), ()), place=lambda: place)

@@ -46,10 +46,13 @@ class RunTask:
         Schedule with its communication, as PyTorch's runtime executes it.
     options
         Options of the run; the device is ``cpu`` or ``cuda``.
+    lengths
+        Share of the model's sequence that each microbatch has; None if all have the whole.
     """
 
     schedule: Schedule
     options: RunOptions
+    lengths: tuple[float, ...] | None = None
 
     @property
     def ranks(self) -> int:
@@ -88,6 +91,19 @@ class RunTask:
         return _Trainer(self, device, places, tied).run()
 
 
+def _shortened(pair: tuple[Tensor, Tensor], share: float) -> tuple[Tensor, Tensor]:
+    """Return the first tokens of each sequence of a microbatch; both tensors have the sequence as second dimension."""
+    inputs, targets = pair
+    if inputs.ndim < 2 or targets.ndim < 2 or inputs.shape[1] != targets.shape[1]:
+        raise InputError(
+            f"microbatches of different lengths need a model of sequences, not inputs of shape {tuple(inputs.shape)} and "
+            f"targets of shape {tuple(targets.shape)}",
+            field="model",
+        )
+    length = max(round(share * inputs.shape[1]), 1)
+    return inputs[:, :length].contiguous(), targets[:, :length].contiguous()
+
+
 def _steps_done(place: RankPlace, ops: int) -> float:
     """Return the number of steps that a rank has done, including the share of its current one."""
     if place.phase == Phase.BETWEEN_STEPS:
@@ -106,7 +122,14 @@ class _Trainer:
         modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(dist.get_rank())}
         # An invalid schedule runs all the same: the verification of gradients reports its effect.
         self.pipeline = Pipeline(
-            task.schedule, modules, self.model.loss, device=device, tied=tied, checked=False, places=places
+            task.schedule,
+            modules,
+            self.model.loss,
+            device=device,
+            tied=tied,
+            varying_lengths=task.lengths is not None,
+            checked=False,
+            places=places,
         )
         self.optimizers = _optimizers(modules.values(), task.options.learning_rate)
         self.difference = Difference()
@@ -155,6 +178,8 @@ class _Trainer:
         sizes = {part.shape[:1] for pair in made for part in pair}
         if len(sizes) > 1 or () in sizes:
             raise InputError(f"all microbatches of model {self.model.name} need the same size, not {sorted(sizes)}")
+        if self.task.lengths is not None:
+            made = [_shortened(pair, share) for pair, share in zip(made, self.task.lengths, strict=True)]
         inputs, targets = zip(*made, strict=True)
         return [part.to(self.device) for part in inputs], [part.to(self.device) for part in targets]
 
@@ -269,15 +294,17 @@ def run_with(
     schedule: Schedule,
     options: RunOptions,
     *,
+    lengths: tuple[float, ...] | None = None,
     progress: ProgressListener | None = None,
 ) -> RunResult:
-    """See :func:`run`."""
+    """See :func:`run`; ``lengths`` are the shares of the model's sequence that the microbatches have."""
     require_torch()
     if options.kineto is not None and not Path(options.kineto).is_dir():
         raise InputError(f"the folder for PyTorch's profiles does not exist: {options.kineto}", field="kineto")
     task = RunTask(
         schedule=lower_for_torch(schedule, receives=options.receives),
         options=replace(options, device=choose_device(options.device, schedule.ranks)),
+        lengths=lengths,
     )
     # Raise errors of the model or its layout here, before any process starts.
     cut(model_for(task.options), schedule.stages, options.layout)

@@ -27,11 +27,17 @@ if TYPE_CHECKING:
         Simulation as Simulation,
         memory_use as memory_use,
         message_partners as message_partners,
+        message_times as message_times,
         recomputed_stages as recomputed_stages,
         simulate as simulate,
         step_time as step_time,
     )
-    from pipeplan.simulation.what_if import WhatIf as WhatIf, what_ifs as what_ifs
+    from pipeplan.simulation.what_if import (
+        WhatIf as WhatIf,
+        shortened as shortened,
+        what_ifs as what_ifs,
+        work_of_microbatches as work_of_microbatches,
+    )
     from pipeplan.simulation.windows import (
         LocatedWindow as LocatedWindow,
         RoundTrips as RoundTrips,
@@ -51,11 +57,12 @@ else:
                 "Simulation",
                 "memory_use",
                 "message_partners",
+                "message_times",
                 "recomputed_stages",
                 "simulate",
                 "step_time",
             },
-            "what_if": {"WhatIf", "what_ifs"},
+            "what_if": {"WhatIf", "shortened", "what_ifs", "work_of_microbatches"},
             "windows": {"LocatedWindow", "RoundTrips", "Window", "located_windows"},
         },
     )

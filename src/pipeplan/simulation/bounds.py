@@ -1,13 +1,15 @@
 """Lower bounds on the makespan and the span of every schedule of a placement, whatever the order of its ops.
 
 Take any set of ops of one rank. They run one after the other. The first cannot start before its *head*, the shortest chain
-of ops and transfers that leads to it; after the last, at least its *tail* follows. So the makespan is at least::
+of ops and transfers that leads to it; after the last, at least its *tail* follows. Each microbatch has its own times, heads
+and tails, whatever their order. So the makespan is at least::
 
     |-- least head --|------- work of the set -------|-- least tail --|
 
 The largest such sum over all sets is the preemptive one-machine bound (Carlier, "The one-machine sequencing problem",
 European Journal of Operational Research 11, 1982); every rank has one. The longest chain of a single microbatch is another
-bound. :mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips` hold what a memory limit adds.
+bound. :mod:`~pipeplan.simulation.large_microbatches` holds what large microbatches add, and
+:mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips` what a memory limit adds.
 """
 
 from __future__ import annotations
@@ -20,9 +22,19 @@ from operator import attrgetter, itemgetter
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Placement, tolerances
+from pipeplan.model import Floats, Kind, Placement, tolerances
+from pipeplan.simulation.large_microbatches import large_microbatch_bounds
 from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
-from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses, op_classes, rank_classes
+from pipeplan.simulation.op_classes import (
+    FORWARD,
+    INPUT,
+    WEIGHT,
+    RankClasses,
+    alike_microbatches,
+    classes_of,
+    op_classes,
+    rank_classes,
+)
 from pipeplan.simulation.round_trips import round_trips
 from pipeplan.simulation.windows import RoundTrips
 
@@ -75,11 +87,17 @@ def lower_bound(
     costs = costs.occupied(placement, slices)
     classes = rank_classes(placement, microbatches, costs, slices)
     if len(recomputed):
-        times = np.zeros(placement.stages)
-        times[list(recomputed)] = (costs.recompute / slices)[list(recomputed)]
+        times = costs.times(Kind.R) / slices
+        times[np.setdiff1d(np.arange(placement.stages), recomputed)] = 0.0
         classes = [_recomputing(rank, times) for rank in classes]
-    bounds = [Bound(_longest_chain(placement, costs, slices), "the chain of one microbatch through all stages")]
+    bounds = [
+        Bound(_longest_chain(placement, microbatches, costs, slices), "the chain of one microbatch through all stages")
+    ]
     bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
+    bounds += [
+        Bound(value, f"microbatch {large}, which every other one delays or follows on rank {rank}")
+        for value, large, rank in large_microbatch_bounds(placement, costs, slices)
+    ]
     bounds += _under_limits(placement, costs, limits, classes, slices, onward=True)
     return max(bounds, key=attrgetter("value"))
 
@@ -102,19 +120,22 @@ def span_bound(
 def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> Floats:
     """Return the earliest time at which a microbatch can reach each rank, shape (ranks,)."""
     earliest = np.full(placement.ranks, np.inf)
+    # If microbatches differ: no microbatch is earlier than one that is the smallest on every stage.
+    least = costs.uniform(np.min)
     for copy in range(placement.copies):
-        np.minimum.at(earliest, placement.table[copy], op_classes(placement, costs, copy, slices).head[FORWARD])
+        np.minimum.at(earliest, placement.table[copy], op_classes(placement, least, copy, slices).head[FORWARD])
     return earliest
 
 
-def _longest_chain(placement: Placement, costs: Costs, slices: int) -> float:
-    copies = [op_classes(placement, costs, copy, slices) for copy in range(placement.copies)]
-    return max(float((copy.head + copy.time + copy.tail).max()) for copy in copies)
+def _longest_chain(placement: Placement, microbatches: int, costs: Costs, slices: int) -> float:
+    groups = alike_microbatches(placement, microbatches, costs)
+    classes = [classes_of(placement, costs, group, slices) for group in groups]
+    return max(float((group.head + group.time + group.tail).max()) for group in classes)
 
 
 def _recomputing(rank: RankClasses, times: Floats) -> RankClasses:
-    """Return the classes with a fourth row: R, after F and before I, which takes ``times`` on each stage of the model."""
-    time = times[rank.stage]
+    """Return the classes with a fourth row: R, after F and before I, with its ``times`` as of :meth:`Costs.times`."""
+    time = times[rank.stage, np.minimum(rank.microbatch, times.shape[1] - 1)]
     return replace(
         rank,
         head=np.vstack((rank.head, rank.head[FORWARD] + rank.time[FORWARD])),
@@ -153,6 +174,14 @@ def _one_machine(rank: RankClasses) -> float:
     return end
 
 
+def _least_times(stages: int, classes: list[RankClasses]) -> Floats:
+    """Return the time of an op of each class for the microbatch that takes the least, shape (3, stages)."""
+    times = np.full((stages, 3), np.inf)
+    for rank in classes:
+        np.minimum.at(times, rank.stage, rank.time[:3].T)
+    return times.T
+
+
 def _slowest_behind(times: Floats) -> Floats:
     """Return the longest time of an op of each class on its stage or any later one, shape (3, stages)."""
     most: Floats = np.maximum.accumulate(times[:, ::-1], axis=1)[:, ::-1]
@@ -171,7 +200,7 @@ def _under_limits(
     """Yield the bounds that each rank's memory limit adds; with ``onward`` on the makespan, else on the rank's span."""
     if limits is None:
         return
-    slowest = _slowest_behind(op_classes(placement, costs, 0, slices).time)
+    slowest = _slowest_behind(_least_times(placement.stages, classes))
     pairs = costs.overlap is not None
     for number, memory in enumerate(rank_memory(placement, costs, limits, classes, slices)):
         rank = classes[number]

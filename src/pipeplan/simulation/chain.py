@@ -94,7 +94,7 @@ class Chains:
         )
         # Candidates for the holder: ops of other ranks with their message, copies, and the op before on the rank.
         freed = timeline.end + after
-        delay = 0.0 if costs is None else costs.transfer.time(schedule.slices)
+        delay = np.zeros(len(schedule)) if costs is None else costs.delays(schedule)
         held = _last_of(_of_pairs(source, waits, schedule.joined), freed, delay)
         earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
         # An op that starts later than its rank was free waited for its source, even if rounding says otherwise.
@@ -137,14 +137,14 @@ def _of_pairs(source: Ints, waits: list[Ints], joined: Bools) -> list[Ints]:
     return columns + [np.where(paired, column[second], NONE) for column in waits]
 
 
-def _last_of(candidates: list[Ints], freed: Floats, delay: float) -> Ints:
+def _last_of(candidates: list[Ints], freed: Floats, delay: Floats) -> Ints:
     """Return the op in each row of the columns that came last, the first of several; -1 for none.
 
-    The first two columns come by a message, ``delay`` after the op freed its rank.
+    The first two columns come by a message, the op's ``delay`` after it freed its rank.
     """
-    last, when = candidates[0], _at(freed, candidates[0]) + delay * (candidates[0] >= 0)
+    last, when = candidates[0], _at(freed + delay, candidates[0])
     for number, other in enumerate(candidates[1:], start=1):
-        came = _at(freed, other) + delay * ((other >= 0) & (number < 2))
+        came = _at(freed + delay if number < 2 else freed, other)
         last, when = np.where(came > when, other, last), np.maximum(came, when)
     return last
 

@@ -30,7 +30,7 @@ class GapWalker:
         self.head: list[float] = earliest_starts(schedule.placement, costs, slices=schedule.slices).tolist()
         self.copy: list[bool] = among(schedule.columns.kind, HOST_KINDS).tolist()
         self.limit: list[float] | None = None if limit is None else np.asarray(limit).tolist()
-        self.delay = costs.transfer.time(schedule.slices)
+        self.delay: list[float] = costs.delays(schedule).tolist()
         if limit is not None:
             self.held: list[float] = memory_use(schedule, costs).activations.tolist()
             self.forward = _next_forwards(schedule)
@@ -90,7 +90,7 @@ class GapWalker:
         if later == op or level + needed <= self.limit[rank] * (1 + tolerances.MEMORY):
             return stop
         source = int(self.chains.sources[later])
-        arrived = self.freed[source] + self.delay if source >= 0 else 0.0
+        arrived = self.freed[source] + self.delay[source] if source >= 0 else 0.0
         return min(max(begin, arrived), stop)
 
 

@@ -100,13 +100,15 @@ def rank_memory(
     """Return the limit of every rank, and the memory of its classes."""
     rule = costs.memory.rule(placement, limits)
     at_most_all = np.minimum(rule.activation, rule.freed_by_weight)
+    factors = rule.factors if rule.factors.size else np.ones((placement.stages, 1))
+    sizes = [factors[here.stage, np.minimum(here.microbatch, factors.shape[1] - 1)] / slices for here in classes]
     return [
         RankMemory(
             limit=float(limit),
-            activation=rule.activation[here.stage] / slices,
-            freed_by_weight=at_most_all[here.stage] / slices,
+            activation=rule.activation[here.stage] * size,
+            freed_by_weight=at_most_all[here.stage] * size,
         )
-        for limit, here in zip(rule.limit, classes, strict=True)
+        for limit, here, size in zip(rule.limit, classes, sizes, strict=True)
     ]
 
 
@@ -211,7 +213,7 @@ def held_work(rank: RankClasses, memory: RankMemory, *, weight_share: float = 1.
     owed: list[Thing] = []
     activation, freed, counts = memory.activation.tolist(), memory.freed_by_weight.tolist(), rank.count.tolist()
     work = rank.work.tolist()
-    for here in rank.by_copy():
+    for here in rank.by_group():
         # Runs of stages from the first one on: sizes and work add up.
         size = forward = backward = 0.0
         for column in here:

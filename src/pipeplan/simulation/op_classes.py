@@ -1,7 +1,7 @@
 """Ops by class: head, time and tail of the F, I and W of each stage.
 
-A class is one kind of op on one stage. Its *head* is the shortest chain that must come before it, its *tail* the shortest
-chain that must follow it. For three stages and one microbatch::
+A class is one kind of op on one stage, for microbatches that are alike. Its *head* is the shortest chain that must come
+before it, its *tail* the shortest chain that must follow it. For three stages and one microbatch::
 
     stage 0   F0 .............. I0 W0          head of I1 = F0 + F1 + F2 + I2 and the hops between
     stage 1      F1 ...... I1 W1               tail of F1 = F2 + I2 + I1 + max(W1, I0 + W0) and the hops between
@@ -16,10 +16,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.model import Floats, Ints, Placement
+from pipeplan.model import Floats, Ints, Kind, Placement
 
 FORWARD, INPUT, WEIGHT = 0, 1, 2
 """Rows of arrays of classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Microbatches of one copy of the model that take the same times and bytes.
+
+    Attributes
+    ----------
+    copy
+        Copy of the model.
+    microbatch
+        The first of them.
+    count
+        Number of them.
+    """
+
+    copy: int
+    microbatch: int
+    count: int
+
+
+def alike_microbatches(placement: Placement, microbatches: int, costs: Costs) -> list[Alike]:
+    """Return the microbatches of a schedule by what they take; a copy without microbatches has a group of none.
+
+    Raises
+    ------
+    CostError
+        If the costs have factors of another number of microbatches.
+    """
+    costs.require_microbatches(microbatches)
+    copies = placement.copy_of(np.arange(microbatches, dtype=np.int32), microbatches)
+    taken = copies[None, :] if costs.factors is None else np.vstack((copies, costs.factors.all))
+    _, firsts, counts = np.unique(taken, axis=1, return_index=True, return_counts=True)
+    groups = [
+        Alike(int(copies[first]), first, count) for first, count in zip(firsts.tolist(), counts.tolist(), strict=True)
+    ]
+    used = {group.copy for group in groups}
+    return groups + [Alike(copy, 0, 0) for copy in range(placement.copies) if copy not in used]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +85,34 @@ class RankClasses:
 
     Attributes
     ----------
-    copy, stage
-        Copy of the model and stage of each column, shape (classes,).
+    group, stage
+        Number of the microbatches that are alike, of one copy of the model, and stage of each column, shape (classes,).
     head, time, tail
         As in :class:`OpClasses`.
     work
         Least time of all ops of a class together: overlapping them with others saves as much as possible.
     count
         Number of ops of each class, shape (classes,).
+    microbatch
+        The first microbatch of each class, shape (classes,).
     """
 
-    copy: NDArray[np.intp]
+    group: NDArray[np.intp]
     stage: NDArray[np.intp]
     head: Floats
     time: Floats
     tail: Floats
     work: Floats
     count: Ints
+    microbatch: NDArray[np.intp]
 
-    def by_copy(self) -> list[list[int]]:
-        """Return the columns of each copy of the model that has microbatches, in the order of its stages."""
-        columns = zip(self.copy.tolist(), self.count.tolist(), strict=True)
-        copies: dict[int, list[int]] = {}
-        for column, (copy, count) in enumerate(columns):
+    def by_group(self) -> list[list[int]]:
+        """Return the columns of each group that has microbatches, in the order of its stages."""
+        groups: dict[int, list[int]] = {}
+        for column, (group, count) in enumerate(zip(self.group.tolist(), self.count.tolist(), strict=True)):
             if count:
-                copies.setdefault(copy, []).append(column)
-        return list(copies.values())
+                groups.setdefault(group, []).append(column)
+        return list(groups.values())
 
     @property
     def first_head(self) -> float:
@@ -85,23 +125,23 @@ class RankClasses:
         return float(self.head[INPUT].min()) - self.first_head
 
     def since_start(self) -> RankClasses:
-        """Return the classes with heads that count from the rank's first start, whichever copy it belongs to."""
+        """Return the classes with heads that count from the rank's first start, whichever group it belongs to."""
         head = self.head.copy()
-        for copy in np.unique(self.copy):
-            here = self.copy == copy
+        for group in np.unique(self.group):
+            here = self.group == group
             head[:, here] -= head[FORWARD, here].min()
         return replace(self, head=head)
 
 
 def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 1) -> OpClasses:
-    """Return the classes of one copy of the model."""
+    """Return the classes of one copy of the model; of microbatches that differ, those of the first one."""
     costs = costs.occupied(placement, slices)
     # Least times of F, I and W. A full backward may be shorter than I and W together.
-    forward = costs.forward / slices
-    inputs = np.minimum(costs.backward_input, costs.backward) / slices
-    both = np.minimum(costs.backward_input + costs.backward_weight, costs.backward) / slices
+    forward, full, inputs, weights = (costs.times(kind)[:, 0] for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
+    both = np.minimum(inputs + weights, full) / slices
+    forward, inputs = forward / slices, np.minimum(inputs, full) / slices
     weights = both - inputs
-    hops = np.where(placement.crosses[copy], costs.transfer.time(slices), 0.0)
+    hops = np.where(placement.crosses[copy], costs.transfer_times(slices)[:-1, 0], 0.0)
     # Heads: down the stages, turn at the last one, and up again.
     down = np.concatenate(([0.0], np.cumsum(forward[:-1] + hops)))
     turn = down[-1] + forward[-1]
@@ -126,31 +166,47 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
 def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: int = 1) -> list[RankClasses]:
     """Return the classes of every rank."""
     costs = costs.occupied(placement, slices)
-    counts = slices * np.bincount(placement.copy_of(np.arange(microbatches, dtype=np.int32), microbatches))
-    copies = [op_classes(placement, costs, copy, slices) for copy in range(len(counts))]
-    gains = _gains(placement, costs) / slices
-    return [_on_rank(rank, placement, copies, counts, gains) for rank in range(placement.ranks)]
+    groups = alike_microbatches(placement, microbatches, costs)
+    classes = [classes_of(placement, costs, group, slices) for group in groups]
+    gains = [_gains(placement, costs, group.microbatch) / slices for group in groups]
+    # Least times of a forward: it may overlap a backward.
+    times = [
+        of_group.time - np.stack((gain, 0 * gain, 0 * gain)) for of_group, gain in zip(classes, gains, strict=True)
+    ]
+    parts = list(zip(groups, classes, times, strict=True))
+    return [_on_rank(rank, placement, parts, slices) for rank in range(placement.ranks)]
 
 
-def _on_rank(rank: int, placement: Placement, copies: list[OpClasses], counts: Ints, gains: Floats) -> RankClasses:
-    here = [np.array(placement.stages_on(rank, copy), np.intp) for copy in range(len(copies))]
-    copy = np.repeat(np.arange(len(copies)), [len(stages) for stages in here])
-    stage = np.concatenate(here)
-    head, time, tail = (
-        np.concatenate(
-            [getattr(classes, name)[:, stages] for classes, stages in zip(copies, here, strict=True)], axis=1
-        )
-        for name in ("head", "time", "tail")
+def classes_of(placement: Placement, costs: Costs, group: Alike, slices: int = 1) -> OpClasses:
+    """Return the classes of the microbatches of a group."""
+    return op_classes(placement, costs.of_microbatch(group.microbatch), group.copy, slices)
+
+
+def _on_rank(rank: int, placement: Placement, parts: list[tuple[Alike, OpClasses, Floats]], slices: int) -> RankClasses:
+    groups = [group for group, _, _ in parts]
+    here = [np.array(placement.stages_on(rank, group.copy), np.intp) for group in groups]
+    number = np.repeat(np.arange(len(groups)), [len(stages) for stages in here])
+    columns = [(classes.head, classes.time, classes.tail, least) for _, classes, least in parts]
+    head, time, tail, least = (
+        np.concatenate([values[:, stages] for values, stages in zip(each, here, strict=True)], axis=1)
+        for each in zip(*columns, strict=True)
     )
-    least = time.copy()
-    least[FORWARD] -= gains[stage]
+    count = slices * np.array([group.count for group in groups])[number]
+    first = np.array([group.microbatch for group in groups], np.intp)[number]
     return RankClasses(
-        copy=copy, stage=stage, head=head, time=time, tail=tail, work=counts[copy] * least, count=counts[copy]
+        group=number,
+        stage=np.concatenate(here),
+        head=head,
+        time=time,
+        tail=tail,
+        work=count * least,
+        count=count,
+        microbatch=first,
     )
 
 
-def _gains(placement: Placement, costs: Costs) -> Floats:
-    """Return the most time that overlapping a forward of each stage with a backward can save, shape (stages,)."""
+def _gains(placement: Placement, costs: Costs, microbatch: int) -> Floats:
+    """Return the most time that overlapping a microbatch's forward with a backward can save, shape (stages,)."""
     gains = np.zeros(costs.stages)
     if costs.overlap is None:
         return gains
@@ -160,4 +216,6 @@ def _gains(placement: Placement, costs: Costs) -> Floats:
         forward, backward = costs.forward[here, None], costs.backward[None, here]
         together = costs.pair_times(stages[:, None], stages[None, :], backward)
         gains[here] = np.maximum(gains[here], (forward + backward - together).max(axis=1))
-    return np.maximum(gains, 0.0)
+    # A pair saves its one gap, and of the times of its ops no more than its forward's factor times what equal ones do.
+    factor = np.ones(costs.stages) if costs.factors is None else np.maximum(costs.factors.forward[:, microbatch], 1.0)
+    return np.maximum(gains, 0.0) * factor

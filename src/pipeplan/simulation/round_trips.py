@@ -24,11 +24,11 @@ The bound adds up windows of time that do not overlap, each with its least lengt
 The rank's span is at least the windows' lengths and the work that finds no place in them. The page ``explanation/bounds`` of
 the documentation proves it in seven steps, which the comments below refer to. It numbers microbatches by time, so nothing is
 assumed about their order, and holds for stages of any times and sizes. *Slices*: a trip is that of the last slice, when all
-slices are held. *Copies*: trips of all copies are numbered together and as short as the shortest; one that passes another
-takes the place of what it overtakes, and its work is counted. *Overlapped pairs*: times are the least that an op can take
-from its rank, and the partner of the forward that opens a window is counted too. A link that carries one message at a time,
-or ranks that wait for their messages, only make trips longer. Recomputed and offloaded microbatches are not held on their
-trip, so nothing follows for them.
+slices are held. *Groups*: trips of all copies, and of microbatches that differ, are numbered together and as short as the
+shortest, and as many fit as of the smallest microbatch; one that passes another takes the place of what it overtakes, and
+its work is counted. *Overlapped pairs*: times are the least that an op can take from its rank, and the partner of the
+forward that opens a window is counted too. A link that carries one message at a time, or ranks that wait for their messages,
+only make trips longer. Recomputed and offloaded microbatches are not held on their trip, so nothing follows for them.
 """
 
 from __future__ import annotations
@@ -123,16 +123,18 @@ def round_trips(
     crowd = _crowd(number, rank, memory, slices=slices, onward=onward)
     if not 0 < crowd.fit < crowd.microbatches:
         return None
-    trip = _shortest([_trip(rank, here, slowest, slices=slices, onward=onward, pairs=pairs) for here in rank.by_copy()])
+    trip = _shortest(
+        [_trip(rank, here, slowest, slices=slices, onward=onward, pairs=pairs) for here in rank.by_group()]
+    )
     candidates = [_span(rank, memory, crowd, trip, share) for share in _shares_of_weights(rank, memory)]
     return max(candidates, key=attrgetter("length"))
 
 
 def _crowd(number: int, rank: RankClasses, memory: RankMemory, *, slices: int, onward: bool) -> Crowd:
-    copies = rank.by_copy()
-    microbatches = sum(int(rank.count[here[0]]) for here in copies) // slices
+    groups = rank.by_group()
+    microbatches = sum(int(rank.count[here[0]]) for here in groups) // slices
     # Step 2: on a trip, the rank holds all its stages' activations of the microbatch.
-    whole = min(slices * float(memory.activation[here].sum()) for here in copies)
+    whole = min(slices * float(memory.activation[here].sum()) for here in groups)
     bound = whole > 0 and memory.limit < inf
     fit = int(memory.limit * (1 + tolerances.MEMORY) / whole) if bound else microbatches
     return Crowd(number, rank.first_head if onward else None, microbatches, slices, whole, fit)
@@ -223,17 +225,16 @@ def _window(kind: WindowKind, count: int, length: float, work: float) -> Window:
 def _work_on_trip(rank: RankClasses, held: HeldWork, limit: float, crowd: Crowd, share: float) -> float:
     """Return the most work during a trip besides the forward that opens it (step 6).
 
-    Microbatches of one copy of the model, numbered in order of arrival, cannot pass each other. Those of another copy may
-    enter after the trip began and leave before it ends: for each of them there is one more that the rank holds all the
-    while.
+    Microbatches that are alike, numbered in order of arrival, cannot pass each other. Those of another group may enter after
+    the trip began and leave before it ends: for each of them there is one more that the rank holds all the while.
     """
     left = limit - crowd.whole
     most = held.forward(left) + held.backward(left)
-    if not rank.copy.any():
+    if not rank.group.any():
         return most
     work = crowd.slices * rank.work / np.maximum(rank.count, 1)
     work[WEIGHT] *= share
-    passing = max(float(work[:, here].sum()) for here in rank.by_copy())
+    passing = max(float(work[:, here].sum()) for here in rank.by_group())
     # For each number of microbatches that pass, the space that is left for others.
     for passed in range(1, crowd.fit):
         left = limit - (1 + passed) * crowd.whole

@@ -179,7 +179,7 @@ def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended
     _require_runnable(schedule, needs)
     compute, arrival = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
     if not contended:
-        arrival = arrival + costs.transfer.time(schedule.slices)
+        arrival = arrival + costs.delays(compute.schedule)
     start, end = _beside_compute(schedule, needs, timed, (compute.start, compute.end, arrival))
     return Timeline(schedule, start, end, costs.time_unit, occupied=compute.spans)
 
@@ -200,11 +200,12 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
         occupied = before + durations + behind
     needs = dependencies(schedule)
     _require_runnable(schedule, needs)
-    source, transfer = needs.crossing, costs.transfer.time(schedule.slices)
+    source = needs.crossing
+    delay = np.array([costs.transfer.time(schedule.slices)]) if costs.factors is None else costs.delays(schedule)
     link = _link_numbers(schedule, source) if contended else _NO_LINKS
     start, end = np.empty(len(schedule)), np.full(len(schedule), -1.0)
     arrival = np.full(len(link), -1.0)
-    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, transfer, link, *_copies(schedule, needs))
+    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link, *_copies(schedule, needs))
     outputs = (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1))
     done = _TIME_OPS(inputs, outputs, work=len(schedule))
     if done < len(schedule):
@@ -343,7 +344,7 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     # Both ends of a message last as long as its transfer.
     partner = message_partners(schedule, needs)
     messages = partner >= 0
-    durations[messages] = costs.transfer.time(schedule.slices)
+    durations[messages] = message_times(schedule, costs)[messages]
     gap, _ = costs.lost(schedule)
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
     ranks = schedule.ranks
@@ -360,6 +361,15 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     return replace(timeline, start=start + gap, occupied=timeline.spans) if costs.overhead.op_gap else timeline
 
 
+def message_times(schedule: Schedule, costs: Costs) -> Floats:
+    """Return the time of each op's message, shape (ops,): both ends have that of the sender."""
+    times = costs.delays(schedule)
+    partner = message_partners(schedule, dependencies(schedule))
+    receives = schedule.where(*RECEIVE_KINDS)
+    times[receives] = times[partner[receives]]
+    return times
+
+
 def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
     """Return the memory that each rank holds after each op, in activations, and in bytes if the costs contain them.
 
@@ -369,8 +379,8 @@ def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
     sizes = memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded
     return MemoryUse(
         schedule,
-        memory_levels(schedule, *in_activations(placement, *sizes)),
-        memory_levels(schedule, *sizes) if memory.in_bytes else None,
+        memory_levels(schedule, *in_activations(placement, *sizes), factors=memory.factors),
+        memory_levels(schedule, *sizes, factors=memory.factors) if memory.in_bytes else None,
         held_throughout(placement, memory.static),
     )
 

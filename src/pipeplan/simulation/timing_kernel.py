@@ -39,7 +39,7 @@ def time_ops(
     source: Sequence[int],
     joined: Sequence[bool],
     duration: Sequence[float],
-    delay: float,
+    delay: Sequence[float],
     link: Sequence[int],
     copied: Sequence[int],
     awaited: Sequence[int],
@@ -56,11 +56,12 @@ def time_ops(
 ) -> int:
     """Time every op that can run when transfers do not occupy ranks. Return how many were timed.
 
-    A result reaches the other rank ``delay`` after its op's end. A transfer over a contended link also waits until the
+    A result reaches the other rank its ``delay`` after its op's end. A transfer over a contended link also waits until the
     link is free.
 
     ============ ================================================================================================
     source       op of another rank that the op needs, else -1
+    delay        time of the transfer of each op's result; one number if all take as long
     link         link that the op's result takes to another rank, else -1; empty if links are not contended
     arrival      when the op's result reaches the other rank, -1 at first; empty if links are not contended
     link_free    time from which each link is free
@@ -70,6 +71,8 @@ def time_ops(
     """
     contended = len(link) > 0
     copies = len(copied) > 0
+    alike = len(delay) == 1
+    common = delay[0] if len(delay) > 0 else 0.0
     # Rank 0 is taken first.
     top = len(cursor)
     for rank in range(top):
@@ -108,7 +111,7 @@ def time_ops(
                         blocker = needed
                         break
                     if not contended:
-                        arrived += delay
+                        arrived += common if alike else delay[needed]
                     if arrived > begin:
                         begin = arrived
             # If an input has not been timed yet, the rank queues for it and another rank goes on.
@@ -123,7 +126,8 @@ def time_ops(
                 if contended:
                     wire = link[member]
                     if wire >= 0:
-                        arrival[member] = link_free[wire] = max(link_free[wire], clock) + delay
+                        arrived = max(link_free[wire], clock) + (common if alike else delay[member])
+                        arrival[member] = link_free[wire] = arrived
                 # The ranks that waited for this op can go on.
                 woken = waiter[member]
                 while woken >= 0:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pipeplan.costs import Communication, Costs, Overhead, Transfer
-from pipeplan.model import HOST_KINDS, Floats, tolerances
+from pipeplan.model import HOST_KINDS, Floats, Kind, tolerances
 from pipeplan.simulation.simulator import Simulation, simulate
 
 
@@ -22,15 +23,16 @@ class WhatIf:
 def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
     """Simulate the same schedule with free transfers, free copies, no overhead between ops, and balanced stages.
 
-    The stages to balance are each of the slowest ``stages``, and all of them together. A stage is balanced if its ops take
-    the mean of their kind over all stages. Copies are those to the host and back. Changes that would not matter are left
-    out.
+    If microbatches differ, each of the longest is made as long as the median, and all of them as long as the mean. The
+    stages to balance are each of the slowest ``stages``, and all of them together. A stage is balanced if its ops take the
+    mean of their kind over all stages. Copies are those to the host and back. Changes that would not matter are left out.
     """
     costs = simulation.costs
     slower = _slower_stages(costs)
     changes = [(f"stage {stage} balanced", _balanced(costs, [stage])) for stage in slower[:stages]]
     if slower:
         changes.append(("all stages balanced", _balanced(costs, list(range(costs.stages)))))
+    changes += _microbatches_alike(costs)
     if costs.overhead.between_ops:
         without = Overhead(step_time=costs.overhead.step_time)
         changes.insert(0, ("nothing lost between ops", replace(costs, overhead=without)))
@@ -42,6 +44,35 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
         WhatIf(change, simulate(simulation.schedule, new, communication=communication).timeline.makespan)
         for change, new in changes
     ]
+
+
+def work_of_microbatches(costs: Costs) -> Floats:
+    """Return the time of the ops of each microbatch on all stages, shape (microbatches,); one number if they are alike."""
+    halves = costs.times(Kind.I) + costs.times(Kind.W)
+    work: Floats = (costs.times(Kind.F) + np.minimum(costs.times(Kind.B), halves)).sum(axis=0)
+    return work
+
+
+LONG_MICROBATCHES = 3
+"""Maximum number of microbatches that are shortened one by one."""
+
+
+def shortened(microbatch: int) -> str:
+    """Return the change of a microbatch that is made as long as the median in words."""
+    return f"microbatch {microbatch} as long as the median"
+
+
+def _microbatches_alike(costs: Costs) -> Iterator[tuple[str, Costs]]:
+    """Yield the costs with a long microbatch as long as the median, and with all of them alike."""
+    if costs.factors is None:
+        return
+    work, factors = work_of_microbatches(costs), costs.factors
+    median = float(np.median(work)) * (1 + tolerances.ROUNDING)
+    for microbatch in np.argsort(-work, kind="stable")[:LONG_MICROBATCHES].tolist():
+        if work[microbatch] > median:
+            yield shortened(microbatch), replace(costs, factors=factors.with_median(microbatch))
+    if work.max() > median:
+        yield "all microbatches as long as the mean", costs.uniform()
 
 
 def _slower_stages(costs: Costs) -> list[int]:

@@ -155,7 +155,10 @@ class _RankTimes:
         self.enter: Floats = np.sort(self.start[turning & (kind == Kind.F)])
         self.leave: Floats = np.sort(self.start[turning & among(kind, (Kind.B, Kind.I))])
         self.ways_back: Ints = np.flatnonzero(among(kind, (Kind.B, Kind.I)))
-        self.inputs = costs.backward_input[stage] / schedule.slices if costs is not None else self.end - self.start
+        self.inputs: Floats = self.end - self.start
+        if costs is not None:
+            times = costs.times(Kind.I)
+            self.inputs = times[stage, np.minimum(columns.microbatch[row], times.shape[1] - 1)] / schedule.slices
 
     @property
     def drains(self) -> float:

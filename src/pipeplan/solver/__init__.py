@@ -30,6 +30,7 @@ from pipeplan.solver.placements import (
 )
 from pipeplan.solver.portfolio import ENGINES, require_shape, search
 from pipeplan.solver.problem import Problem
+from pipeplan.solver.reordering import Reorderer, Reordering
 from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
@@ -65,6 +66,8 @@ __all__ = [
     "Proving",
     "Published",
     "PublishedEntry",
+    "Reorderer",
+    "Reordering",
     "Robustness",
     "Run",
     "SearchBackend",

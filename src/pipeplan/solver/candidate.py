@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Bools, Columns, Ints, Kind, Schedule, ops, tolerances
+from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Bools, Columns, Floats, Ints, Kind, Schedule, ops, tolerances
 from pipeplan.solver.kernels.arrays import (
     KEPT,
     OFFLOADED,
@@ -127,7 +127,25 @@ class Encoder(Layout):
             prefer=np.zeros(self.positions if self.decides_weight else 0, np.int64),
             mode=np.full(modes, KEPT),
             lead=np.zeros(modes, np.int64),
+            turn=np.tile(np.arange(self.turns), self.classes if self.varies else 0),
         )
+
+    def in_turn(self, candidate: Candidate, microbatches: Ints) -> Candidate:
+        """Return the candidate with other microbatches: the k-th of an order where it has microbatch k.
+
+        ``microbatches`` are orders of those of each copy of the model, shape (copies, turns).
+        """
+        turn = candidate.decisions.turn.reshape(self.copies, -1)
+        return self.evaluate(candidate.decisions._replace(turn=np.take_along_axis(microbatches, turn, axis=1).ravel()))
+
+    @cached_property
+    def orders(self) -> dict[str, Ints]:
+        """Orders of the microbatches of each copy to begin with, shape (copies, turns), by name; none if they are alike."""
+        if not self.varies:
+            return {}
+        costs = self.problem.occupied
+        work = np.sum([costs.times(kind).sum(axis=0) for kind in (Kind.F, Kind.I, Kind.W)], axis=0)
+        return orders_of(work.reshape(self.copies, -1))
 
     def from_order(self, order: Ints) -> Candidate:
         """Return the candidate of an order without forced Ws and pairs; with full backwards if that is better.
@@ -193,10 +211,10 @@ class Encoder(Layout):
     def encode(self, schedule: Schedule) -> Candidate:
         """Return a schedule as a candidate: the order of its forwards and backwards, with its Ws forced.
 
-        Which microbatch an op has is forgotten: the k-th of its kind and stage becomes the k-th. Where its halves can do all
-        that a full backward can, it becomes an I with its W right after it, unless that takes longer: Ws that are owed come
-        first, and in a pair the W comes on top. Where backward may not be split, an I becomes a full backward. What the
-        problem does not decide on is left out.
+        If microbatches are alike, which of them an op has is forgotten: the k-th of its kind and stage becomes the k-th.
+        Where its halves can do all that a full backward can, it becomes an I with its W right after it, unless that takes
+        longer: Ws that are owed come first, and in a pair the W comes on top. Where backward may not be split, an I becomes
+        a full backward. What the problem does not decide on is left out.
         """
         result = self._encoded(schedule, keeps_full=False)
         columns = schedule.columns
@@ -209,7 +227,10 @@ class Encoder(Layout):
         decisions = self.decisions(np.zeros(self.positions, np.int64))
         for rank, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
             row = read_row(self, schedule.row(rank), keeps_full=keeps_full)
-            index = self.indices(row.order)
+            if self.varies:
+                for op_class, turn in _turns(self, row):
+                    decisions.turn[op_class * self.turns : (op_class + 1) * self.turns] = turn
+            index = self.indices(row.order, decisions.turn)
             for name in ("order", "forced", "joined"):
                 getattr(decisions, name)[start:stop] = getattr(row, name)
             if self.may_run_full:
@@ -226,6 +247,35 @@ class Encoder(Layout):
         strict = decisions._replace(prefer=-np.abs(decisions.prefer))
         free = decisions._replace(prefer=np.maximum(decisions.prefer, 0))
         return min(self.evaluate(free), self.evaluate(strict), key=lambda candidate: candidate.value)
+
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares of the work of the shortest microbatches that come before the longest one, in orders to begin with."""
+
+
+def orders_of(work: Floats) -> dict[str, Ints]:
+    """Return simple orders of microbatches, by name.
+
+    Short ones fill and drain the pipeline fast. A long one takes its time through all stages: it must not come late, and
+    what runs before it should be just enough to keep later ranks busy until it arrives.
+
+    Parameters
+    ----------
+    work
+        Time of each microbatch of each copy of the model, shape (copies, microbatches).
+    """
+    rising = np.argsort(work, axis=1, kind="stable")
+    orders = {
+        "shortest first": rising,
+        "longest first": rising[:, ::-1],
+        "shortest at both ends": np.hstack((rising[:, ::2], rising[:, 1::2][:, ::-1])),
+        "longest at both ends": np.hstack((rising[:, ::2][:, ::-1], rising[:, 1::2])),
+    }
+    done = np.cumsum(np.take_along_axis(work, rising, axis=1), axis=1).mean(axis=0)
+    for share in SHARES:
+        few = int(np.searchsorted(done, share * done[-1])) + 1
+        orders[f"{few} of the shortest, then longest first"] = np.hstack((rising[:, :few], rising[:, few:][:, ::-1]))
+    return orders
 
 
 def first_answers(encoder: Encoder, decisions: Decisions) -> Iterator[Decisions]:
@@ -289,14 +339,14 @@ _WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP = range(5)
 def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, start: int, stop: int) -> Columns:
     """Return the ops of a rank, at positions ``start`` to ``stop``, of a feasible candidate just timed."""
     order, group = _pairs(layout, decisions.order[start:stop], decisions.joined[start:stop])
-    op_class, index = order, layout.indices(order)
+    op_class, index = order, layout.indices(order, decisions.turn)
     backward = ~layout.is_forward[op_class]
     halved = backward & (layout.weight_time[op_class] >= 0)
     if layout.may_run_full:
         halved &= decisions.full[op_class * layout.share + index] == 0
     places = np.arange(len(order))
     parts = [(_OP, places, places, np.select([halved, backward], [Kind.I, Kind.B], Kind.F))]
-    owed = _weights(layout, timing, order, halved, start)
+    owed = _weights(layout, timing, op_class * layout.share + index, np.flatnonzero(halved), start)
     before = np.repeat(places, timing.weights[start:stop])
     before = np.concatenate((before, np.full(len(owed) - len(before), len(order))))
     parts.append((_WEIGHT, before, owed, np.full(len(owed), Kind.W)))
@@ -321,14 +371,13 @@ def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, sta
     return replace(row, group=groups.astype(np.int32))
 
 
-def _weights(layout: Layout, timing: CandidateTiming, order: Ints, halved: Bools, start: int) -> Ints:
-    """Return the places of the backwards whose Ws the rank runs, in the order of the Ws."""
+def _weights(layout: Layout, timing: CandidateTiming, number: Ints, halved: Ints, start: int) -> Ints:
+    """Return the places of the backwards whose Ws the rank runs, in the order of the Ws; ``number`` has that of each op."""
     if not layout.is_wide:
-        return np.flatnonzero(halved)
-    count = int(np.count_nonzero(halved))
+        return halved
     place_of = np.empty(layout.positions, np.int64)
-    place_of[order * layout.share + layout.indices(order)] = np.arange(len(order))
-    return place_of[timing.more.ran[start : start + count]]
+    place_of[number] = np.arange(len(number))
+    return place_of[timing.more.ran[start : start + len(halved)]]
 
 
 def _pairs(layout: Layout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
@@ -344,7 +393,10 @@ def _pairs(layout: Layout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
 
 
 class RowDecisions(NamedTuple):
-    """Decisions of a row, by position; ``prefer`` by W; ``mode`` and ``lead`` are those of the position's microbatch."""
+    """Decisions of a row, by position; ``prefer`` by W; ``mode`` and ``lead`` are those of the position's microbatch.
+
+    ``microbatch`` is that of the position's op, counted within its copy of the model.
+    """
 
     order: Ints
     forced: Ints
@@ -353,6 +405,15 @@ class RowDecisions(NamedTuple):
     prefer: Ints
     mode: Ints
     lead: Ints
+    microbatch: Ints
+
+
+def _turns(layout: Layout, row: RowDecisions) -> Iterator[tuple[int, Ints]]:
+    """Yield each class of a row with its microbatches in the order of their first ops."""
+    for op_class in np.unique(row.order).tolist():
+        microbatch = row.microbatch[row.order == op_class]
+        _, first = np.unique(microbatch, return_index=True)
+        yield op_class, microbatch[np.sort(first)]
 
 
 def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> RowDecisions:
@@ -383,7 +444,8 @@ def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> RowDecisions:
         preferences = _preferences(op_class, *owes)
         prefer[: len(preferences)] = preferences
     mode, lead = _modes(row, chosen) if layout.decides_mode else (np.zeros_like(order), np.zeros_like(order))
-    return RowDecisions(order, forced, joined, stays_full[chosen].astype(np.int64), prefer, mode, lead)
+    microbatch = (row.microbatch - copy * layout.turns)[chosen]
+    return RowDecisions(order, forced, joined, stays_full[chosen].astype(np.int64), prefer, mode, lead, microbatch)
 
 
 def _preferences(op_class: Ints, owes: Bools, runs: Bools) -> Ints:

@@ -11,6 +11,9 @@ from pipeplan.solver.kernels.arrays import NO_WIDE_PROBLEM, CandidateTiming, Fla
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.robustness import Scenarios
 
+NO_TURNS: Ints = np.empty(0, np.int64)
+"""Turns of microbatches that are alike: the k-th has the k-th turn."""
+
 
 class Layout:
     """The classes and positions of a problem's ops, and the problem as the kernels' arrays.
@@ -62,7 +65,7 @@ class Layout:
     def total_times(self) -> Floats:
         """Least duration of an op of each class, its weight backward included; shape (classes,)."""
         halves = class_times(self)[0] + np.maximum(self.weight_time, 0.0)
-        full = self.problem.occupied.backward[self.stage_of] / self.problem.slices
+        full = mean_of(self, self.problem.occupied.times(Kind.B)) / self.problem.slices
         return np.where(self.is_forward, halves, np.minimum(halves, full))
 
     @cached_property
@@ -72,6 +75,11 @@ class Layout:
         follower = np.full(self.classes, -1)
         follower[source[source >= 0]] = np.flatnonzero(source >= 0)
         return follower
+
+    @property
+    def varies(self) -> bool:
+        """True if microbatches differ, so that candidates say which of them has which turn."""
+        return self.problem.costs.factors is not None
 
     @property
     def overlaps(self) -> bool:
@@ -111,20 +119,31 @@ class Layout:
         """True if candidates are timed by ``wide_kernel``, which models more and is slower."""
         problem = self.problem
         modelled = problem.communication == "contended" or problem.slices > 1 or self.scenarios is not None
-        return modelled or self.decides_weight or self.decides_mode
+        return modelled or self.varies or self.decides_weight or self.decides_mode
 
     @cached_property
     def flat(self) -> FlatProblem:
         """Problem as the kernels take it."""
         return flatten(self)
 
-    def indices(self, order: Ints) -> Ints:
-        """Return the index of each op of a row within its class; the k-th is that of the copy's k-th microbatch."""
-        turn = np.argsort(order, kind="stable")
+    @property
+    def turns(self) -> int:
+        """Number of microbatches of each copy: the turns of a class."""
+        return self.share // self.problem.slices
+
+    def indices(self, order: Ints, turn: Ints = NO_TURNS) -> Ints:
+        """Return the index of each op of a row within its class; the k-th is that of the copy's k-th microbatch.
+
+        If microbatches differ, it is that of the microbatch whose ``turn`` it is (:class:`Decisions`).
+        """
+        sorted_ = np.argsort(order, kind="stable")
         counts = np.bincount(order, minlength=self.classes)
-        first = np.concatenate(([0], np.cumsum(counts)))[order[turn]]
+        first = np.concatenate(([0], np.cumsum(counts)))[order[sorted_]]
         index = np.empty(len(order), np.int64)
-        index[turn] = np.arange(len(order)) - first
+        index[sorted_] = np.arange(len(order)) - first
+        if turn.size:
+            part = index % self.problem.slices
+            index = turn[order * self.turns + index // self.problem.slices] * self.problem.slices + part
         return index
 
     def microbatch_of(self, op_class: Ints, index: Ints) -> Ints:
@@ -163,8 +182,12 @@ def flatten(layout: Layout) -> FlatProblem:
     consumer[source[crosses]] = layout.rank_of[crosses]
     time, weight_time = class_times(layout)
     growth, weight_growth = _growths(layout)
-    full_time = np.where(layout.is_forward, time, problem.occupied.backward[layout.stage_of] / problem.slices)
-    held = problem.memory_limit.activation[layout.stage_of] / problem.slices
+    full = mean_of(layout, problem.occupied.times(Kind.B)) / problem.slices
+    full_time = np.where(layout.is_forward, time, full)
+    held = problem.memory_limit.activation[layout.stage_of] * mean_size(layout) / problem.slices
+    # The result of a forward crosses to the next stage, that of a backward comes from there.
+    before = np.maximum(layout.stage_of - layout.is_forward, 0)
+    delay = mean_of(layout, problem.occupied.transfer_times(problem.slices), before)
     # Where ops overlap, a rank can be done sooner than its ops take one by one: its remaining work then bounds nothing.
     work = np.bincount(layout.rank_of, weights=layout.share * layout.total_times)
     overlap, messages = problem.occupied.overlap, problem.occupied.messages
@@ -177,7 +200,7 @@ def flatten(layout: Layout) -> FlatProblem:
         time=time,
         growth=growth,
         source=source,
-        delay=np.where(crosses, problem.occupied.transfer.time(problem.slices), 0.0),
+        delay=np.where(crosses, delay, 0.0),
         consumer=consumer,
         first=np.arange(layout.classes) * layout.share,
         weight_time=weight_time,
@@ -204,17 +227,51 @@ def sources(layout: Layout) -> Ints:
 
 def class_times(layout: Layout) -> tuple[Floats, Floats]:
     """Return the duration of each class and that of its W, below 0 if it has none; shape (classes,) each."""
-    problem, stage = layout.problem, layout.stage_of
+    problem = layout.problem
     costs, split = problem.occupied, problem.split_backward
-    backward = (costs.backward_input if split else costs.backward)[stage]
-    times = np.where(layout.is_forward, costs.forward[stage], backward) / problem.slices
-    return times, np.where(layout.is_forward | (not split), -1.0, costs.backward_weight[stage] / problem.slices)
+    forward, backward, weight = (
+        mean_of(layout, costs.times(kind)) for kind in (Kind.F, Kind.I if split else Kind.B, Kind.W)
+    )
+    times = np.where(layout.is_forward, forward, backward) / problem.slices
+    return times, np.where(layout.is_forward | (not split), -1.0, weight / problem.slices)
+
+
+def by_turn(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
+    """Return values by stage and microbatch as values by class and microbatch of its copy, shape (classes, turns).
+
+    ``stage`` is the row of each class, by default its own stage. A table with one column is for all microbatches.
+    """
+    stage = layout.stage_of if stage is None else stage
+    if table.shape[1] == 1:
+        return table[stage]
+    copy = np.arange(layout.classes) // (2 * layout.stages)
+    microbatch = copy[:, None] * layout.turns + np.arange(layout.turns)
+    values: Floats = table[stage[:, None], microbatch]
+    return values
+
+
+def mean_of(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
+    """Return the mean of each class over the microbatches of its copy, shape (classes,); see :func:`by_turn`."""
+    values = by_turn(layout, table, stage)
+    mean: Floats = values[:, 0] if values.shape[1] == 1 else values.mean(axis=1)
+    return mean
+
+
+def sizes(problem: Problem) -> Floats:
+    """Return the factors of microbatches on memory, shape (stages, microbatches); one column of 1 if they are alike."""
+    factors = problem.memory_limit.factors
+    return factors if factors.size else np.ones((problem.placement.stages, 1))
+
+
+def mean_size(layout: Layout) -> Floats:
+    """Return the mean factor on memory of each class, shape (classes,)."""
+    return mean_of(layout, sizes(layout.problem))
 
 
 def _growths(layout: Layout) -> tuple[Floats, Floats]:
     rule, split = layout.problem.memory_limit, layout.problem.split_backward
-    held = rule.activation[layout.stage_of] / layout.problem.slices
-    freed = rule.freed_by_weight[layout.stage_of] / layout.problem.slices
+    size = mean_size(layout) / layout.problem.slices
+    held, freed = rule.activation[layout.stage_of] * size, rule.freed_by_weight[layout.stage_of] * size
     kept = freed if split else np.zeros(layout.classes)
     return np.where(layout.is_forward, held, kept - held), -kept
 
@@ -228,19 +285,42 @@ def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
         link[flat.source[crosses]] = np.unique(ends, return_inverse=True)[1]
     nothing = np.zeros(layout.classes)
     choices, slices = problem.choices, problem.slices
-    copying = problem.occupied.require_offload()[stage] / slices if choices.offload else nothing
+    size = mean_size(layout) / slices
+    copying = problem.occupied.require_offload()[stage] * size if choices.offload else nothing
     factors, least = _factors(layout)
     return WideProblem(
-        recomputing=problem.occupied.recompute[stage] / slices,
-        recompute_keeps=problem.memory_limit.recompute_keeps[stage] / slices if layout.decides_mode else nothing,
+        recomputing=mean_of(layout, problem.occupied.times(Kind.R)) / slices,
+        recompute_keeps=problem.memory_limit.recompute_keeps[stage] * size if layout.decides_mode else nothing,
         copying=copying,
-        offloaded=problem.memory_limit.offloaded[stage] / slices if layout.decides_mode else nothing,
+        offloaded=problem.memory_limit.offloaded[stage] * size if layout.decides_mode else nothing,
         sending=sending,
         link=link,
         modes=np.array([1, choices.recompute, choices.offload], np.int64),
         factors=factors,
         least_factor=least,
+        varied=_varied(layout) if layout.varies else np.zeros(0),
     )
+
+
+def _varied(layout: Layout) -> Floats:
+    """Return the factors of ops on the means of their classes, as the kernel takes them."""
+    problem, costs = layout.problem, layout.problem.occupied
+    backward = costs.times(Kind.I if problem.split_backward else Kind.B)
+    of_op = np.where(layout.is_forward[:, None], by_turn(layout, costs.times(Kind.F)), by_turn(layout, backward))
+    # What a forward sends crosses to the next stage, what a backward sends to the stage before.
+    across = np.maximum(layout.stage_of - ~layout.is_forward, 0)
+    sections = [
+        of_op,
+        *(by_turn(layout, costs.times(kind)) for kind in (Kind.W, Kind.R, Kind.B)),
+        by_turn(layout, sizes(problem)),
+        by_turn(layout, costs.transfer_times(problem.slices), across),
+    ]
+    means = [values.mean(axis=1, keepdims=True) for values in sections]
+    factors = [
+        np.divide(values, mean, out=np.ones_like(values), where=mean > 0)
+        for values, mean in zip(sections, means, strict=True)
+    ]
+    return np.concatenate([np.repeat(values, problem.slices, axis=1).ravel() for values in factors])
 
 
 def _factors(layout: Layout) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeplan.kernels import Kernel
 from pipeplan.model import BACKWARD_KINDS, HOST_KINDS, NONE, Ints, Kind, Schedule, among, dependencies
-from pipeplan.simulation import message_partners
+from pipeplan.simulation import message_partners, message_times
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.kernels.filling_kernel import fill_waits
 from pipeplan.solver.problem import Problem
@@ -38,7 +38,8 @@ def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
     partner = message_partners(schedule, needs)
     costs = problem.occupied
     duration = costs.durations(schedule)
-    duration[partner != NONE] = costs.transfer.time(schedule.slices)
+    messages = partner != NONE
+    duration[messages] = message_times(schedule, costs)[messages]
     owed_by = np.full(len(schedule), NONE, np.int32)
     weights = schedule.where(Kind.W)
     owed_by[weights] = needs.own_stage[weights]

@@ -14,6 +14,7 @@ from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, keep_what_can_be
 from pipeplan.solver.engines.building_blocks import BuildingBlocks, FirstBlocks
+from pipeplan.solver.engines.dispatching import Dispatching
 from pipeplan.solver.engines.judged_search import JudgedSearch, RobustSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
@@ -22,6 +23,7 @@ from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_un
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
 from pipeplan.solver.exact.recomputing_engine import ExactRecomputing
+from pipeplan.solver.exact.varied import ExactVaried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Robustness, robustness
@@ -30,6 +32,7 @@ from pipeplan.solver.run import Engine, Lineage, Run
 ENGINES: tuple[Engine, ...] = (
     FixedOrders(),
     ListScheduling(),
+    Dispatching(),
     DrivenByCosts(),
     FirstBlocks(),
     EarlyProof(),
@@ -37,6 +40,7 @@ ENGINES: tuple[Engine, ...] = (
     ShorterRuns(),
     Proving(),
     ExactRecomputing(),
+    ExactVaried(),
     WindowSearch(),
     LocalSearch(),
     RobustSearch(),
@@ -44,7 +48,7 @@ ENGINES: tuple[Engine, ...] = (
 )
 """Engines of a search, which run one after the other until its budget is spent."""
 
-STARTING = (FixedOrders, ListScheduling, DrivenByCosts, FirstBlocks)
+STARTING = (FixedOrders, ListScheduling, Dispatching, DrivenByCosts, FirstBlocks)
 """Engines that only find starts: a search that continues has a better one."""
 
 JUDGING = (RobustSearch, JudgedSearch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -97,6 +97,7 @@ class Problem:
             raise CostError(
                 f"the costs are for {self.costs.stages} stages, but the placement has {self.placement.stages}"
             )
+        self.costs.require_microbatches(self.microbatches)
         if self.limits is not None:
             self._check_limits(self.limits)
 
@@ -178,7 +179,8 @@ class Problem:
     def _gain_in_pairs(self, backward: Floats) -> NDArray[np.bool_]:
         """Return on which stages a backward that takes so long gains where it overlaps with some forward."""
         costs = self.occupied
-        if costs.overlap is None or not self.choices.overlap:
+        # The search pairs no ops of microbatches that differ.
+        if costs.overlap is None or costs.factors is not None or not self.choices.overlap:
             return np.zeros(costs.stages, np.bool_)
         # The messages of a backward are not overlapped.
         alone = backward - costs.messages
@@ -215,7 +217,7 @@ class Problem:
         least = np.minimum(costs.backward_input + costs.backward_weight, costs.backward)
         per_microbatch = costs.forward + (least if self.split_backward else costs.backward)
         forced = forced_recomputation(self) if self.limits is not None else np.zeros(self.placement.ranks)
-        if not forced.any() or (costs.overlap is not None and self.choices.overlap):
+        if not forced.any() or costs.factors is not None or (costs.overlap is not None and self.choices.overlap):
             return Bound(0.0, "")
         work = forced + sum(np.bincount(ranks, per_microbatch, self.placement.ranks) for ranks in self.placement.table)
         head = earliest_starts(self.placement, costs, slices=self.slices) if self.objective == "makespan" else 0.0
@@ -226,11 +228,7 @@ class Problem:
     @property
     def _costs_of_bound(self) -> Costs:
         """Costs of the bound: if a backward may not be split, all of it is in I and nothing in W."""
-        costs = self.occupied
-        if self.split_backward:
-            return costs
-        memory = replace(costs.memory, freed_by_weight=np.zeros(costs.stages))
-        return replace(costs, backward_input=costs.backward, memory=memory)
+        return self.occupied if self.split_backward else self.occupied.unsplit()
 
     @property
     def is_judged(self) -> bool:
@@ -281,12 +279,16 @@ def least_held(problem: Problem) -> Floats:
     if choices.offload:
         rests.append(rule.activation - rule.offloaded)
     rest = np.minimum.reduce(rests)
+    # Microbatches that differ: that of the largest on each rank, of those of each copy of the model.
+    factors = rule.factors if rule.factors.size else np.ones((problem.placement.stages, 1))
+    copy_of = problem.placement.copy_of(np.arange(problem.microbatches, dtype=np.int32), problem.microbatches)
     needs = np.zeros(problem.placement.ranks)
-    for ranks in problem.placement.table:
-        held = np.zeros_like(needs)
+    for copy, ranks in enumerate(problem.placement.table):
+        mine = factors[:, copy_of == copy] if rule.factors.size else factors
+        held = np.zeros((problem.placement.ranks, mine.shape[1]))
         for stage, rank in enumerate(ranks):
-            needs[rank] = max(needs[rank], held[rank] + rule.activation[stage])
-            held[rank] += rest[stage]
+            needs[rank] = max(needs[rank], (held[rank] + rule.activation[stage] * mine[stage]).max())
+            held[rank] += rest[stage] * mine[stage]
     return needs
 
 

@@ -109,7 +109,7 @@ def _at_once(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
     crosses = crosses_ranks(schedule, arrival)
     source = np.where(crosses, arrival, NONE).astype(np.int64)
     delay = np.zeros(ops)
-    delay[source[crosses]] = problem.costs.transfer.time(schedule.slices)
+    delay[source[crosses]] = problem.costs.delays(schedule)[source[crosses]]
     first, clock = np.zeros((2, schedule.ranks * runs))
     _TIME_RUNS(
         (schedule.offsets, source, schedule.joined, problem.costs.durations(schedule), factors.ravel(), delay, runs),

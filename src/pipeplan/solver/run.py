@@ -177,6 +177,15 @@ class Run:
         if np.isfinite(candidate.value):
             self.take(Lineage(lineage, found_by, candidate, candidate.value))
 
+    def offer_in_turns(self, candidate: Candidate, lineage: str, found_by: str) -> None:
+        """Offer a candidate; if microbatches differ, also with them in other orders."""
+        self.offer(candidate, lineage, found_by)
+        for name, microbatches in self.encoder.orders.items():
+            if self.is_over:
+                return
+            self.budget.evaluations += 1
+            self.offer(self.encoder.in_turn(candidate, microbatches), lineage, f"{found_by}, {name}")
+
     def take(self, lineage: Lineage) -> None:
         """Take a lineage if it is the best of its name."""
         before = self._lineages.get(lineage.name)
@@ -270,7 +279,7 @@ class Run:
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
             self.take_as_it_is(schedule, name, candidate)
         if candidate.value <= value * (1 + tolerances.ROUNDING):
-            self.offer(candidate, name, name)
+            self.offer_in_turns(candidate, name, name)
         elif np.isfinite(value):
             self.take(Lineage(name, name, candidate, value, schedule))
         return value

@@ -213,7 +213,7 @@ class Strategy:
         costs, limits
             Costs and limits for the stages and ranks of :meth:`placed`. Strategies that depend on the shape alone
             ignore them. By default F, I and W take equally long, transfers take no time, and each strategy applies its
-            default limit.
+            default limit. If microbatches differ, they plan with the mean one.
 
         Raises
         ------
@@ -230,7 +230,8 @@ class Strategy:
             costs = Settings().costs(placement) if costs is None else costs
             if costs.stages != placement.stages:
                 raise CostError(f"costs have {costs.stages} stages, but the schedule has {placement.stages}")
-            schedule = self.build.build(shape, costs, limits)
+            # Microbatches that differ: the schedule is that of as many mean ones.
+            schedule = self.build.build(shape, costs.uniform(), limits)
         else:
             schedule = self.build(shape)
         return replace(schedule, name=self.name)

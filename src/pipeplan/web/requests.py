@@ -26,6 +26,7 @@ from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.costs import (
     SETTINGS,
+    FactorTables,
     Layer,
     Options,
     Range,
@@ -84,6 +85,8 @@ Name = Annotated[str, Field(min_length=1, max_length=80)]
 
 
 def _form_of(value: Any) -> str:
+    if isinstance(value, dict):
+        return "table"
     return "list" if isinstance(value, list) else "text" if isinstance(value, str) else "number"
 
 
@@ -132,6 +135,8 @@ def _type(setting: Setting) -> Any:
         "layers": _list_of(LayerIn),
         "layout": _list_of(int),
         "stage_layers": _either(text=text, list=_list_of(int)),
+        "per_microbatch": _either(list=_list_of(float | _list_of(float)), table=FactorTables),
+        "lengths": _list_of(float | _list_of(float)),
         "size": _either(number=number, text=text),
         "duration": _either(number=number, text=text),
         "pairs": _either(text=text, list=_list_of(text, least=0)),

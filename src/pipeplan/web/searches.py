@@ -173,7 +173,7 @@ def _servable(settings: Settings, placement: str | None) -> Settings:
     """Return the settings. Raises ShapeError if their schedules are too large to search on this server."""
     most = max(DEFAULT_CHUNKS.values()) if placement in (None, AUTO) else DEFAULT_CHUNKS[placement]
     chunks = settings.chunks or most
-    ops = 3 * settings.pipeline_ranks(chunks) * chunks * (settings.microbatches or 1)
+    ops = 3 * settings.pipeline_ranks(chunks) * chunks * (settings.microbatch_count or 1)
     if ops > MOST_OPS:
         raise ShapeError(
             f"too large to search here: up to {ops:,} ops, and the limit is {MOST_OPS:,}; "

@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.model import Objective, Placement
+from tests.torture.schedules.random_costs import varied
 
 SMALL = 24
 """Stages times microbatches times slices up to which an exact model has a chance."""
@@ -53,13 +54,14 @@ class Instance:
             "I frees a part": bool(
                 ((costs.memory.freed_by_weight > 0) & (costs.memory.freed_by_weight < costs.memory.activation)).any()
             ),
+            "microbatches that differ": costs.factors is not None,
             "I adds": bool((costs.memory.freed_by_weight > costs.memory.activation).any()),
         }.items():
             if holds:
                 yield name
 
 
-def instance(seed: int, *, most: int = 3 * SMALL) -> Instance:
+def instance(seed: int, *, most: int = 3 * SMALL, differing: bool = True) -> Instance:
     """The instance of a seed, of at most so many stages times microbatches times slices."""
     random = Random(f"bound {seed}")
     placement = _placement(random)
@@ -67,6 +69,8 @@ def instance(seed: int, *, most: int = 3 * SMALL) -> Instance:
     room = random.choice((SMALL, most)) // (placement.stages * slices)
     microbatches = max(min(random.choice((2, 3, 4, 5, 6, 8, 12)), room) // placement.copies, 1) * placement.copies
     costs = _costs(random, placement, slices)
+    if differing:
+        costs = varied(Random(f"varied {seed}"), costs, microbatches, whole=True)
     return Instance(
         seed=seed,
         placement=placement,
@@ -136,6 +140,7 @@ def _limits(random: Random, placement: Placement, costs: Costs, microbatches: in
     in_activations = random.random() < 0.4
     rule = costs.memory.rule(placement, Limits(np.ones(placement.ranks), in_activations))
     held = np.maximum(rule.activation, rule.freed_by_weight)
+    held = held * rule.factors.max(axis=1) if rule.factors.size else held
     least = np.zeros(placement.ranks)
     for copy in placement.table:
         np.maximum(least, np.bincount(copy, weights=held, minlength=placement.ranks), out=least)

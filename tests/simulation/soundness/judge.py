@@ -108,9 +108,7 @@ def _misplaced(bound: Bound, timeline: Timeline, costs: Costs, source: str) -> l
 def _bound(instance: Instance, costs: Costs, limits: Limits | None) -> Bound:
     """The bound that an instance gets, with all of a backward in I where it may not be split."""
     if instance.split == "none":
-        inputs = np.zeros(costs.stages)
-        costs = costs.occupied(instance.placement, instance.slices)
-        costs = replace(costs, backward_input=costs.backward, memory=replace(costs.memory, freed_by_weight=inputs))
+        costs = costs.occupied(instance.placement, instance.slices).unsplit()
     bound = span_bound if instance.objective == "span" else lower_bound
     return bound(instance.placement, instance.microbatches, costs, slices=instance.slices, limits=limits)
 

@@ -15,7 +15,7 @@ from pipeplan.solver import search
 from tests.torture.schedules.evaluations import CLOSE, moved
 from tests.torture.schedules.oracle import WITHIN
 from tests.torture.schedules.problems import long_problem, random_problem
-from tests.torture.schedules.random_costs import random_costs
+from tests.torture.schedules.random_costs import random_costs, varied
 from tests.torture.schedules.shapes import random_schedule
 from tests.torture.schedules.ways import Call, as_python, both_ways, run_by
 from tests.torture.suite import Found
@@ -49,7 +49,9 @@ def _simulate(random: Random) -> None:
     """The kernels of every level of communication, with copies and without, and those of the checker."""
     schedule = random_schedule(random, messages=False, stage_wide=False)
     told = insert_communication(schedule, receives=random.choice(("early", "late")))
-    costs = random_costs(random, schedule.placement, schedule.slices, whole=random.random() < 0.5)
+    whole = random.random() < 0.5
+    costs = random_costs(random, schedule.placement, schedule.slices, whole=whole)
+    costs = varied(random, costs, schedule.microbatches, whole=whole)
     check(told, sends="blocking")
     simulate(schedule, costs)
     simulate(without_communication(told), costs, communication="contended")

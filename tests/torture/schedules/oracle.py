@@ -357,7 +357,8 @@ class Oracle:
             Kind.OFFLOAD: -moved,
             Kind.RELOAD: moved,
         }
-        return changes.get(op.kind, 0.0) / self.slices
+        size = float(rule.factors[op.stage, op.microbatch]) if rule.factors.size and op.kind in changes else 1.0
+        return changes.get(op.kind, 0.0) * size / self.slices
 
 
 def runs(row: Sequence[Op]) -> Iterator[Sequence[Op]]:

@@ -11,7 +11,7 @@ import numpy as np
 from pipeplan.costs import Limits
 from pipeplan.model import Objective, Placement
 from pipeplan.solver import Choices, Problem
-from tests.torture.schedules.random_costs import random_costs
+from tests.torture.schedules.random_costs import random_costs, varied
 from tests.torture.schedules.shapes import random_placement
 
 
@@ -29,7 +29,8 @@ def random_problem(random: Random, *, most: int = 40) -> Problem:
         recompute=frees and random.random() < 0.6,
         offload=frees and random.random() < 0.6,
     )
-    costs = random_costs(random, placement, slices, whole=random.random() < 0.5)
+    whole = random.random() < 0.5
+    costs = varied(random, random_costs(random, placement, slices, whole=whole), microbatches, whole=whole)
     given: dict[str, Any] = {
         "objective": random.choice(("makespan", "makespan", "span")),
         "choices": choices,

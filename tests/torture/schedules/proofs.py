@@ -21,14 +21,28 @@ from tests.solver.judge import judge
 from tests.solver.periodic.all_orders import by_trying_all_orders
 from tests.solver.problems import problem
 from tests.solver.random_cases import random_case
+from tests.solver.test_microbatches_that_differ import tiny
+from tests.torture.schedules.oracle import WITHIN
 from tests.torture.suite import Found
 
 
 def attempt(seed: int, folder: Path) -> str:
-    """A search, the sets of ranks of a case, the same search twice, or a least period."""
+    """A search, the sets of ranks of a case, the same search twice, a least period, or microbatches that differ."""
     random = Random(f"proofs {seed}")
-    kind = random.choices((_searched, _few_ranks, _again, _period), (4, 2, 1, 1))[0]
+    kind = random.choices((_searched, _few_ranks, _again, _period, _differing), (4, 2, 1, 1, 3))[0]
     return kind(random, seed)
+
+
+def _differing(random: Random, seed: int) -> str:
+    """The least of all orders of tiny steps whose microbatches differ: never undercut, by no bound exceeded."""
+    step, options = tiny(seed)
+    found = pipeplan.search(evaluations=random.choice((100, 3000, 100_000)), workers=1, **options)
+    assert step.best is not None
+    assert found.search is not None
+    value, bound = found.makespan, found.bound.value
+    if bound > step.best * (1 + WITHIN) or value < step.best * (1 - WITHIN):
+        raise Found(f"{options}: {value} is found, at least {bound} is said, and {step.best} is the least")
+    return "differing, optimal" if found.search.optimal else "differing"
 
 
 def _small(random: Random, seed: int) -> Case:

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
-from pipeplan.costs import Costs, Settings
-from pipeplan.model import Placement
+import numpy as np
+
+from pipeplan.costs import Costs, MicrobatchFactors, Settings
+from pipeplan.model import Floats, Placement
 
 
 def random_costs(random: Random, placement: Placement, slices: int, *, whole: bool) -> Costs:
     """Times, overlaps, transfers, overheads and sizes; ``whole``: all that a slice takes is a whole number."""
     return Settings(times_per="stage", **random_settings(random, placement, slices, whole=whole)).costs(placement)
+
+
+def varied(random: Random, costs: Costs, microbatches: int, *, whole: bool) -> Costs:
+    """The costs with microbatches that differ, in one way for all times and sizes or in several, or as they are.
+
+    ``whole``: by whole numbers; a message then has bytes in one case of two.
+    """
+    if random.random() < 0.5:
+        return costs
+    shape = costs.stages, microbatches
+    few = random.random() < 0.5
+
+    def table() -> Floats:
+        row = [random.choice((1.0, 2.0)) if few else random.randint(1, 4) for _ in range(microbatches)]
+        everywhere = np.broadcast_to(np.array(row, float), shape)
+        different = np.array([[random.randint(1, 3) for _ in range(microbatches)] for _ in range(costs.stages)], float)
+        factors = random.choice((everywhere, everywhere, different))
+        return factors if whole else factors * np.array([random.uniform(0.5, 1.5) for _ in range(microbatches)])
+
+    one = table()
+    several = whole or random.random() < 0.6
+    factors = MicrobatchFactors(one, one, one, one) if several else MicrobatchFactors(*(table() for _ in range(4)))
+    if random.random() < 0.5:
+        costs = replace(costs, transfer=replace(costs.transfer, bytes=12.0, bandwidth=4.0))
+    return replace(costs, factors=factors, memory=replace(costs.memory, factors=factors.size))
 
 
 def random_settings(random: Random, placement: Placement, slices: int, *, whole: bool) -> dict[str, Any]:

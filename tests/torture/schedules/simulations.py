@@ -16,9 +16,9 @@ from pipeplan.model.memory import memory_moments
 from pipeplan.model.op import NO_GROUP, Op
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import Simulation, critical_path, idle_times, simulate
-from tests.slow_simulator import lost_before, lost_behind, slow_simulate, turns
+from tests.slow_simulator import lost_before, lost_behind, slow_simulate, transfer_time, turns
 from tests.torture.schedules.oracle import COMPUTE, COPIES, Key, Oracle, key
-from tests.torture.schedules.random_costs import random_costs
+from tests.torture.schedules.random_costs import random_costs, varied
 from tests.torture.schedules.shapes import random_schedule, rows_of
 from tests.torture.schedules.ways import as_machine_code, as_python, run_by
 from tests.torture.suite import Found
@@ -38,6 +38,7 @@ def attempt(seed: int, folder: Path) -> str:
     schedule = _lowered(random, told, communication)
     whole = random.random() < 0.5
     costs = random_costs(random, schedule.placement, schedule.slices, whole=whole)
+    costs = varied(random, costs, schedule.microbatches, whole=whole)
     compiled = seed >= INTERPRETED and random.random() < 0.5
     limit = random.choice((None, np.full(schedule.ranks, random.choice((0.5, 1.0, 2.0)))))
     what = f"{schedule!r}, {communication}, {'whole' if whole else 'any'} times{', compiled' * compiled}"
@@ -144,7 +145,8 @@ def _memory(found: Simulation, costs: Costs, what: str) -> None:
     sizes = memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded
     units = {"activations": (share, *(share * part / sizes[0] for part in sizes[1:])), "bytes": sizes}
     for unit, (held, late, kept, moved) in units.items():
-        rule = MemoryRule(held, late, np.full(schedule.ranks, np.inf), recompute_keeps=kept, offloaded=moved)
+        limit = np.full(schedule.ranks, np.inf)
+        rule = MemoryRule(held, late, limit, recompute_keeps=kept, offloaded=moved, factors=memory.factors)
         rows = list(_levels(schedule, rule))
         _equal(f"{what}: what is held in {unit}", getattr(found.memory, unit), np.concatenate(rows))
         peaks = [max(row, default=0.0) for row in rows]
@@ -182,7 +184,6 @@ def _beside(told: Schedule, costs: Costs, without: Timeline, what: str) -> None:
         for turn in turns(row)
         for op in turn
     }
-    transfer = costs.transfer.time(told.slices)
     for (kind, stage, microbatch, part), (start, end) in times.items():
         if kind not in SENDERS:
             continue
@@ -190,6 +191,7 @@ def _beside(told: Schedule, costs: Costs, without: Timeline, what: str) -> None:
         sender = next(one for one in ((of, stage + step, microbatch, part) for of in kinds) if one in times)
         sent = times[sender][1]
         if step:
+            transfer = transfer_time(min(stage, stage + step), Op(*sender), told, costs)
             _equal(f"{what}: the end of {kind.name} of {sender}", end, sent + lost[sender] + transfer)
         else:
             _equal(f"{what}: {kind.name} of {sender}", (start, end), (sent, sent))
@@ -240,7 +242,7 @@ def _explained(timeline: Timeline, costs: Costs, what: str, limit: Floats | None
     length = sum(path.by_kind.values()) + path.overhead + path.transfer
     _equal(f"{what}: the longest chain", length, timeline.makespan)
     hop = costs.transfer.time(schedule.slices)
-    if hop:
+    if hop and (costs.factors is None or not costs.transfer.bytes):
         hops = path.transfer / hop
         if abs(hops - round(hops)) > 1e-6:
             raise Found(f"{what}: the longest chain waits for {hops} transfers")

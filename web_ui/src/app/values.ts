@@ -19,9 +19,20 @@ function entryOf(field: Field, text: string): [string, Value][] {
   if (field.kind === "choice" || field.kind === "text" || field.kind === "stages") return [[field.name, plain]];
   if (field.kind === "pairs") return [[field.name, plain.split(/\s+/)]];
   if (field.kind === "names") return [[field.name, partsOf(plain)]];
+  if (field.kind === "per_microbatch" || field.kind === "lengths") return [[field.name, perMicrobatch(plain)]];
   const read = field.unit === "bytes" ? sizeOr : numberOr;
   const parts = partsOf(plain.replace(/(\d)\s+(?=[KMGT]i?B\b)/g, "$1"));
   return [[field.name, parts.length > 1 ? parts.map(read) : read(parts[0] ?? "")]];
+}
+
+/** Numbers of the microbatches, or what a file has in their place, as JSON. */
+function perMicrobatch(text: string): Value {
+  if (!/^[[{]/.test(text)) return partsOf(text).map(numberOr);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** Values apart by commas, semicolons, tabs, line ends or blanks, as lists and columns of spreadsheets have them. */
@@ -58,8 +69,14 @@ export function typedOf(settings: Settings, fields: readonly Field[]): Typed {
 
 function textOf(value: Value, inBytes: boolean): string {
   if (value === true) return "1";
+  if (!isPlain(value)) return JSON.stringify(value);
   if (typeof value === "object") return value.map((each) => textOf(each, inBytes)).join(", ");
   return inBytes && typeof value === "number" ? sizeText(value) : String(value);
+}
+
+/** Whether a value has no list or record in it; others, such as the documents of each microbatch, only files have. */
+function isPlain(value: Value): boolean {
+  return typeof value !== "object" || (Array.isArray(value) && value.every((each) => typeof each !== "object"));
 }
 
 /** Files may set only the stages; the form has ranks. */

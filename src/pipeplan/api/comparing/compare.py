@@ -170,6 +170,6 @@ def with_shape_of(entrants: Iterable[Source], settings: Settings) -> Settings:
         if not isinstance(entrant, Strategy):
             schedule = entrant.schedule if isinstance(entrant, Timeline) else entrant
             ranks = schedule.ranks if settings.ranks is None else settings.ranks
-            microbatches = schedule.microbatches if settings.microbatches is None else settings.microbatches
+            microbatches = settings.microbatch_count or schedule.microbatches
             return replace(settings, ranks=ranks, microbatches=microbatches)
     return settings

@@ -129,7 +129,7 @@ def of_run(rule: Strategy, settings: Settings, run: MeasuredRun) -> Settings:
         replace(
             settings,
             ranks=placement.ranks if alone else settings.ranks,
-            microbatches=schedule.microbatches if settings.microbatches is None else settings.microbatches,
+            microbatches=settings.microbatch_count or schedule.microbatches,
             chunks=placement.chunks if alone and settings.chunks is None else settings.chunks,
             slices=schedule.slices if settings.slices is None else settings.slices,
         ),

@@ -199,7 +199,7 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
         critical_path=critical_path(result.timeline, result.costs),
         windows=windows,
         what_ifs=what_ifs,
-        sentences=sentences_of(result, totals, waits, windows, times),
+        sentences=sentences_of(result, totals, waits, windows, what_ifs=what_ifs, times=times),
         advice=advice_of(result, what_ifs, times),
     )
     return Explanation(**msgspec.structs.asdict(result), explain=explain).holding(result=result)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from pipeplan.api.comparing.leads import work_of
-from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import settings_for, shape_of
 from pipeplan.costs import Settings
@@ -23,10 +23,13 @@ MOST_WORK = 500_000
 MOST_SCHEDULES = 4
 """Maximum number of other schedules that are named: the shortest of the Pareto-optimal ones in time and memory."""
 
+MOST_NUMBERS = 8
+"""Maximum number of microbatches that the words for an order list."""
+
 LEAST_GAIN = 5e-4
 """Share of its time that a microbatch must save for a change to help: less is written as 0.0%."""
 
-RemedyKind = Literal["costs", "schedule", "chunks", "microbatches", "memory", "recomputation", "offload"]
+RemedyKind = Literal["costs", "order", "schedule", "chunks", "microbatches", "memory", "recomputation", "offload"]
 
 
 class Remedy(Record, frozen=True, kw_only=True):
@@ -74,7 +77,7 @@ def remedies(source: Strategy | Schedule, settings: Settings, result: Result) ->
 
     A ``source`` that is a schedule, not a strategy, keeps its chunks and microbatches.
     """
-    candidates = [*_costs(settings, result)]
+    candidates = [*_costs(settings, result), *_other_order(settings, result)]
     if isinstance(source, Strategy):
         candidates += _same_strategy(source, settings, result)
     candidates += _other_schedules(settings, result)
@@ -110,6 +113,20 @@ def _costs(settings: Settings, result: Result) -> Iterator[Remedy]:
     """Yield the same order of ops on other costs, with unchanged memory."""
     for what in what_ifs(Simulation(result.timeline, result.costs), communication=settings.communication):
         yield _remedy(what.change, "costs", result, result, makespan=what.makespan)
+
+
+def _other_order(settings: Settings, result: Result) -> Iterator[Remedy]:
+    """Yield the same schedule with its microbatches in the best order found, if they differ."""
+    factors = result.costs.factors
+    if factors is None:
+        return
+    from pipeplan.solver import Reorderer  # explanations without factors need no solver
+
+    found = Reorderer(result.schedule, result.costs, result.limits, settings.communication)(factors)
+    changed = result_of(found.reordered, limits=result.limits)
+    numbers = found.order.tolist()
+    shown = ", ".join(map(str, numbers[:MOST_NUMBERS])) + (", ..." if len(numbers) > MOST_NUMBERS else "")
+    yield _remedy(f"microbatches in the order {shown}", "order", changed, result)
 
 
 def _same_strategy(own: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:

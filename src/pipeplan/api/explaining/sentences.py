@@ -9,9 +9,9 @@ import numpy as np
 from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.explaining.waits import Wait
 from pipeplan.api.simulating.result import Result
-from pipeplan.model import REASON_WORDS, Floats, Kind, Reason, Timeline, counted
+from pipeplan.model import REASON_WORDS, Floats, Kind, Reason, counted
 from pipeplan.readable import Times, change, percent, size_text
-from pipeplan.simulation import LocatedWindow
+from pipeplan.simulation import LocatedWindow, shortened, work_of_microbatches
 
 MOST_RANKS = 4
 """Maximum number of ranks that all have a sentence; of more ranks, only the first, the last and the one that idles most."""
@@ -19,8 +19,11 @@ MOST_RANKS = 4
 _ON_ITS_WAY = {Kind.F: "input", Kind.B: "gradient", Kind.I: "gradient"}
 """What an op receives from another rank, by kind."""
 
-_AT_HAND = ("schedule", "chunks", "recomputation", "offload")
+_AT_HAND = ("order", "schedule", "chunks", "recomputation", "offload")
 """Kinds of remedies that keep the model, the batch and the machine, and stay within its memory."""
+
+
+_IF_MICROBATCHES_DIFFER = {Reason.IMBALANCE: "waiting for slower stages or longer microbatches"}
 
 
 def sentences_of(
@@ -28,9 +31,13 @@ def sentences_of(
     totals: Floats,
     waits: Sequence[Wait | None],
     windows: Sequence[LocatedWindow],
+    *,
+    what_ifs: Sequence[Remedy],
     times: Times,
 ) -> tuple[str, ...]:
-    """Return a heading, one sentence per selected rank, and one on the lower bound if idle windows explain it.
+    """Return a heading, one sentence per selected rank, one on the longest microbatch, and one on the lower bound.
+
+    The last two are left out if microbatches are alike, and if no idle windows explain the bound.
 
     Parameters
     ----------
@@ -38,9 +45,11 @@ def sentences_of(
         Idle time by rank and reason, shape (ranks, reasons).
     waits
         The longest wait of each rank.
+    what_ifs
+        Changes that were simulated.
     """
-    ranks = [_sentence(result.timeline, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
-    return (_heading(result, times), *ranks, *_bound(result, windows, times))
+    ranks = [_sentence(result, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
+    return (_heading(result, times), *ranks, *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
 
 
 def _heading(result: Result, times: Times) -> str:
@@ -58,13 +67,15 @@ def _told(idle: Floats) -> Sequence[int]:
     return sorted({0, int(idle.argmax()), len(idle) - 1})
 
 
-def _sentence(timeline: Timeline, rank: int, totals: Floats, wait: Wait | None, times: Times) -> str:
+def _sentence(result: Result, rank: int, totals: Floats, wait: Wait | None, times: Times) -> str:
+    timeline = result.timeline
     idle = float(timeline.idle[rank])
     reasons = [Reason(code) for code in np.argsort(-totals, kind="stable") if totals[code] > 0]
     if not reasons:
         return f"Rank {rank} never idles."
+    words = REASON_WORDS | ({} if result.costs.factors is None else _IF_MICROBATCHES_DIFFER)
     parts = times.parts(map(float, totals))  # In the order of the table: the same time is the same number there.
-    causes = ", ".join(f"{parts[reason]} {REASON_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
+    causes = ", ".join(f"{parts[reason]} {words[reason]}" for reason in reasons if parts[reason].strip("0."))
     share = percent(idle / timeline.makespan)
     sentence = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({share})"
     return f"{sentence}: {causes or 'in gaps too short to show'}.{'' if wait is None else _longest(wait, times)}"
@@ -79,6 +90,18 @@ def _longest(wait: Wait, times: Times) -> str:
     origin = f", whose {received} is on its way from rank {wait.source}" if remote else ""
     since = f"{times.number(wait.start)} to {times.number(wait.end)}"
     return f" Its longest wait, {times.number(wait.time)} from {since}, is before {wait.notation}{origin}."
+
+
+def _longest_microbatch(result: Result, what_ifs: Sequence[Remedy]) -> Iterator[str]:
+    """Return how much longer the longest microbatch is than the median, and by how much shorter the step is without that."""
+    if result.costs.factors is None:
+        return
+    work = work_of_microbatches(result.costs)
+    longest = int(work.argmax())
+    change = next((what for what in what_ifs if what.change == shortened(longest)), None)
+    if change is not None:
+        ratio, share = work[longest] / np.median(work), max(change.gain / result.makespan, 0.0)
+        yield f"Microbatch {longest} is {ratio:.3g} times as long as the median and costs {percent(share)} of the step."
 
 
 def _bound(result: Result, windows: Sequence[LocatedWindow], times: Times) -> Iterator[str]:
@@ -130,7 +153,7 @@ def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
 
 
 def _done(what: Remedy) -> str:
-    if what.kind == "schedule":
+    if what.kind in ("schedule", "order"):
         return f"train with {what.change}"
     if what.kind == "chunks":
         return f"put {what.change}"

@@ -36,7 +36,7 @@ def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, pl
     _require_times(costs, choices, names_of(searched.decide))
     return Problem(
         placed,
-        DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches,
+        settings.microbatch_count or DEFAULT_MICROBATCHES,
         costs,
         settings.limits(placed),
         objective=searched.objective,

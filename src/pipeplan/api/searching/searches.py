@@ -244,7 +244,7 @@ def _is_expressible(schedule: Schedule, problem: Problem, outputs: Sequence[Path
 
 def _require_expressible(schedule: Schedule, problem: Problem, outputs: Sequence[Path]) -> None:
     if outputs:
-        there = replace(problem, microbatches=schedule.microbatches)
+        there = replace(problem, costs=problem.costs.uniform(), microbatches=schedule.microbatches)
         simulation = there.simulated(schedule)
         require_expressible(
             outputs, TimelineContent(timeline=simulation.timeline, memory=simulation.memory, costs=there.costs)

@@ -13,6 +13,7 @@ from pipeplan.api.searching.options import SteadyStateOptions
 from pipeplan.api.searching.problems import problem_of
 from pipeplan.api.searching.search_words import costs_in_words, limit_in_words
 from pipeplan.costs import ConfiguredSettings, Settings
+from pipeplan.errors import InputError
 from pipeplan.readable import Times, percent
 from pipeplan.records import Evidence, Record
 from pipeplan.solver import SteadyState
@@ -117,6 +118,12 @@ def steady_state(**options: Unpack[SteadyStateKeywords]) -> SteadyStates:
 
 def steady_state_found(options: SteadyStateOptions, settings: Settings) -> SteadyStates:
     """See :func:`steady_state`."""
+    differ = next((name for name in ("microbatch_factors", "lengths") if getattr(settings, name) is not None), None)
+    if differ is not None:
+        raise InputError(
+            f"a steady state repeats equal microbatches: drop {differ.replace('_', ' ')}, or search a whole step",
+            field=differ,
+        )
     problem = problem_of(settings, options)
     solution = steady_state_of(
         problem,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, final
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
@@ -30,7 +31,7 @@ from pipeplan.api.training.measuring import (
 from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError
-from pipeplan.model import TIME_UNITS, Schedule, Timeline, units_in
+from pipeplan.model import TIME_UNITS, Floats, Schedule, Timeline, units_in
 from pipeplan.passes import require_expressible
 from pipeplan.readable import Times, change, percent
 from pipeplan.records import Evidence, Record
@@ -227,9 +228,15 @@ def trained(
     simulated(schedule, _until_measured(settings))
     # One device for both: a profile alone would take the only GPU of a host, on which the ranks have no room.
     options = replace(options, device=choose_device(options.device, schedule.ranks))
-    costs, origin = _costs(schedule, settings, options, part(progress, 0.0, 0.5, "costs: "))
-    done = run_with(schedule, options, progress=part(progress, 0.5 if origin == BEFORE_THE_RUN else 0.0, 1.0))
-    return training_run(done, simulated(schedule, costs or with_op_times(done.timeline, settings)), origin)
+    lengths = _shares(settings)
+    costs, origin = _costs(schedule, settings, lengths, options, part(progress, 0.0, 0.5, "costs: "))
+    doing = part(progress, 0.5 if origin == BEFORE_THE_RUN else 0.0, 1.0)
+    done = run_with(schedule, options, lengths=lengths, progress=doing)
+    if costs is None:
+        # The means of all microbatches are the times of the mean one.
+        rule = _relative(settings, schedule.stages, lambda factors: factors.mean(axis=1, keepdims=True))
+        costs = with_op_times(done.timeline, rule)
+    return training_run(done, simulated(schedule, costs), origin)
 
 
 def model_files(model: str) -> tuple[Path, ...]:
@@ -249,7 +256,11 @@ def _until_measured(settings: Settings) -> Settings:
 
 
 def _costs(
-    schedule: Schedule, settings: Settings, options: ModelOptions, progress: RuntimeReport | None
+    schedule: Schedule,
+    settings: Settings,
+    lengths: tuple[float, ...] | None,
+    options: ModelOptions,
+    progress: RuntimeReport | None,
 ) -> tuple[Settings | None, str]:
     """Return the costs of the prediction and their origin; None if only the run itself can tell."""
     if settings.forward_times is not None:
@@ -259,7 +270,42 @@ def _costs(
     shared = {field.name: getattr(options, field.name) for field in fields(ModelOptions)}
     measured = stages_measured(schedule, ProfileOptions(**shared, repeats=QUICK_ROUNDS), progress)
     shape = {name: getattr(settings, name) for name in ("ranks", "chunks", "stages", "microbatches", "memory_limit")}
+    if lengths is not None:
+        # The model was measured with its whole sequence, which is that of the longest microbatch.
+        longest = [lengths.index(max(lengths))]
+        rule = _relative(settings, schedule.stages, lambda factors: factors[:, longest])
+        shape["microbatch_factors"] = rule.microbatch_factors
     return replace(measured.settings(), **shape), BEFORE_THE_RUN
+
+
+def _shares(settings: Settings) -> tuple[float, ...] | None:
+    """Return the lengths of the microbatches relative to the longest; None if they are alike.
+
+    Raises CostError for factors per stage or of several kinds: a run can only make sequences longer or shorter.
+    """
+    factors = settings.microbatch_factors
+    if settings.lengths is not None:
+        numbers = [float(np.sum(length)) for length in settings.lengths]
+    elif factors is None:
+        return None
+    elif isinstance(factors, tuple) and not any(isinstance(factor, tuple) for factor in factors):
+        numbers = [float(np.sum(factor)) for factor in factors]
+    else:
+        raise CostError(
+            "a run needs one factor per microbatch, which makes its sequences longer or shorter: set a list of numbers or "
+            "lengths",
+            field="microbatch_factors",
+        )
+    return tuple(number / max(numbers) for number in numbers)
+
+
+def _relative(settings: Settings, stages: int, units: Callable[[Floats], Floats]) -> Settings:
+    """Return the settings with the microbatches' factors divided by what ``units`` makes of them."""
+    factors = settings.factors(stages)
+    if factors is None:
+        return settings
+    rule: dict[str, Any] = dict.fromkeys(("lengths", "reference_length", "attention_share", "attention_model"))
+    return replace(settings, **rule, microbatch_factors=factors.relative_to(units).tables)
 
 
 def _of_steps(steps: tuple[float, ...], times: Times) -> str:

@@ -19,6 +19,7 @@ from pipeplan.runtime.offloading import Offloading
 from pipeplan.runtime.torch_internals.look_ahead import NeighbourFailed
 from pipeplan.runtime.torch_internals.orders import Added, RowEntry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
+from pipeplan.runtime.torch_internals.varying import Look, expect
 
 Loss = Callable[[Any, Any], Tensor]
 """Function of the last stage's output and the targets of a microbatch."""
@@ -38,12 +39,21 @@ class Feed:
         Targets of the loss; None without a loss.
     sizes
         Number of samples of each microbatch of an evaluation, without its padding; None if there is no padding.
+    lengths
+        Length of each microbatch; None if all have the same shapes.
     """
 
     arguments: list[tuple[Any, ...]]
     keywords: list[dict[str, Any]]
     targets: list[Any] | None
     sizes: list[int] | None = None
+    lengths: list[int] | None = None
+
+    @property
+    def ahead(self) -> tuple[int, ...]:
+        """Return the microbatches that are run ahead of the first pass: those of the extreme lengths."""
+        lengths = self.lengths or [0]
+        return tuple(dict.fromkeys(lengths.index(length) for length in (min(lengths), max(lengths))))
 
 
 class Runtime(_PipelineScheduleRuntime):
@@ -83,6 +93,8 @@ class Runtime(_PipelineScheduleRuntime):
         self._stage_of = {stage.stage_index: stage for stage in stages}
         self._targets: list[Any] = []
         self._sizes: list[int] | None = None
+        self._lengths: list[int] | None = None
+        self._looks: list[dict[int, Look]] = []
         self._outputs: dict[int, Any] = {}
         self._due: dict[int, Tensor] = {}
         self._losses: dict[int, Tensor] = {}
@@ -101,14 +113,15 @@ class Runtime(_PipelineScheduleRuntime):
     def forget_shapes(self) -> None:
         """Look ahead again in the next pass for the shapes that the stages send."""
         self._stages_forward_initialized = self._stages_backward_initialized = False
+        self._looks.clear()
 
     @property
     def must_look_ahead(self) -> bool:
         """Return whether the shapes that the stages send are unknown. It is the same on all ranks."""
         return not self._stages_forward_initialized
 
-    def look_ahead(self, feed: Feed) -> bool:
-        """Determine the shapes that the stages send, on all ranks together, and return True.
+    def look_ahead(self, feed: Feed, microbatch: int) -> bool:
+        """Determine the shapes that the stages send for a microbatch, on all ranks together, and return True.
 
         Raises
         ------
@@ -118,11 +131,17 @@ class Runtime(_PipelineScheduleRuntime):
             If a module or the loss of this rank raises it.
         """
         self._begin(feed)
+        self._stages_forward_initialized = self._stages_backward_initialized = False
         for stage in self._stages:
             stage.failure = None
         error = None
         try:
-            self._initialize_stages(feed.arguments[0], feed.keywords[0], torch.tensor(0), None)
+            self._initialize_stages(
+                feed.arguments[microbatch], feed.keywords[microbatch], torch.tensor(microbatch), None
+            )
+            if feed.lengths is not None:
+                length = feed.lengths[microbatch]
+                self._looks.append({stage.stage_index: Look.of(stage, length) for stage in self._stages})
         except Exception as failure:
             error = failure
         failures = [stage.failure for stage in self._stages if stage.failure is not None]
@@ -137,7 +156,7 @@ class Runtime(_PipelineScheduleRuntime):
         self._losses.clear()
         self._due.clear()
         self._offloading.clear()
-        self._targets, self._sizes = feed.targets or [], feed.sizes
+        self._targets, self._sizes, self._lengths = feed.targets or [], feed.sizes, feed.lengths
         for stage in self._stages:
             stage.has_backward = self._has_backward
             stage.clear_runtime_states()
@@ -149,6 +168,7 @@ class Runtime(_PipelineScheduleRuntime):
         losses. If the pass fails, its messages are sent and received all the same, so that the other ranks can end theirs.
         """
         self._begin(feed)
+        self._expect_lengths()
         # In place of targets, PyTorch hands on the numbers of the microbatches, by which the loss finds its own.
         numbers = [torch.tensor(number) for number in range(self._n_microbatches)]
         try:
@@ -160,6 +180,13 @@ class Runtime(_PipelineScheduleRuntime):
             raise
         self._targets = []
         return [self._losses[n] for n in sorted(self._losses)], [self._outputs[n] for n in sorted(self._outputs)]
+
+    def _expect_lengths(self) -> None:
+        """Make the stages expect messages of the lengths of this pass, unless all are those looked ahead with."""
+        if self._lengths is not None and len(self._looks) > 1:
+            for stage in self._stages:
+                short, long = (look[stage.stage_index] for look in self._looks)
+                stage.metadata = expect(stage, short, long, self._lengths)
 
     def _end_messages(self) -> None:
         """Exchange the remaining messages of a failed step: zeros are sent, and what is received is dropped."""

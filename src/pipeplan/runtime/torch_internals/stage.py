@@ -164,6 +164,7 @@ class ObservedStage(LookAheadStage):
     """Stage that notifies an observer of its computation, and keeps only the tensors that its schedule needs.
 
     Backward passes run outside the caller's ``autocast``, as PyTorch recommends: their ops take the types of the forward's.
+    ``metadata`` has PyTorch's metadata of each microbatch if they differ in length.
     If no input needs a gradient (nothing before this stage is trained), I has nothing to do and W is the whole backward.
     PyTorch does so on the first stage only, and would leave the weights of others without gradients.
     """
@@ -180,6 +181,7 @@ class ObservedStage(LookAheadStage):
         self._whole: set[int] = set()
         self._left: set[int] = set()
         self._passed_on: set[int] = set()
+        self.metadata: dict[int, Any] = {}
 
     def clear_runtime_states(self) -> None:
         """Discard the state of the last step, finished or not."""
@@ -246,9 +248,17 @@ class ObservedStage(LookAheadStage):
         received: list[Any] = super().get_bwd_recv_ops(bwd_chunk_id)
         return received
 
+    def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[Any]:
+        """Post SEND_B; zeros in place of a missing gradient have the length of the microbatch."""
+        if bwd_chunk_id in self.metadata:
+            self._stage_meta = self.metadata[bwd_chunk_id]
+        sent: list[Any] = super().get_bwd_send_ops(bwd_chunk_id)
+        return sent
+
     def stand_in_fwd_send_ops(self, microbatch: int) -> list[Any]:
         """Post SEND_F with zeros, for a step that has failed here."""
-        outputs = tuple(_make_tensor_from_meta(meta, self.device).zero_() for meta in self._stage_meta.outputs)
+        metadata: Any = self.metadata.get(microbatch, self._stage_meta)
+        outputs = tuple(_make_tensor_from_meta(meta, self.device).zero_() for meta in metadata.outputs)
         self._forwards.replace_outputs(microbatch, outputs)
         sent: list[Any] = super().get_fwd_send_ops(microbatch)
         return sent

@@ -120,8 +120,8 @@ class BuildingBlocks:
     tight: float = 0.75
 
     def __call__(self, run: Run) -> None:
-        """Search."""
-        if run.is_over:
+        """Search; do nothing if microbatches differ, of which no block is the next one's."""
+        if run.is_over or run.encoder.varies:
             return
         small, true = self._repeaters(run)
         if self.first_round // small.encoder.positions < self.least_steps:
@@ -276,7 +276,8 @@ class FirstBlocks:
 
     def __call__(self, run: Run) -> None:
         """Offer the blocks."""
-        if run.budget.limit_seconds is not None and run.encoder.positions <= FIRST_WORK and not run.is_over:
+        small = run.encoder.positions <= FIRST_WORK and not run.encoder.varies
+        if run.budget.limit_seconds is not None and small and not run.is_over:
             BuildingBlocks().offer_first(run, self.steps)
 
 

@@ -76,12 +76,15 @@ class ListScheduling:
     rooms
         Factors of the memory that ranks might hold if nothing had to be kept; used if microbatches may be recomputed or
         offloaded.
+    smaller_rooms
+        The same factors if microbatches differ: tables reckon with the mean one, and larger ones must fit as well.
     """
 
     until: float = 0.1
     leads: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     stretches: tuple[float, ...] = (1.0, 0.5, 0.0)
     rooms: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0)
+    smaller_rooms: tuple[float, ...] = (1.0, 0.8, 0.6, 0.4)
 
     def __call__(self, run: Run) -> None:
         """Offer the schedules of these tables; nothing if there is a schedule and time is up."""
@@ -91,15 +94,15 @@ class ListScheduling:
         if encoder.decides_mode:
             run.compile_evaluator()
         # One microbatch after the other fits whenever anything does: the search has a start.
-        run.offer(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
+        run.offer_in_turns(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
         starts = earliest(encoder)
         work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))
-        rooms = self.rooms if encoder.decides_mode else (1.0,)
+        rooms = self.rooms if encoder.decides_mode else self.smaller_rooms if encoder.varies else (1.0,)
         for lead, stretch, room in product(self.leads, self.stretches, rooms):
             if run.is_over or run.budget.share > self.until:
                 return
             # Forwards due earlier fill the pipeline first; a shorter period lets microbatches follow more closely.
             due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
             run.budget.evaluations += 1
-            run.offer(list_schedule(encoder, due, stretch * work, room=room), NAME, NAME)
+            run.offer_in_turns(list_schedule(encoder, due, stretch * work, room=room), NAME, NAME)
             run.report_meanwhile()

@@ -31,7 +31,7 @@ POLL_SECONDS = 0.05
 def can_prove(run: Run, *, required: bool = False) -> bool:
     """Return true if the exact model covers all schedules of the problem, and its solver is installed or required."""
     problem = run.problem
-    plain = problem.communication == "edge" and problem.slices == 1
+    plain = problem.communication == "edge" and problem.slices == 1 and not run.encoder.varies
     covered = plain and not (run.encoder.overlaps or problem.choices.frees_memory)
     return covered and (required or find_spec("ortools") is not None)
 

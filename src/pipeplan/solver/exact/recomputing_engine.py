@@ -68,7 +68,8 @@ class ExactRecomputing:
 def can_prove_recomputing(run: Run) -> bool:
     """Return true if the model covers all schedules of the problem, and its solver is installed."""
     problem = run.problem
-    plain = problem.communication == "edge" and problem.slices == 1 and not run.encoder.overlaps
+    plain = problem.communication == "edge" and problem.slices == 1
+    plain = plain and not (run.encoder.overlaps or run.encoder.varies)
     covered = plain and problem.choices.recompute and not problem.choices.offload
     return covered and find_spec("ortools") is not None
 

@@ -27,6 +27,7 @@ from pipeplan.solver.kernels.arrays import (
 from pipeplan.solver.kernels.random_kernel import draw, draw_weighted
 from pipeplan.solver.kernels.row_kernel import index_of, mirrored
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
+from pipeplan.solver.kernels.varied_kernel import op_index
 
 CRITICAL_OF = 16
 """Denominator of the share of steps that start at an op of the longest chain."""
@@ -71,6 +72,8 @@ def copy_decisions(source: Decisions, target: Decisions) -> None:
     for op in range(len(source.mode)):
         target.mode[op] = source.mode[op]
         target.lead[op] = source.lead[op]
+    for turn in range(len(source.turn)):
+        target.turn[turn] = source.turn[turn]
 
 
 def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
@@ -156,7 +159,8 @@ def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, c
             # It, or the op that it overlaps with, waited for its source on another rank.
             place += timing.waited[place] - 1
             op_class = decisions.order[place]
-            index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
+            earlier = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
+            index = op_index(decisions.turn, problem.first[op_class], earlier, problem.slices)
             if op_class % 2 == 1 and problem.source[op_class] == op_class - 1:
                 index = mirrored(index, problem.slices)
             place = timing.position[problem.first[problem.source[op_class]] + index]

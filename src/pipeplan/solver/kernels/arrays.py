@@ -8,7 +8,8 @@ What the kernels count and name, one meaning a name:
                backward; the stages of further copies of the model count on
 ``index``      which op of its class, from 0: the k-th is that of the copy's k-th microbatch, as microbatches are alike.
                Where sequences are cut, the k-th forward is slice ``k % slices`` of microbatch ``k // slices``, and the
-               backwards of a microbatch come in reverse: ``slice_kernel``
+               backwards of a microbatch come in reverse: ``slice_kernel``. Where microbatches differ, ``Decisions.turn``
+               says which of them is the k-th, and the index is that of its own op
 ``share``      how many ops every class has: the microbatches of each copy, times their slices
 ``op``         ``first[op_class] + index``: the number of an op among all of them
 ``place``      a position in ``Decisions.order``: rank after rank, each rank's ops in the order in which they run
@@ -79,6 +80,10 @@ class WideProblem(NamedTuple):
         each by the number of the op; shape (scenarios * 3 * ops,), empty where there are no scenarios.
     least_factor
         The least of these on each rank; shape (scenarios * ranks,).
+    varied
+        What each op takes where microbatches differ, as a factor of the mean of its class, in sections by the number of the
+        op: ``OF_OP`` forwards and backwards, ``OF_WEIGHT`` Ws, ``OF_RECOMPUTE`` Rs, ``OF_FULL`` full backwards, ``OF_SIZE``
+        memory and copies, ``OF_MESSAGE`` transfers of results; shape (6 * ops,), empty where they are alike.
     """
 
     recomputing: Floats
@@ -90,6 +95,26 @@ class WideProblem(NamedTuple):
     modes: Ints
     factors: Floats
     least_factor: Floats
+    varied: Floats
+
+
+OF_OP = 0
+"""Section of ``WideProblem.varied``: times of forwards and backwards."""
+
+OF_WEIGHT = 1
+"""Section: times of Ws, by the number of the backward."""
+
+OF_RECOMPUTE = 2
+"""Section: times of Rs, by the number of the backward."""
+
+OF_FULL = 3
+"""Section: times of backwards that run in full."""
+
+OF_SIZE = 4
+"""Section: memory of ops, and times of copies."""
+
+OF_MESSAGE = 5
+"""Section: times of transfers of results."""
 
 
 class WideTiming(NamedTuple):
@@ -242,6 +267,9 @@ class Decisions(NamedTuple):
     lead
         Most places ahead of its backward at which an offloaded microbatch is fetched back, by the number of the forward;
         shape (ops,), or empty.
+    turn
+        Which microbatch of its copy each class runs in each turn, class after class; shape (ops / slices,). Empty where
+        microbatches are alike.
     """
 
     order: Ints
@@ -251,6 +279,7 @@ class Decisions(NamedTuple):
     prefer: Ints
     mode: Ints
     lead: Ints
+    turn: Ints
 
 
 class CandidateTiming(NamedTuple):

@@ -14,15 +14,17 @@ A RELOAD is as many places ahead of its backward as is decided, or where its mem
 """
 
 from pipeplan.kernels import inlined
-from pipeplan.solver.kernels.arrays import OFFLOADED, CandidateTiming, Decisions, FlatProblem
+from pipeplan.solver.kernels.arrays import OF_SIZE, OFFLOADED, CandidateTiming, Decisions, FlatProblem
 from pipeplan.solver.kernels.row_kernel import mirrored
+from pipeplan.solver.kernels.varied_kernel import has_run, op_index, varied_by
 
 
 @inlined
 def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: float, timing: CandidateTiming) -> None:
     """Start the copy of a forward that ends now, or as soon as the link is free."""
     wide = timing.more
-    wide.out_free[rank] = max(wide.out_free[rank], end) + problem.more.copying[op_class]
+    copying = problem.more.copying[op_class] * varied_by(problem, OF_SIZE, op)
+    wide.out_free[rank] = max(wide.out_free[rank], end) + copying
     wide.copied[op] = wide.out_free[rank]
     wide.returned[op] = -1.0
     wide.gone[op] = 0
@@ -39,7 +41,7 @@ def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timi
         op = wide.queue[slot]
         if wide.copied[op] > clock:
             break
-        free += problem.more.offloaded[op // share]
+        free += problem.more.offloaded[op // share] * varied_by(problem, OF_SIZE, op)
     return free
 
 
@@ -79,18 +81,20 @@ def fetch(
     while ahead < problem.offsets[rank + 1] and number != count:
         op_class = decisions.order[ahead]
         if op_class % 2 == 1:
-            which = mirrored(wide.looked[op_class], problem.slices)
-            op = problem.first[op_class - 1] + which
+            index = op_index(decisions.turn, problem.first[op_class], wide.looked[op_class], problem.slices)
+            op = problem.first[op_class - 1] + mirrored(index, problem.slices)
             if decisions.mode[op] == OFFLOADED:
-                size = problem.more.offloaded[op_class - 1]
+                factor = varied_by(problem, OF_SIZE, op)
+                size = problem.more.offloaded[op_class - 1] * factor
                 # Not needed yet: it comes back if its lead has begun, its copy out has ended, and it fits.
                 if count < 0 and ahead > last:
-                    if ahead - decisions.lead[op] > place or timing.done[op_class - 1] <= which:
+                    if ahead - decisions.lead[op] > place or not has_run(problem, op_class - 1, op, timing):
                         break
                     if wide.gone[op] == 0 or size > room:
                         break
                     room -= size
-                wide.in_free[rank] = max(wide.in_free[rank], clock) + problem.more.copying[op_class - 1]
+                copying = problem.more.copying[op_class - 1] * factor
+                wide.in_free[rank] = max(wide.in_free[rank], clock) + copying
                 wide.returned[op] = wide.in_free[rank]
                 taken += size
                 number += 1
@@ -131,7 +135,7 @@ def make_room(
             break
         away = place_offload(rank, timing)
         clock = max(clock, wide.copied[away])
-        held -= problem.more.offloaded[away // share]
+        held -= problem.more.offloaded[away // share] * varied_by(problem, OF_SIZE, away)
         offloads += 1
     wide.offloads[place] = offloads
     return clock, held

@@ -6,6 +6,8 @@ A problem is wide if one of these counts; the arrays of the others are empty, or
 - Microbatches are recomputed or offloaded, each on each stage for itself (``Decisions.mode``).
 - A link carries one transfer at a time, in the order in which the sender has finished them (``WideProblem.link``).
 - Sequences are cut into slices (``FlatProblem.slices``).
+- Microbatches differ in what they take (``WideProblem.varied``), and each class runs them in its own turns
+  (``Decisions.turn``).
 - What counts is the value in several scenarios, in each of which ops take other times (``WideProblem.factors``). Where Ws,
   OFFLOADs and RELOADs are is decided on the times of the problem; the scenarios run the rows that come of it.
 
@@ -23,6 +25,11 @@ from pipeplan.kernels import inlined
 from pipeplan.solver.kernels.arrays import (
     KEPT,
     MEAN,
+    OF_FULL,
+    OF_MESSAGE,
+    OF_OP,
+    OF_RECOMPUTE,
+    OF_SIZE,
     OFFLOADED,
     P95,
     RECOMPUTED,
@@ -42,6 +49,7 @@ from pipeplan.solver.kernels.timing_kernel import (
     time_together,
     wait_for,
 )
+from pipeplan.solver.kernels.varied_kernel import has_run, next_op, varied_by
 from pipeplan.solver.kernels.wide_weights_kernel import NOMINAL, run_owed, run_rest
 
 
@@ -135,6 +143,10 @@ def begin_wide(problem: FlatProblem, timing: CandidateTiming) -> None:
         wide.looked[op_class] = 0
     for link in range(len(wide.link_free)):
         wide.link_free[link] = 0.0
+    # Where ops of a class may run in any turn, their number does not tell which of them have run.
+    if len(problem.more.varied) > 0:
+        for op in range(len(timing.finish)):
+            timing.finish[op] = NOT_THERE
 
 
 @inlined
@@ -164,9 +176,9 @@ def run_rank(
     while place < stop:
         # When the op's input is there, how long it takes, and what it adds.
         op_class = decisions.order[place]
-        op = problem.first[op_class] + timing.done[op_class]
+        op = next_op(problem, decisions, op_class, timing)
         cause = 1
-        arrival = input_at(problem, op_class, timing)
+        arrival = input_at(problem, op_class, op, timing)
         if arrival == NOT_THERE:
             if wait_for(problem, problem.source[op_class], rank, timing):
                 return STUCK
@@ -180,7 +192,8 @@ def run_rank(
         other_work = other_gain = 0.0
         if decisions.joined[place] == 1 and place + 1 < stop and (op_class + decisions.order[place + 1]) % 2 == 1:
             partner = decisions.order[place + 1]
-            other = input_at(problem, partner, timing)
+            other_op = next_op(problem, decisions, partner, timing)
+            other = input_at(problem, partner, other_op, timing)
             if other == NOT_THERE:
                 if wait_for(problem, problem.source[partner], rank, timing):
                     return STUCK
@@ -188,7 +201,6 @@ def run_rank(
             if other > arrival:
                 arrival = other
                 cause = 2
-            other_op = problem.first[partner] + timing.done[partner]
             other_work, other_gain = work_and_gain(problem, decisions, partner, other_op, may_run_full, decides_mode)
             time = time_together(problem, op_class, work, partner, other_work)
             growth = growth_together(op_class, gain, other_gain)
@@ -196,7 +208,7 @@ def run_rank(
             if partner % 2 == 1:
                 backward = partner
             else:
-                op = other_op
+                op, other_op = other_op, op
         stretch = 1.0 if nominal else more.factors[factors + op]
 
         # What the backward needs first, its R or its RELOAD: how long that takes, and what it adds.
@@ -204,9 +216,10 @@ def run_rank(
         mode = KEPT
         forward_op = -1
         if decides_mode and backward % 2 == 1:
-            forward_op = problem.first[backward - 1] + mirrored(timing.done[backward], problem.slices)
+            backward_op = op if partner < 0 else other_op
+            forward_op = problem.first[backward - 1] + mirrored(backward_op - problem.first[backward], problem.slices)
             mode = decisions.mode[forward_op]
-            again, extra = needed_first(problem, backward, forward_op, mode, scenario, timing)
+            again, extra = needed_first(problem, backward, backward_op, forward_op, mode, scenario, timing)
             if mode == OFFLOADED and wide.returned[forward_op] > arrival:
                 arrival = wide.returned[forward_op]
                 cause = 0
@@ -247,8 +260,8 @@ def run_rank(
 
         # It ends, and with it the op that it overlaps with.
         if partner < 0:
-            arrives = sent(problem, op_class, clock, timing)
-            top = end_op(problem, decisions, rank, place, op_class, clock, arrives, top, timing)
+            arrives = sent(problem, op_class, op, clock, timing)
+            top = end_op(problem, decisions, rank, place, op_class, op, clock, arrives, top, timing)
             place += 1
         else:
             top = end_pair(problem, decisions, rank, place, clock, top, timing)
@@ -262,21 +275,27 @@ def run_rank(
 
 @inlined
 def needed_first(
-    problem: FlatProblem, backward: int, forward_op: int, mode: int, scenario: int, timing: CandidateTiming
+    problem: FlatProblem,
+    backward: int,
+    backward_op: int,
+    forward_op: int,
+    mode: int,
+    scenario: int,
+    timing: CandidateTiming,
 ) -> tuple[float, float]:
     """Return how long the R of a class's next backward takes, and what its R or RELOAD adds."""
     more = problem.more
     again = 0.0
     extra = 0.0
     if mode == RECOMPUTED:
-        again = more.recomputing[backward]
+        again = more.recomputing[backward] * varied_by(problem, OF_RECOMPUTE, backward_op)
         extra = problem.growth[backward - 1] - more.recompute_keeps[backward - 1]
         if scenario != NOMINAL:
             ops = len(timing.finish)
-            again *= more.factors[3 * ops * scenario + 2 * ops + problem.first[backward] + timing.done[backward]]
+            again *= more.factors[3 * ops * scenario + 2 * ops + backward_op]
     elif mode == OFFLOADED and timing.more.returned[forward_op] < 0:
         extra = more.offloaded[backward - 1]
-    return again, extra
+    return again, extra * varied_by(problem, OF_SIZE, forward_op)
 
 
 @inlined
@@ -286,13 +305,13 @@ def end_op(
     rank: int,
     place: int,
     op_class: int,
+    op: int,
     clock: float,
     arrives: float,
     top: int,
     timing: CandidateTiming,
 ) -> int:
     """End the op at a place, whose result is there at ``arrives``; return how many ranks are then on the stack."""
-    op = problem.first[op_class] + timing.done[op_class]
     full = len(decisions.full) > 0 and decisions.full[op] == 1
     timing.owes[place] = 0
     if problem.weight_time[op_class] >= 0 and not full:
@@ -317,34 +336,37 @@ def end_pair(
     """End the op at a place and the next one, which overlap; return how many ranks are then on the stack."""
     first = decisions.order[place]
     second = decisions.order[place + 1]
+    first_op = next_op(problem, decisions, first, timing)
+    second_op = next_op(problem, decisions, second, timing)
     # Of two results on one link the forward's goes first.
     if first % 2 == 0:
-        first_arrives = sent(problem, first, clock, timing)
-        second_arrives = sent(problem, second, clock, timing)
+        first_arrives = sent(problem, first, first_op, clock, timing)
+        second_arrives = sent(problem, second, second_op, clock, timing)
     else:
-        second_arrives = sent(problem, second, clock, timing)
-        first_arrives = sent(problem, first, clock, timing)
+        second_arrives = sent(problem, second, second_op, clock, timing)
+        first_arrives = sent(problem, first, first_op, clock, timing)
     timing.weights[place + 1] = 0
     timing.waited[place + 1] = 0
     if len(decisions.mode) > 0:
         timing.more.offloads[place + 1] = 0
         timing.more.reloads[place + 1] = 0
-    top = end_op(problem, decisions, rank, place, first, clock, first_arrives, top, timing)
-    return end_op(problem, decisions, rank, place + 1, second, clock, second_arrives, top, timing)
+    top = end_op(problem, decisions, rank, place, first, first_op, clock, first_arrives, top, timing)
+    return end_op(problem, decisions, rank, place + 1, second, second_op, clock, second_arrives, top, timing)
 
 
 @inlined
-def input_at(problem: FlatProblem, op_class: int, timing: CandidateTiming) -> float:
-    """Return when the input of a class's next op is there: 0 if it needs none, ``NOT_THERE`` if it has not been made."""
+def input_at(problem: FlatProblem, op_class: int, op: int, timing: CandidateTiming) -> float:
+    """Return when the input of an op is there: 0 if it needs none, ``NOT_THERE`` if it has not been made."""
     source = problem.source[op_class]
     if source < 0:
         return 0.0
-    index = timing.done[op_class]
+    index = op - problem.first[op_class]
     if source == op_class - 1 and op_class % 2 == 1:
         index = mirrored(index, problem.slices)
-    if timing.done[source] <= index:
+    needed = problem.first[source] + index
+    if not has_run(problem, source, needed, timing):
         return NOT_THERE
-    arrival: float = timing.finish[problem.first[source] + index]
+    arrival: float = timing.finish[needed]
     return arrival
 
 
@@ -353,20 +375,22 @@ def work_and_gain(
     problem: FlatProblem, decisions: Decisions, op_class: int, op: int, may_run_full: bool, decides_mode: bool
 ) -> tuple[float, float]:
     """Return how long an op takes, and what it adds to what its rank holds, its R or RELOAD done."""
+    size = varied_by(problem, OF_SIZE, op)
     if may_run_full and decisions.full[op] == 1:
-        return problem.full_time[op_class], problem.full_growth[op_class]
+        return problem.full_time[op_class] * varied_by(problem, OF_FULL, op), problem.full_growth[op_class] * size
+    time = problem.time[op_class] * varied_by(problem, OF_OP, op)
     if decides_mode and op_class % 2 == 0 and decisions.mode[op] == RECOMPUTED:
-        return problem.time[op_class], problem.more.recompute_keeps[op_class]
-    return problem.time[op_class], problem.growth[op_class]
+        return time, problem.more.recompute_keeps[op_class] * size
+    return time, problem.growth[op_class] * size
 
 
 @inlined
-def sent(problem: FlatProblem, op_class: int, end: float, timing: CandidateTiming) -> float:
+def sent(problem: FlatProblem, op_class: int, op: int, end: float, timing: CandidateTiming) -> float:
     """Return when the result of an op that ends now arrives: where links are contended, after a wait for its link."""
     link = problem.more.link[op_class]
     if link >= 0:
         end = max(timing.more.link_free[link], end)
-    arrival: float = end + problem.more.sending[op_class]
+    arrival: float = end + problem.more.sending[op_class] * varied_by(problem, OF_MESSAGE, op)
     if link >= 0:
         timing.more.link_free[link] = arrival
     return arrival

@@ -9,9 +9,10 @@ the op whose W has run in a slot, by which the scenarios repeat it. One look, be
 
 from pipeplan.kernels import inlined
 from pipeplan.model import Ints
-from pipeplan.solver.kernels.arrays import CandidateTiming, Decisions, FlatProblem
+from pipeplan.solver.kernels.arrays import OF_SIZE, OF_WEIGHT, CandidateTiming, Decisions, FlatProblem
 from pipeplan.solver.kernels.host_kernel import free_at_once
 from pipeplan.solver.kernels.timing_kernel import next_owed, runs_before
+from pipeplan.solver.kernels.varied_kernel import varied_by
 
 NOMINAL = -1
 """The scenario in which ops take the times of the problem."""
@@ -54,14 +55,16 @@ def run_owed(
                 preferred = abs(decisions.prefer[slot]) - 1
                 chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
             weight = decisions.order[chosen]
-            end = clock + problem.weight_time[weight]
+            ran = wide.op_at[chosen]
+            time = problem.weight_time[weight] * varied_by(problem, OF_WEIGHT, ran)
+            end = clock + time
             lacking = held > room
             if lacking and len(decisions.mode) > 0:
                 lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
             if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
                 break
             timing.owes[chosen] = 0
-            wide.ran[slot] = wide.op_at[chosen]
+            wide.ran[slot] = ran
             clock = end
         else:
             # As many Ws as in the nominal run, and the same.
@@ -69,9 +72,10 @@ def run_owed(
                 break
             ran = wide.ran[wide.begun[rank]]
             weight = ran // share
-            clock += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
-        held += problem.weight_growth[weight]
-        left -= problem.weight_time[weight]
+            time = problem.weight_time[weight] * varied_by(problem, OF_WEIGHT, ran)
+            clock += time * problem.more.factors[3 * ops * scenario + ops + ran]
+        held += problem.weight_growth[weight] * varied_by(problem, OF_SIZE, ran)
+        left -= time
         weights += 1
         wide.begun[rank] += 1
     timing.owed[rank] -= weights
@@ -93,12 +97,14 @@ def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: in
             if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
                 chosen = preferred_owed(decisions.order, timing.owes, chosen, stop, abs(decisions.prefer[slot]) - 1)
             timing.owes[chosen] = 0
-            wide.ran[slot] = wide.op_at[chosen]
-            timing.clock[rank] += problem.weight_time[decisions.order[chosen]]
+            ran = wide.op_at[chosen]
+            wide.ran[slot] = ran
+            time = problem.weight_time[decisions.order[chosen]]
         else:
             ran = wide.ran[slot]
-            weight = ran // (ops // len(problem.rank))
-            timing.clock[rank] += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
+            time = problem.weight_time[ran // (ops // len(problem.rank))]
+            time *= problem.more.factors[3 * ops * scenario + ops + ran]
+        timing.clock[rank] += time * varied_by(problem, OF_WEIGHT, ran)
         wide.begun[rank] += 1
 
 

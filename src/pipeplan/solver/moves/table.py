@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeplan.solver.moves import decision_kernel as decision
 from pipeplan.solver.moves import mode_kernel as mode
 from pipeplan.solver.moves import shift_kernel as shift
+from pipeplan.solver.moves import turn_kernel as turn
 from pipeplan.solver.moves.move import Move
 
 MOVES: tuple[Move, ...] = (
@@ -71,6 +72,30 @@ MOVES: tuple[Move, ...] = (
         apply=mode.change_lead,
         undo=mode.restore_lead,
         can_gain=lambda encoder: encoder.decides_mode and encoder.problem.choices.offload,
+    ),
+    Move(
+        name="move a microbatch to another turn",
+        weight=4,
+        propose=turn.propose_everywhere,
+        apply=turn.apply,
+        undo=turn.undo,
+        can_gain=lambda encoder: encoder.varies,
+    ),
+    Move(
+        name="exchange two microbatches",
+        weight=4,
+        propose=turn.propose_exchange,
+        apply=turn.exchange,
+        undo=turn.exchange_back,
+        can_gain=lambda encoder: encoder.varies,
+    ),
+    Move(
+        name="move a microbatch on some stages",
+        weight=3,
+        propose=turn.propose_here,
+        apply=turn.apply,
+        undo=turn.undo,
+        can_gain=lambda encoder: encoder.varies,
     ),
 )
 """All moves with their weights. To add a move, write its functions in a file next to this one and add a row here."""
