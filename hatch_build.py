@@ -44,7 +44,7 @@ def urls(repository: str) -> dict[str, str]:
 
 
 def described(readme: str, repository: str) -> str:
-    """Return the README for a package index, where relative links lead nowhere: absolute, or without a repository as text."""
+    """Return the README for a package index, which has no files beside it: links lead to the repository, or become text."""
 
     def link(match: re.Match[str]) -> str:
         image, text, path = match.groups()

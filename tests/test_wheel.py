@@ -123,7 +123,9 @@ def test_a_build_gives_the_same_bytes_again(published, tools, tmp_path):
 
 def test_the_description_renders_and_its_links_lead_to_the_repository(published, tools, tmp_path):
     subprocess.run([tools / "twine", "check", "--strict", *published.values()], check=True)
-    linked = build(tools, ROOT, tmp_path, "--wheel", PIPEPLAN_REPOSITORY="https://git.example.org/team/pipeplan/")[".whl"]
+    linked = build(tools, ROOT, tmp_path, "--wheel", PIPEPLAN_REPOSITORY="https://git.example.org/team/pipeplan/")[
+        ".whl"
+    ]
     plain = build(tools, ROOT, tmp_path / "plain", "--wheel", PIPEPLAN_REPOSITORY="")[".whl"]
     subprocess.run([tools / "twine", "check", "--strict", linked, plain], check=True)
     targets = re.compile(r"\]\(([^)#]+)\)")

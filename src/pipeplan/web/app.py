@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -88,8 +89,12 @@ def create_api(workers: Workers) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await workers.start(replies.compare, CompareIn(schedules=["1f1b"]))
+        # Pages are answered meanwhile; a first comparison waits for its process as it would without this.
+        starting = asyncio.create_task(workers.start(replies.compare, CompareIn(schedules=["1f1b"])))
         yield
+        starting.cancel()
+        with suppress(asyncio.CancelledError, WorkError, TooSlowError):
+            await starting
         workers.end()
         planners.end()
         searchers.end()
