@@ -45,6 +45,7 @@ from pipeplan.web.requests import (
     CompareIn,
     DownloadIn,
     ExplainIn,
+    FileIn,
     FrontIn,
     PlanIn,
     SchedulesIn,
@@ -177,6 +178,11 @@ def _add_schedules(app: FastAPI, workers: Workers) -> None:
         """Return figures of every schedule, why others have none, and timelines to draw."""
         _refuse_too_large(request)
         return _response(await workers.ask(replies.compare, request))
+
+    @app.post("/api/shape", responses={200: replied(ConfigReply), **_REFUSALS}, summary="The shape of a schedule file")
+    async def shape(file: FileIn) -> Response:
+        """Return the ranks and microbatches of a schedule or timeline, as settings."""
+        return _response(await workers.ask(replies.shape, file))
 
     @app.post("/api/explain", responses={200: replied(Explanation), **_REFUSALS}, summary="Explain one schedule")
     async def explain(request: ExplainIn) -> Response:
