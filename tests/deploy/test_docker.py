@@ -33,7 +33,9 @@ def test_its_images_are_of_a_release():
 
 
 def test_its_kernels_are_compiled_for_any_processor_before_the_user_who_runs_them_is():
-    assert {"NUMBA_CPU_NAME=generic", "NUMBA_CPU_FEATURES="} <= {word for line in arguments("ENV") for word in line.split()}
+    assert {"NUMBA_CPU_NAME=generic", "NUMBA_CPU_FEATURES="} <= {
+        word for line in arguments("ENV") for word in line.split()
+    }
     (folder,) = re.findall(r"NUMBA_CACHE_DIR=(\S+)", TEXT)
     assert not folder.startswith(("/tmp", "/home"))  # replaced by --tmpfs; writable
     warmed = STEPS.index(("RUN", "pipeplan warm"))

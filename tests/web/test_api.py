@@ -276,7 +276,9 @@ def test_a_broken_config_is_told_at_the_file(client, name, content, says):
 @pytest.mark.parametrize("form", ["torch-csv", "json"])
 def test_the_shape_of_a_schedule_file(client, form):
     text = pipeplan.export("zbv", form, ranks=3, microbatches=7).text
-    answer = client.post("/api/shape", json={"name": "mine.json" if form == "json" else "mine.csv", "text": text}).json()
+    answer = client.post(
+        "/api/shape", json={"name": "mine.json" if form == "json" else "mine.csv", "text": text}
+    ).json()
     assert answer == {"settings": {"ranks": 3, "microbatches": 7}, "schedules": [], "notes": []}
     errors = errors_of(client.post("/api/shape", json={"name": "mine.csv", "text": "what is this"}))
     assert set(errors) == {"file"}
