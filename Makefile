@@ -11,7 +11,7 @@ SUITES ?=
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 # The PyTorch of `make peers-trainer`: the newest; torchtitan's Trainer needs 2.14.
 TRAINER_TORCH ?= 2.15.0
-SOURCES := src tests benchmarks examples deploy docs/build docs/notebooks .ci
+SOURCES := src tests benchmarks examples deploy docs/build docs/notebooks .ci hatch_build.py
 
 # A quick test file of each room, for `make check`.
 CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_gpipe.py \

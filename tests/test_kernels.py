@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from pipeplan import numba_internals
-from pipeplan.kernels import Kernel, compile_loop, dispatcher, inlined
+from pipeplan.kernels import Kernel, compile_loop, compiled_at_once, dispatcher, inlined
 from pipeplan.model import Floats, Ints
 from pipeplan.numba_internals import _warn_once
 
@@ -348,3 +349,33 @@ def test_only_one_module_relies_on_numba_beyond_its_documented_api():
     internal = re.compile(r"^\s*(?:from|import) (?:numba\.(?:core|np)|llvmlite)", re.MULTILINE)
     source = Path(numba_internals.__file__).parent
     assert [path.name for path in source.rglob("*.py") if internal.search(path.read_text())] == ["numba_internals.py"]
+
+
+def test_a_folder_that_cannot_be_written_is_read(folder, monkeypatch):
+    """As one that belongs to the image of a container."""
+    found_on_disk()
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for function in ("TemporaryFile", "mkstemp"):
+        monkeypatch.setattr(tempfile, function, refused)
+    assert found_on_disk()
+
+
+def test_in_the_block_of_an_eager_compilation_the_first_call_compiles(folder):
+    numbers = np.zeros(2, np.int64)
+    kernel = Kernel(FunctionType(fill.__code__, fill.__globals__, "fill"))
+    kernel((1,), (numbers,), work=1)
+    assert not kernel.is_compiled
+    with compiled_at_once() as compiled:
+        kernel((2,), (numbers,), work=1)
+        kernel((2,), (numbers,), work=1)
+    assert kernel.is_compiled
+    assert numbers.tolist() == [0, 2]
+    assert [name for name, _ in compiled] == ["fill"]
+    assert compiled[0][1] is not None
+    assert Path(compiled[0][1]).is_relative_to(folder)
+    later = Kernel(fill)
+    later((1,), (numbers,), work=1)
+    assert not later.is_compiled

@@ -1,4 +1,4 @@
-"""The wheel as it is published: what is in it, and that it runs in a bare environment, without extras and with them.
+"""The wheel and the sdist as they are published: what is in them, and that they run in a bare environment.
 
 ``make wheel`` builds it; environments are made anew and filled from the package registry.
 """
@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import urllib.request
 import zipfile
 from email.parser import Parser
@@ -22,13 +23,38 @@ ROOT = Path(__file__).parents[1]
 SMALL = ("-p", "4", "-m", "8")
 
 
+EPOCH = os.environ.get("SOURCE_DATE_EPOCH", "1700000000")
+
+
 @pytest.fixture(scope="module")
-def wheel():
+def tools(tmp_path_factory):
+    """The commands of a new environment with what builds and checks packages."""
+    folder = tmp_path_factory.mktemp("tools")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    subprocess.run([folder / "bin" / "pip", "install", "--quiet", "build", "hatchling", "twine"], check=True)
+    return folder / "bin"
+
+
+def build(tools, source, folder, *options, **environment):
+    """Build into a folder: the sdist, and the wheel from it, unless ``options`` choose one."""
+    command = [tools / "python", "-m", "build", "--no-isolation", "--outdir", folder, *options, source]
+    variables = os.environ | {"SOURCE_DATE_EPOCH": EPOCH} | environment
+    subprocess.run(command, check=True, env=variables, stdout=subprocess.DEVNULL)
+    return {path.suffix: path for path in folder.glob("pipeplan-*")}
+
+
+@pytest.fixture(scope="module")
+def published(tools):
+    """The files that are published, by suffix."""
     folder = ROOT / os.environ["PIPEPLAN_WHEEL"]
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT], check=True
-    )
-    return max(folder.glob("pipeplan-*.whl"), key=lambda path: path.stat().st_mtime)
+    for earlier in folder.glob("pipeplan-*"):
+        earlier.unlink()
+    return build(tools, ROOT, folder)
+
+
+@pytest.fixture(scope="module")
+def wheel(published):
+    return published[".whl"]
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +73,12 @@ def with_extras(wheel, bare):
     return bare
 
 
+def metadata_of(wheel):
+    with zipfile.ZipFile(wheel) as opened:
+        name = next(name for name in opened.namelist() if name.endswith("METADATA"))
+        return Parser().parsestr(opened.read(name).decode())
+
+
 def ran(program, *arguments, folder, code=0):
     environment = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
     ended = subprocess.run(
@@ -59,9 +91,6 @@ def ran(program, *arguments, folder, code=0):
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
-        about = Parser().parsestr(
-            opened.read(next(name for name in opened.namelist() if name.endswith("METADATA"))).decode()
-        )
         licences = [name for name in opened.namelist() if "/licenses/" in name]
     sources = (
         path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix not in {".nbi", ".nbc", ".pyc"}
@@ -69,9 +98,54 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert names == {path.relative_to(ROOT / "src").as_posix() for path in sources}
     assert [Path(name).name for name in licences] == ["LICENSE"]
     assert "pipeplan/drawing/html/assets/timeline.licences.txt" in names
+    about = metadata_of(wheel)
     assert set(about.get_all("Provides-Extra", [])) == {"all", "cluster", "mcp", "pandas", "pytorch", "search", "web"}
     assert about["Description-Content-Type"] == "text/markdown"
     assert wheel.stat().st_size < 3e6
+
+
+def test_a_build_gives_the_same_bytes_again(published, tools, tmp_path):
+    """Elsewhere, later, by a user with other permissions, and without the detour over the sdist."""
+    copy = tmp_path / "copy"
+    copy.mkdir(mode=0o700)
+    with tarfile.open(published[".gz"]) as opened:
+        opened.extractall(copy, filter="data")
+    (sdist,) = copy.iterdir()
+    for path in sdist.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        os.utime(path)
+    again = build(tools, sdist, tmp_path, "--wheel", "--sdist", PIPEPLAN_REPOSITORY="")
+    assert {suffix: path.read_bytes() for suffix, path in again.items()} == {
+        suffix: path.read_bytes() for suffix, path in published.items()
+    }
+    assert build(tools, ROOT, tmp_path, "--wheel")[".whl"].read_bytes() == published[".whl"].read_bytes()
+
+
+def test_the_description_renders_and_its_links_lead_to_the_repository(published, tools, tmp_path):
+    subprocess.run([tools / "twine", "check", "--strict", *published.values()], check=True)
+    linked = build(tools, ROOT, tmp_path, "--wheel", PIPEPLAN_REPOSITORY="https://git.example.org/team/pipeplan/")[
+        ".whl"
+    ]
+    plain = build(tools, ROOT, tmp_path / "plain", "--wheel", PIPEPLAN_REPOSITORY="")[".whl"]
+    subprocess.run([tools / "twine", "check", "--strict", linked, plain], check=True)
+    targets = re.compile(r"\]\(([^)#]+)\)")
+    assert targets.findall(metadata_of(plain).get_payload()) == []
+    about = metadata_of(linked)
+    addresses = targets.findall(about.get_payload())
+    assert len(addresses) > 20
+    for address in [*addresses, *(line.split(", ")[1] for line in about.get_all("Project-URL"))]:
+        base, _, path = address.partition("/HEAD/")
+        assert base.startswith("https://git.example.org/team/pipeplan")
+        assert path == "" or (ROOT / path).exists()
+
+
+def test_the_extra_of_the_search_brings_nothing_for_a_gpu(wheel, tools, tmp_path):
+    report = tmp_path / "report.json"
+    command = ["install", "--quiet", "--dry-run", "--ignore-installed", "--report", report, f"{wheel}[search]"]
+    subprocess.run([tools / "pip", *command], check=True)
+    names = {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
+    assert "ortools" in names
+    assert [name for name in names if re.search("cuda|cudnn|nvidia|rocm|torch|triton|tensorflow|jax", name)] == []
 
 
 def test_it_runs_without_extras(bare, tmp_path):

@@ -67,7 +67,7 @@ class Kernel:
         self.evaluations += work
         if self._compiled is not None:
             return run_compiled(self._compiled, inputs, outputs)
-        if self.evaluations >= self.compile_after and not _LATE:
+        if (self.evaluations >= self.compile_after or _EAGER) and not _LATE:
             # Only one kernel compiles at a time. Waiting here would stop the search that goes on without a late one.
             return self.compile(inputs, outputs)
         return self._run_on_lists(inputs, outputs)
@@ -76,10 +76,14 @@ class Kernel:
         """Compile the loop for all further calls. Return its result for these arguments, which should need little work."""
         _BEING_COMPILED.add(self)
         try:
+            from pipeplan.numba_internals import folder_of
+
             loop = compile_loop(self.function)
             with _without_collection():
                 answer = run_compiled(loop, inputs, outputs)
             self._compiled = loop
+            for compiled in _EAGER:
+                compiled.append((self.function.__name__, folder_of(loop)))
             return answer
         finally:
             _BEING_COMPILED.discard(self)
@@ -94,6 +98,22 @@ class Kernel:
 
 
 _BEING_COMPILED: set[Kernel] = set()
+
+CompiledKernels = list[tuple[str, str | None]]
+"""Name of each kernel's function, and the folder with its machine code."""
+
+_EAGER: list[CompiledKernels] = []
+
+
+@contextmanager
+def compiled_at_once() -> Iterator[CompiledKernels]:
+    """Compile every kernel at its first call in the block, however little work it has; yield the list of those compiled."""
+    compiled: CompiledKernels = []
+    _EAGER.append(compiled)
+    try:
+        yield compiled
+    finally:
+        _EAGER.pop()
 
 
 @contextmanager

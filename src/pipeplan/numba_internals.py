@@ -42,6 +42,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_name
 from numba.core import types
 from numba.core.caching import FunctionCache
 from numba.core.cgutils import create_struct_proxy
@@ -96,8 +97,41 @@ def compiled_on_disk(function: FunctionType, *, inline: bool, entry: bool) -> Ca
     return loop
 
 
+def folder_of(loop: Any) -> str | None:
+    """Return the folder with the machine code of a compiled function; None if it is not stored."""
+    folder: str | None = loop._cache.cache_path
+    return folder
+
+
+def processor() -> str:
+    """Return the processor that machine code is made for, as LLVM names it."""
+    name: str = numba.config.CPU_NAME or get_host_cpu_name()
+    return name
+
+
+_Locator: Any = FunctionCache._impl_class._locator_classes[0]
+
+
+class _Folder(_Locator):  # type: ignore[misc]
+    """``NUMBA_CACHE_DIR``, also if it is part of an image and cannot be written: Numba would not read it then."""
+
+    def ensure_cache_path(self) -> None:
+        """Raise OSError if there is no such folder."""
+        try:
+            super().ensure_cache_path()
+        except OSError:
+            if not Path(self.get_cache_path()).is_dir():
+                raise
+
+
+class _Format(FunctionCache._impl_class):  # type: ignore[misc]
+    _locator_classes = (_Folder, *FunctionCache._impl_class._locator_classes[1:])
+
+
 class _DiskCache(FunctionCache):  # type: ignore[misc]
     """Numba's cache, which finds the folder and serializes results; the layout of the files is pipeplan's."""
+
+    _impl_class = _Format
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the container holds the web app, which needs the extra 'web'")
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "deploy" / "Dockerfile").read_text()
+TEXT = (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", "")
 STEPS = [tuple(line.split(maxsplit=1)) for line in TEXT.splitlines() if line and line[0] != "#"]
 
 
@@ -25,16 +25,30 @@ def arguments(instruction: str) -> list[str]:
 
 
 def test_its_images_are_of_a_release():
-    images = [line.split()[0] for line in arguments("FROM")]
-    assert images
-    assert all(re.fullmatch(r"python:\d+\.\d+-slim", image) for image in images)
+    stages: list[str] = []
+    for image, *name in (line.split() for line in arguments("FROM")):
+        assert image in stages or re.fullmatch(r"python:\d+\.\d+-slim", image)
+        stages += name[1:]
+    assert stages == ["build", "app", "demo"]
+
+
+def test_its_kernels_are_compiled_for_any_processor_before_the_user_who_runs_them_is():
+    assert {"NUMBA_CPU_NAME=generic", "NUMBA_CPU_FEATURES="} <= {
+        word for line in arguments("ENV") for word in line.split()
+    }
+    (folder,) = re.findall(r"NUMBA_CACHE_DIR=(\S+)", TEXT)
+    assert not folder.startswith(("/tmp", "/home"))  # replaced by --tmpfs; writable
+    warmed = STEPS.index(("RUN", "pipeplan warm"))
+    assert warmed < min(place for place, step in enumerate(STEPS) if step[0] == "USER")
 
 
 def test_it_runs_as_an_ordinary_user_and_is_watched():
     instructions = [step[0] for step in STEPS]
-    assert arguments("USER") == ["pipeplan"]
-    assert instructions.index("USER") < instructions.index("CMD")
-    assert "HEALTHCHECK" in instructions
+    runs = [place for place, instruction in enumerate(instructions) if instruction == "CMD"]
+    assert len(runs) == 2
+    for place in runs:
+        assert STEPS[place - 3 : place][0] == ("USER", "pipeplan")
+        assert instructions[place - 3 : place] == ["USER", "EXPOSE", "HEALTHCHECK"]
     assert "ADD" not in instructions
 
 
@@ -67,7 +81,7 @@ def installed(tmp_path_factory) -> Path:
 
 
 def test_its_command_starts_the_server(installed):
-    name, *rest = json.loads(arguments("CMD")[0])
+    name, *rest = json.loads(arguments("CMD")[-1])
     rest[rest.index("--port") + 1] = "0"
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     command = [installed.parent / name, *rest]

@@ -274,6 +274,17 @@ def test_a_broken_config_is_told_at_the_file(client, name, content, says):
     assert "/tmp" not in errors["file"]
 
 
+@pytest.mark.parametrize("form", ["torch-csv", "json"])
+def test_the_shape_of_a_schedule_file(client, form):
+    text = pipeplan.export("zbv", form, ranks=3, microbatches=7).text
+    answer = client.post(
+        "/api/shape", json={"name": "mine.json" if form == "json" else "mine.csv", "text": text}
+    ).json()
+    assert answer == {"settings": {"ranks": 3, "microbatches": 7}, "schedules": [], "notes": []}
+    errors = errors_of(client.post("/api/shape", json={"name": "mine.csv", "text": "what is this"}))
+    assert set(errors) == {"file"}
+
+
 def test_too_much_to_draw_still_gives_figures(client):
     settings = {"ranks": 32, "microbatches": MOST_DRAWN // 64 + 1}
     answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b"], "reasons": True}).json()

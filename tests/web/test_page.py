@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 import pipeplan
+from pipeplan.api.comparing.columns import COLUMNS
 from pipeplan.costs import SETTINGS
 
 PROFILES = Path(__file__).parents[2] / "examples" / "profiles"
@@ -105,13 +106,38 @@ def watched(browser, address) -> Iterator[Watched]:
     yield from watching(browser, address, permissions=["clipboard-write"])
 
 
-def test_it_begins_with_an_example(watched):
+def test_it_begins_with_every_schedule_that_fits_the_best_first(watched):
     watched.go()
     rows = watched.rows()
-    assert {"1f1b", "zbv"} <= set(rows)
+    expected = pipeplan.compare(ranks=8, microbatches=24, p2p_time=0.1)
+    assert list(rows) == [result.name for result in expected.results]
+    assert len(rows) > 15
+    watched.page.wait_for_timeout(LATER_MS)
+    assert "schedules" not in watched.query  # a link shows the schedules of a later version, too
     best = pipeplan.simulate("zbv", ranks=8, microbatches=24, p2p_time=0.1)
     assert watched.makespan("zbv") == pytest.approx(best.makespan)
     assert watched.page.get_attribute(".pp-chart", "aria-label").startswith("Timeline of zbv")
+
+
+BYTES = "?ranks=4&microbatches=12&forward_times=1234.5&activation_bytes=1GiB&memory_limit=9GiB&time_unit=ms"
+CUT = """() => [...document.querySelectorAll("main *")].filter(element =>
+  element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible"
+).map(element => element.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("query", ["", BYTES])
+def test_all_columns_have_the_names_of_the_shell_and_none_is_cut(watched, query):
+    watched.go(query)
+    page = watched.page
+    assert page.evaluate(CUT) == []
+    page.click("button:text-is('All columns')")
+    headings = page.locator(".results thead th").all_text_contents()
+    shell = [heading.replace("\n", " ") for name, heading in COLUMNS.items() if name != "placement"]
+    assert [heading.partition(",")[0] for heading in headings[2:]] == [
+        {"peak": "peak memory" if query else "peak act."}.get(name, name) for name in shell
+    ]
+    assert page.evaluate(CUT) == []
+    assert "over the memory limit" not in " ".join(page.locator(".results .note").all_text_contents())
 
 
 def test_sliders_redraw_everything(watched):
@@ -198,9 +224,14 @@ def test_a_profile_fills_the_form(watched):
 def test_a_schedule_file_joins_the_comparison(watched, tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8).text)
-    watched.go("?ranks=4&microbatches=8&schedules=1f1b")
+    watched.go("?schedules=1f1b")
     watched.page.set_input_files("#field-file", path)
     watched.settled("() => document.querySelectorAll('.results tbody tr').length === 2")
+    # The form takes the shape of the file, and its timeline is drawn.
+    assert [watched.page.input_value(f"#field-{name}") for name in ("ranks", "microbatches")] == ["4", "8"]
+    assert "4 ranks, 8 microbatches" in watched.page.text_content(".drop .hint")
+    assert watched.page.locator(".results tr.refused").count() == 0
+    watched.settled("() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of mine.csv.')")
     assert watched.makespan("mine.csv") == pipeplan.simulate("zb-h1", ranks=4, microbatches=8).makespan
     watched.page.click("button[aria-label='remove mine.csv']")
     watched.settled("() => document.querySelectorAll('.results tbody tr').length === 1")

@@ -27,6 +27,7 @@ OPERATIONS = [
     ("GET", "/api/presets"),
     ("GET", "/api/presets/{name}"),
     ("POST", "/api/compare"),
+    ("POST", "/api/shape"),
     ("POST", "/api/explain"),
     ("POST", "/api/download"),
     ("POST", "/api/config"),

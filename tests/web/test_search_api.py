@@ -55,6 +55,15 @@ def test_progress_and_the_best_come_before_what_is_found(client):
     assert result["over"] is None
 
 
+@pytest.mark.parametrize("placement", ["wave", "bidirectional", "bidirectional-v"])
+def test_every_placement_can_be_searched(client, placement):
+    *_, last = lines_of(client.post("/api/search", json=ASKED | {"placement": placement, "seconds": 0.2}))
+    found = last["found"]
+    copies = found["placement"] if placement.startswith("bidirectional") else [found["placement"]]
+    chunks = {"wave": 4, "bidirectional": 1, "bidirectional-v": 2}[placement]
+    assert [len(ranks) for ranks in copies] == [4 * chunks] * (2 if placement.startswith("bidirectional") else 1)
+
+
 def test_a_search_goes_on_from_a_schedule(client):
     *_, last = lines_of(client.post("/api/search", json=ASKED | {"start": ["v-half"]}))
     assert last["found"]["fits"]

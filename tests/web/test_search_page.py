@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
+from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from tests.browser import serious_faults
 from tests.web.test_page import watching
 
@@ -25,6 +26,8 @@ def test_a_search_is_live_and_joins_the_table(watched):
     page.click(".panel-bar >> text=Search")
     assert page.input_value("#search-memory_limit") == "3act"
     assert page.input_value("#search-placement") == "auto"
+    placements = page.eval_on_selector_all("#search-placement option", "options => options.map(({ value }) => value)")
+    assert placements == ["auto", *DEFAULT_CHUNKS]
     page.select_option("#search-placement", "v")
     page.fill("#search-seconds", "1")
     page.keyboard.press("Enter")

@@ -164,3 +164,8 @@ export function memoryScale(unit: "activations" | "bytes", highest: number): Sca
 export function memoryText(value: number, scale: Scale): string {
   return `${Number((value / scale.divisor).toPrecision(4))}`;
 }
+
+/** Heading of a column with peak memory, as in the shell. */
+export function peakName(unit: string): string {
+  return unit === "activations" ? "peak act." : `peak memory, ${unit}`;
+}

@@ -30,6 +30,12 @@ describe("the page's address", () => {
     expect(fromQuery("", FIELDS)).toEqual(INITIAL);
   });
 
+  test("without a list of schedules means all of them", () => {
+    expect(INITIAL.schedules).toBeNull();
+    expect(fromQuery("?ranks=4", FIELDS).schedules).toBeNull();
+    expect(toQuery({ ...STATE, schedules: null, shown: [], open: "" })).toBe("ranks=4&forward_times=1,2,3");
+  });
+
   test("carries what was typed, chosen, shown and opened", () => {
     expect(fromQuery(`?${toQuery(STATE)}`, FIELDS)).toEqual(STATE);
   });

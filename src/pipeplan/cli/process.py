@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO
 
+from pipeplan import __version__
 from pipeplan.cli.answers import tell
 
 
@@ -73,8 +74,6 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _answered(arguments: Sequence[str], signals: Signals) -> int:
     if list(arguments) == ["--version"]:
-        from pipeplan import __version__
-
         print(__version__)
         return 0
     from pipeplan.cli.app import answered  # slow to load, so signals are handled already

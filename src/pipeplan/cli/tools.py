@@ -27,8 +27,8 @@ PICTURE = "picture"
 FIELDS = "fields"
 """Argument of a tool that answers in JSON: parts of the answer to return."""
 
-_SERVERS = ("serve", "mcp")
-"""Commands that run until they are stopped."""
+_NOT_TOOLS = ("serve", "mcp", "warm")
+"""Commands that run until they are stopped, or that prepare a machine."""
 
 _WITHOUT_PICTURE = ("steady-state",)
 """Commands that take the look of pictures, as all commands of the search do, but have none."""
@@ -173,7 +173,7 @@ def tools(selection: Collection[str] = ()) -> dict[str, Tool]:
         If the selection has a name that is no tool's.
     """
     app = command_line("all")
-    names = [name for name in app if not name.startswith("-") and name not in (*_SERVERS, "help")]
+    names = [name for name in app if not name.startswith("-") and name not in (*_NOT_TOOLS, "help")]
     for name in selection:
         if name not in names:
             raise UnknownNameError("tool", name, names, field="tools")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -44,6 +45,7 @@ from pipeplan.web.requests import (
     CompareIn,
     DownloadIn,
     ExplainIn,
+    FileIn,
     FrontIn,
     PlanIn,
     SchedulesIn,
@@ -89,8 +91,12 @@ def create_api(workers: Workers) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await workers.start(replies.compare, CompareIn(schedules=["1f1b"]))
+        # Pages are answered meanwhile; a first comparison waits for its process as it would without this.
+        starting = asyncio.create_task(workers.start(replies.compare, CompareIn(schedules=["1f1b"])))
         yield
+        starting.cancel()
+        with suppress(asyncio.CancelledError, WorkError, TooSlowError):
+            await starting
         workers.end()
         planners.end()
         searchers.end()
@@ -174,6 +180,11 @@ def _add_schedules(app: FastAPI, workers: Workers) -> None:
         """Return figures of every schedule, why others have none, and timelines to draw."""
         _refuse_too_large(request)
         return _response(await workers.ask(replies.compare, request))
+
+    @app.post("/api/shape", responses={200: replied(ConfigReply), **_REFUSALS}, summary="The shape of a schedule file")
+    async def shape(file: FileIn) -> Response:
+        """Return the ranks and microbatches of a schedule or timeline, as settings."""
+        return _response(await workers.ask(replies.shape, file))
 
     @app.post("/api/explain", responses={200: replied(Explanation), **_REFUSALS}, summary="Explain one schedule")
     async def explain(request: ExplainIn) -> Response:

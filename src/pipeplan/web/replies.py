@@ -24,12 +24,13 @@ from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.files import file_name, temporary_folder
 from pipeplan.formats import Content, Format, Training, endings
+from pipeplan.model import Timeline
 from pipeplan.records import Record
 from pipeplan.strategies import is_strategy, strategy
 from pipeplan.web.faults import as_json, fault
 from pipeplan.web.records import CompareReply, ConfigReply, Fault, Faults, FormatEntry, RefusedSchedule
-from pipeplan.web.requests import CompareIn, DownloadIn, ExplainIn
-from pipeplan.web.schedules import Source, can_be_explained, choose, only_one, results, views
+from pipeplan.web.requests import CompareIn, DownloadIn, ExplainIn, FileIn
+from pipeplan.web.schedules import Source, can_be_explained, choose, only_one, read_file, results, views
 
 JSON = "application/json"
 
@@ -134,6 +135,17 @@ def _extension(name: str) -> str:
     """Return the suffix of a name, if it can be one of a config file: the name is a user's, the path is ours."""
     match = re.search(r"\.[A-Za-z0-9]{1,12}$", name)
     return match.group() if match else ""
+
+
+def shape(file: FileIn) -> Reply:
+    """Return the settings that the schedule or timeline of a file determines: its ranks and microbatches."""
+    try:
+        content = read_file(file)
+    except PipeplanError as error:
+        return refused(fault(error, "file"))
+    schedule = content.schedule if isinstance(content, Timeline) else content
+    settings = {"ranks": schedule.ranks, "microbatches": schedule.microbatches}
+    return json_reply(ConfigReply(settings=settings, schedules=(), notes=()))
 
 
 def preset(name: str) -> Reply:

@@ -5,8 +5,8 @@ import type { Typed } from "./values.js";
 
 export interface PageState {
   readonly typed: Typed;
-  /** The schedules to compare. */
-  readonly schedules: readonly string[];
+  /** The schedules to compare; null for all of them. */
+  readonly schedules: readonly string[] | null;
   /** Schedules whose timelines are visible; if empty, the best one. */
   readonly shown: readonly string[];
   /** The name of the open panel; empty for none. */
@@ -15,7 +15,7 @@ export interface PageState {
 
 export const INITIAL: PageState = {
   typed: { ranks: "8", microbatches: "24", p2p_time: "0.1" },
-  schedules: ["1f1b", "interleaved-1f1b", "zb-h1", "zbv", "v-half"],
+  schedules: null,
   shown: [],
   open: "",
 };
@@ -29,7 +29,7 @@ export function toQuery(state: PageState, more: Readonly<Record<string, string>>
   for (const [name, text] of Object.entries(state.typed)) {
     if (text.trim() !== "") query.set(name, text.trim().replaceAll(", ", ","));
   }
-  query.set("schedules", state.schedules.join(","));
+  if (state.schedules !== null) query.set("schedules", state.schedules.join(","));
   if (state.shown.length > 0) query.set("show", state.shown.join(","));
   if (state.open !== "") query.set("open", state.open);
   for (const [name, text] of Object.entries(more)) query.set(name, text);
@@ -43,7 +43,7 @@ export function fromQuery(text: string, fields: readonly Field[]): PageState {
   const said = fields.map((field) => [field.name, query.get(field.name) ?? ""] as const);
   return {
     typed: Object.fromEntries(said.filter(([, value]) => value !== "")),
-    schedules: query.has("schedules") ? namesIn(query.get("schedules")) : INITIAL.schedules,
+    schedules: query.has("schedules") ? namesIn(query.get("schedules")) : null,
     shown: namesIn(query.get("show")),
     open: query.get("open") ?? "",
   };

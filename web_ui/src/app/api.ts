@@ -83,6 +83,11 @@ export async function config(file: File): Promise<ConfigReply> {
   return (await answered(address, { method: "POST", body: file })).json() as Promise<ConfigReply>;
 }
 
+/** The settings that a schedule determines: its shape. */
+export async function shape(file: OwnFile): Promise<ConfigReply> {
+  return (await posted("/api/shape", file)).json() as Promise<ConfigReply>;
+}
+
 /** A file made by the server, its name, and what the user must know of it. */
 export interface Download {
   readonly blob: Blob;

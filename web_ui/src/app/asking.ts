@@ -13,6 +13,8 @@ const WORDS: Readonly<Record<string, string>> = {
   loop: "loop (interleaved)",
   v: "V (2 chunks per rank)",
   wave: "wave (4 chunks per rank)",
+  bidirectional: "bidirectional (2 copies of the model)",
+  "bidirectional-v": "bidirectional V (2 copies, 2 chunks)",
   span: "longest span of a rank",
 };
 

@@ -1,7 +1,7 @@
 /** Dropped and chosen files: configs and profiles fill the form, schedules join the comparison. */
 
 import { make } from "../dom.js";
-import { type Config, config, type Format, type OwnFile, Refusal } from "./api.js";
+import { type Config, config, type Format, type OwnFile, Refusal, shape } from "./api.js";
 import { CONFIGS, holdsSchedule, suffixOf } from "./file_kind.js";
 
 /** The server's limit. */
@@ -12,7 +12,8 @@ const SNIFFED = 4096;
 
 export interface Taken {
   config(config: Config): void;
-  schedule(file: OwnFile): void;
+  /** `shape` has the ranks and microbatches of the schedule. */
+  schedule(file: OwnFile, shape: Config): void;
 }
 
 export class FileDrop {
@@ -80,8 +81,11 @@ export class FileDrop {
       throw new Refusal([{ field: "file", message: `${file.name} has ${size} MiB; the limit is 8 MiB` }]);
     }
     if (holdsSchedule(file.name, await file.slice(0, SNIFFED).text(), this.suffixes)) {
-      this.taken.schedule({ name: file.name.slice(-80), text: await file.text() });
-      this.tell(`${file.name} joins the comparison`, "");
+      const schedule = { name: file.name.slice(-80), text: await file.text() };
+      const taken = await shape(schedule);
+      this.taken.schedule(schedule, taken);
+      const { ranks, microbatches } = taken.settings;
+      this.tell(`${file.name} joins the comparison: ${ranks} ranks, ${microbatches} microbatches`, "");
     } else {
       const found = await config(file);
       this.taken.config(found);

@@ -36,7 +36,11 @@ export class Page implements Host {
   private readonly list = new ScheduleList(() => this.changed());
   private readonly drop = new FileDrop({
     config: (config) => this.useConfig(config),
-    schedule: (file) => this.list.add(file),
+    schedule: (file, shape) => {
+      this.form.typed = { ...this.form.typed, ...typedOf(shape.settings, this.settings.fields) };
+      this.shown = [file.name];
+      this.list.add(file);
+    },
   });
   private readonly table = new ResultTable({
     only: (name) => this.show([name]),
@@ -114,7 +118,7 @@ export class Page implements Host {
 
   private get state(): PageState {
     const { form, list, shown, panels } = this;
-    return { typed: form.typed, schedules: list.names, shown, open: panels.open };
+    return { typed: form.typed, schedules: list.chosen, shown, open: panels.open };
   }
 
   get drawn(): readonly string[] {

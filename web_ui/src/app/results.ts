@@ -1,7 +1,7 @@
 /** The comparison as a table: a row per schedule, the best first, and below them why others are not possible. */
 
 import { button, make } from "../dom.js";
-import { memoryScale, memoryText, percent, type Scale, Times } from "../format.js";
+import { memoryScale, memoryText, peakName, percent, type Scale, Times } from "../format.js";
 import { scroller } from "../scroller.js";
 import type { Comparison, Result } from "./api.js";
 import { type Bar, barsOf } from "./bars.js";
@@ -57,6 +57,7 @@ export class ResultTable {
   private toggle(): void {
     this.all = !this.all;
     this.more.setAttribute("aria-pressed", String(this.all));
+    this.element.classList.toggle("all", this.all);
     if (this.comparison !== null) this.show(this.comparison);
   }
 
@@ -98,10 +99,13 @@ export class ResultTable {
 
 function columns(results: readonly Result[]): readonly Column[] {
   const unit = results[0]?.time_unit ?? "";
-  const times = Times.of([...results.map((result) => result.makespan), ...results.map(boundOf)], unit);
+  const values = [...results.map((result) => result.makespan), ...results.map(boundOf), ...results.map(longestOf)];
+  const times = Times.of(values, unit);
   const spans = results.map((result) => result.makespan);
   const bars = new Map(barsOf(spans, times).map((bar, at) => [results[at], bar]));
   const scale = scaleOf(results);
+  const inUnit = times.unit === "" ? "" : `, ${times.unit}`;
+  // Names and order are those of the shell's table (api/comparing/columns.py).
   return [
     {
       key: "chunks",
@@ -113,9 +117,16 @@ function columns(results: readonly Result[]): readonly Column[] {
     {
       key: "makespan",
       usual: true,
-      heading: `makespan${times.unit === "" ? "" : `, ${times.unit}`}`,
+      heading: `makespan${inUnit}`,
       title: "time from 0 to the end of the last op",
       cell: (result) => withBar(bars.get(result)),
+    },
+    {
+      key: "longest",
+      usual: false,
+      heading: `longest span${inUnit}`,
+      title: "longest time from the first start to the last end of a rank",
+      cell: (result) => times.number(longestOf(result)),
     },
     {
       key: "bubble",
@@ -123,37 +134,6 @@ function columns(results: readonly Result[]): readonly Column[] {
       heading: "bubble",
       title: "idle time / total time",
       cell: (result) => percent(result.bubble.idle_over_total),
-    },
-    {
-      key: "peak",
-      usual: true,
-      heading: `peak, ${scale.unit === "activations" ? "act." : scale.unit}`,
-      title:
-        scale.unit === "activations"
-          ? "peak memory of the fullest rank, in activations: 1 is one microbatch on all chunks of a rank"
-          : "peak memory of the fullest rank",
-      cell: (result) => memoryText(peakOf(result), scale),
-    },
-    {
-      key: "any",
-      usual: true,
-      heading: "gap (any)",
-      title: "makespan above the best lower bound of any placement here",
-      cell: ({ least_gap: gap }) => gapText(gap),
-    },
-    {
-      key: "gap",
-      usual: false,
-      heading: "gap (placement)",
-      title: "optimality gap: makespan above the lower bound of its placement",
-      cell: ({ gap }) => gapText(gap),
-    },
-    {
-      key: "bound",
-      usual: false,
-      heading: "bound",
-      title: "no schedule of this placement and these costs is faster",
-      cell: (result) => make("span", { title: result.bound_reason }, times.number(boundOf(result))),
     },
     {
       key: "ideal",
@@ -169,6 +149,37 @@ function columns(results: readonly Result[]): readonly Column[] {
       title: "idle time within the longest span",
       cell: (result) => percent(result.bubble.span),
     },
+    {
+      key: "peak",
+      usual: true,
+      heading: peakName(scale.unit),
+      title:
+        scale.unit === "activations"
+          ? "peak memory of the fullest rank, in activations: 1 is one microbatch on all chunks of a rank"
+          : "peak memory of the fullest rank",
+      cell: (result) => memoryText(peakOf(result), scale),
+    },
+    {
+      key: "bound",
+      usual: false,
+      heading: "lower bound",
+      title: "no schedule of this placement and these costs is faster",
+      cell: (result) => make("span", { title: result.bound_reason }, times.number(boundOf(result))),
+    },
+    {
+      key: "gap",
+      usual: false,
+      heading: "gap (placement)",
+      title: "optimality gap: makespan above the lower bound of its placement",
+      cell: ({ gap }) => gapText(gap),
+    },
+    {
+      key: "any",
+      usual: true,
+      heading: "gap (any)",
+      title: "makespan above the best lower bound of any placement here",
+      cell: ({ least_gap: gap }) => gapText(gap),
+    },
   ];
 }
 
@@ -179,6 +190,10 @@ function scaleOf(results: readonly Result[]): Scale {
 
 function peakOf(result: Result): number {
   return Math.max(...(result.peak_bytes ?? result.peak_activation));
+}
+
+function longestOf(result: Result): number {
+  return Math.max(...result.spans);
 }
 
 function boundOf(result: Result): number {
@@ -225,7 +240,7 @@ function refusedRow(name: string, message: string, columns: number): HTMLElement
 function notes(comparison: Comparison): Node[] {
   const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
   // Each row says for itself what is over its limit.
-  const warnings = comparison.warnings.filter((text) => !text.includes("exceeds the memory limit"));
+  const warnings = comparison.warnings.filter((text) => !text.includes(": over the memory limit: "));
   return [bounded(comparison), ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
 }
 

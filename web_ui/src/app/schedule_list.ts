@@ -11,7 +11,7 @@ export class ScheduleList {
   private held: readonly OwnFile[] = [];
 
   constructor(private readonly changed: () => void) {
-    const all = button("all", "compare all schedules", () => this.choose([...this.boxes.keys()]));
+    const all = button("all", "compare all schedules", () => this.choose(null));
     const none = button("none", "compare none of these schedules", () => this.choose([]));
     for (const each of [all, none]) each.classList.add("quiet");
     const head = make("legend", {}, "Schedules ", make("span", { class: "choices" }, all, none));
@@ -28,9 +28,15 @@ export class ScheduleList {
     return [...this.boxes].filter(([, box]) => box.checked).map(([name]) => name);
   }
 
-  set names(names: readonly string[]) {
+  set names(names: readonly string[] | null) {
     const chosen = new Set(names);
-    for (const [name, box] of this.boxes) box.checked = chosen.has(name);
+    for (const [name, box] of this.boxes) box.checked = names === null || chosen.has(name);
+  }
+
+  /** The chosen names, for an address; null if they are all, so that a link has the schedules of a later version, too. */
+  get chosen(): readonly string[] | null {
+    const { names } = this;
+    return names.length === this.boxes.size ? null : names;
   }
 
   get files(): readonly OwnFile[] {
@@ -51,7 +57,7 @@ export class ScheduleList {
     this.boxes.values().next().value?.focus();
   }
 
-  private choose(names: readonly string[]): void {
+  private choose(names: readonly string[] | null): void {
     this.names = names;
     this.changed();
   }

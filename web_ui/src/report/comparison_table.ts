@@ -1,7 +1,7 @@
 /** A comparison as a table: a row a schedule, ticked where its timeline is drawn, grey where it is over the limit. */
 
 import { make } from "../dom.js";
-import { percent, Times } from "../format.js";
+import { peakName, percent, Times } from "../format.js";
 import type { ComparisonFacts } from "../records.js";
 import { type MemoryForm, memoryForm } from "./memory_form.js";
 import { leastBound, type Ranked, ranked, type Sort, type SortKey } from "./ranking.js";
@@ -102,10 +102,10 @@ function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonl
       kind: "makespan",
     },
     { key: "bubble", name: "bubble", help: "idle time / total time" },
-    { key: "peak", name: `peak, ${memory.short}`, help: `peak memory of the fullest rank, in ${memory.unit}` },
+    { key: "peak", name: peakName(memory.unit), help: `peak memory of the fullest rank, in ${memory.unit}` },
     {
       key: "bound",
-      name: `bound${unit}`,
+      name: `lower bound${unit}`,
       help: "no schedule of this placement and these costs is faster",
       kind: "minor",
     },

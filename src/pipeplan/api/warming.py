@@ -1,0 +1,153 @@
+"""``pipeplan warm``: compile all kernels ahead of time, by small jobs that run each of them once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.comparing.compare import compare
+from pipeplan.api.explaining.explanation import explain
+from pipeplan.api.parts import facts
+from pipeplan.api.parts import warnings as sentences_of
+from pipeplan.api.searching.searches import search
+from pipeplan.api.searching.steady_states import steady_state
+from pipeplan.api.simulating.simulate import simulate
+from pipeplan.kernels import compiled_at_once
+from pipeplan.planner import LaidLayer, LayerOption, best_layout
+from pipeplan.strategies import Shape
+
+if TYPE_CHECKING:
+    from pipeplan.api.parts import Part
+
+
+class WarmKernels(AnswerRecord, frozen=True, kw_only=True):
+    """Kernels that are compiled and stored.
+
+    Attributes
+    ----------
+    kernels
+        Number of kernels.
+    folder
+        Folder with their machine code; None if none could be stored.
+    cpu
+        Processor that the machine code is for, as LLVM names it.
+    seconds
+        Time that it took.
+    warnings
+        Reason why machine code could not be stored.
+    """
+
+    kernels: int
+    folder: str | None
+    cpu: str
+    seconds: float
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def stored(self) -> bool:
+        """Return whether another process finds all of them."""
+        return self.folder is not None and not self.warnings
+
+    def table(self) -> Iterable[Part]:
+        """Return their number, and where they are."""
+        rows = {
+            "kernels": f"{self.kernels}, compiled or found in {self.seconds:.1f} s",
+            "folder": self.folder or "none: nothing is stored",
+            "processor": self.cpu,
+        }
+        yield facts(rows.items())
+        yield from sentences_of(self.warnings)
+
+
+def _searched(**options: Any) -> Callable[[], object]:
+    shape = {"ranks": 4, "microbatches": 8, "evaluations": 2000, "workers": 1}
+    return lambda: search(**shape | options)
+
+
+_FULL = {"forward_times": 1, "backward_times": 1.8, "backward_input_times": 1, "backward_weight_times": 1}
+"""Costs for which a full backward takes less time than its halves: the search decides on them."""
+
+_SMALL = {"ranks": 4, "microbatches": 8, "p2p_time": 0.1}
+
+_JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
+    ("simulation", lambda: compare(**_SMALL)),
+    ("simulation with messages that meet", lambda: simulate("zbv", communication="blocking", **_SMALL)),
+    ("idle reasons", lambda: explain("zbv", **_SMALL)),
+    ("search", _searched()),
+    ("search under a memory limit", _searched(memory_limit="3act")),
+    ("search of long schedules", _searched(memory_limit="3act", placement="v", microbatches=64)),
+    ("search with overlap", _searched(placement="v", overlap_times=2.5)),
+    ("search with full backwards", _searched(placement="v", **_FULL)),
+    ("search with both", _searched(placement="v", overlap_times=2.5, **_FULL)),
+    ("search with recomputation", _searched(placement="v", memory_limit="2act", decide="recompute")),
+    ("search with offload", _searched(placement="v", memory_limit="2act", decide="offload", offload_times=0.5)),
+    ("search with messages that meet", _searched(placement="v", p2p_time=0.1, communication="blocking")),
+    ("search with varying times", _searched(placement="v", jitter=0.05)),
+    ("steady states", lambda: steady_state(ranks=4, placement="v", memory_limit="2.5act")),
+    ("layouts", lambda: best_layout([_LAYER], "1f1b", Shape(ranks=2, microbatches=4))),
+)
+"""Small jobs that together run every kernel, each with a description."""
+
+_LAYER = LaidLayer(
+    options=(
+        LayerOption(
+            name="none",
+            forward=1.0,
+            backward_input=1.0,
+            backward_weight=1.0,
+            activation_bytes=1.0,
+            weight_activation_bytes=1.0,
+        ),
+    ),
+    count=4,
+)
+
+
+def warm(progress: Callable[[float, str], None] = lambda share, description: None) -> WarmKernels:
+    """Compile all kernels and store their machine code, so that no later process on such a processor waits for it.
+
+    Numba's variables apply: ``NUMBA_CACHE_DIR`` is the folder, and ``NUMBA_CPU_NAME=generic`` with an empty
+    ``NUMBA_CPU_FEATURES`` compiles for any processor of the architecture.
+
+    Parameters
+    ----------
+    progress
+        Called with the share that is done and the description of the next job.
+    """
+    from pipeplan.numba_internals import processor
+
+    begin = time.monotonic()
+    failures = _Messages()
+    log = logging.getLogger("pipeplan.kernels")
+    log.addHandler(failures)
+    try:
+        with compiled_at_once() as compiled:
+            for done, (description, job) in enumerate(_JOBS):
+                progress(done / len(_JOBS), f"compiling: {description}")
+                job()
+    finally:
+        log.removeHandler(failures)
+    folders = [folder for _, folder in compiled if folder is not None]
+    return WarmKernels(
+        kernels=len(compiled),
+        folder=os.path.commonpath(folders) if len(folders) == len(compiled) > 0 else None,
+        cpu=processor(),
+        seconds=time.monotonic() - begin,
+        warnings=tuple(failures.messages),
+    )
+
+
+class _Messages(logging.Handler):
+    """Collects the messages of a logger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message."""
+        self.messages.append(record.getMessage())

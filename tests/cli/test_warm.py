@@ -1,0 +1,95 @@
+"""``pipeplan warm``: what it compiles is all there is to compile, and later processes find it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType
+
+import numba
+import numpy as np
+import pytest
+
+from pipeplan.api import warming
+from pipeplan.kernels import Kernel
+
+ALL_COMPILED = """
+import gc, sys
+from pipeplan.cli import main
+from pipeplan.kernels import Kernel
+code = main(["warm", "--json"])
+waiting = [kernel.function.__name__ for kernel in gc.get_objects() if isinstance(kernel, Kernel) and not kernel.is_compiled]
+sys.exit(f"not compiled: {waiting}" if waiting else code)
+"""
+
+
+def count_up(numbers):
+    for index in range(len(numbers)):
+        numbers[index] += 1
+
+
+@pytest.fixture
+def _one_job(monkeypatch, tmp_path):
+    def job() -> None:
+        # A copy: what this process has compiled already is not stored again.
+        Kernel(FunctionType(count_up.__code__, count_up.__globals__))((), (np.zeros(2, np.int64),), work=1)
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setattr(warming, "_JOBS", (("one kernel", job),))
+
+
+@pytest.mark.usefixtures("_one_job")
+def test_it_tells_where_the_machine_code_is(run, tmp_path):
+    code, out, _ = run("warm --json")
+    record = json.loads(out)
+    assert (code, record["kernels"], record["warnings"]) == (0, 1, [])
+    assert Path(record["folder"]).is_relative_to(tmp_path / "kernels")
+    assert [path.suffix for path in Path(record["folder"]).iterdir()] == [".nbc"]
+    code, out, _ = run("warm")
+    assert code == 0
+    assert "1, compiled or found in" in out
+    assert numba.config.CPU_NAME or "processor" in out
+
+
+@pytest.mark.usefixtures("_one_job")
+def test_where_nothing_can_be_stored_the_answer_is_no(run, monkeypatch):
+    def full() -> None:
+        logging.getLogger("pipeplan.kernels").warning("compiled kernels cannot be stored (no space left)")
+
+    monkeypatch.setattr(warming, "_JOBS", (*warming._JOBS, ("a full disk", full)))
+    code, out, err = run("warm --json")
+    assert code == 1
+    assert json.loads(out)["warnings"] == ["compiled kernels cannot be stored (no space left)"]
+    assert "warning: compiled kernels cannot be stored" in err
+    monkeypatch.setattr(warming, "_JOBS", warming._JOBS[1:])
+    code, out, _ = run("warm")
+    assert code == 1
+    assert "none: nothing is stored" in out
+
+
+@pytest.mark.slow
+def test_every_kernel_is_compiled_and_no_later_process_compiles(tmp_path):
+    folder = tmp_path / "kernels"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+
+    def ran(*words: str) -> str:
+        return subprocess.run(
+            [sys.executable, *words], env=environment, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+
+    warmed = json.loads(ran("-c", ALL_COMPILED))
+    assert warmed["cpu"] == "generic"
+    stored = set(folder.rglob("*.nbc"))
+    assert len(stored) > warmed["kernels"] > 20
+    search = ("-m", "pipeplan", "search", "-p", "6", "-m", "18", "--json", "--seconds", "2")
+    for more in (
+        ("--memory-limit", "4act"),
+        ("--decide", "recompute,offload", "--offload-times", "1", "--memory-limit", "3act"),
+    ):
+        ran(*search, *more)
+    ran("-m", "pipeplan", "compare", "-p", "16", "-m", "512", "--json")
+    assert set(folder.rglob("*.nbc")) == stored
