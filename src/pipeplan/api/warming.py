@@ -16,6 +16,7 @@ from pipeplan.api.parts import warnings as sentences_of
 from pipeplan.api.searching.searches import search
 from pipeplan.api.searching.steady_states import steady_state
 from pipeplan.api.simulating.simulate import simulate
+from pipeplan.costs import Settings
 from pipeplan.kernels import compiled_at_once
 from pipeplan.planner import LaidLayer, LayerOption, best_layout
 from pipeplan.strategies import Shape
@@ -64,33 +65,9 @@ class WarmKernels(AnswerRecord, frozen=True, kw_only=True):
 
 
 def _searched(**options: Any) -> Callable[[], object]:
-    shape = {"ranks": 4, "microbatches": 8, "evaluations": 2000, "workers": 1}
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "evaluations": 2000, "workers": 1}
     return lambda: search(**shape | options)
 
-
-_FULL = {"forward_times": 1, "backward_times": 1.8, "backward_input_times": 1, "backward_weight_times": 1}
-"""Costs for which a full backward takes less time than its halves: the search decides on them."""
-
-_SMALL = {"ranks": 4, "microbatches": 8, "p2p_time": 0.1}
-
-_JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
-    ("simulation", lambda: compare(**_SMALL)),
-    ("simulation with messages that meet", lambda: simulate("zbv", communication="blocking", **_SMALL)),
-    ("idle reasons", lambda: explain("zbv", **_SMALL)),
-    ("search", _searched()),
-    ("search under a memory limit", _searched(memory_limit="3act")),
-    ("search of long schedules", _searched(memory_limit="3act", placement="v", microbatches=64)),
-    ("search with overlap", _searched(placement="v", overlap_times=2.5)),
-    ("search with full backwards", _searched(placement="v", **_FULL)),
-    ("search with both", _searched(placement="v", overlap_times=2.5, **_FULL)),
-    ("search with recomputation", _searched(placement="v", memory_limit="2act", decide="recompute")),
-    ("search with offload", _searched(placement="v", memory_limit="2act", decide="offload", offload_times=0.5)),
-    ("search with messages that meet", _searched(placement="v", p2p_time=0.1, communication="blocking")),
-    ("search with varying times", _searched(placement="v", jitter=0.05)),
-    ("steady states", lambda: steady_state(ranks=4, placement="v", memory_limit="2.5act")),
-    ("layouts", lambda: best_layout([_LAYER], "1f1b", Shape(ranks=2, microbatches=4))),
-)
-"""Small jobs that together run every kernel, each with a description."""
 
 _LAYER = LaidLayer(
     options=(
@@ -105,6 +82,35 @@ _LAYER = LaidLayer(
     ),
     count=4,
 )
+
+_FULL: dict[str, Any] = {
+    "forward_times": 1,
+    "backward_times": 1.8,
+    "backward_input_times": 1,
+    "backward_weight_times": 1,
+}
+"""Costs for which a full backward takes less time than its halves: the search decides on them."""
+
+_SMALL = Settings(ranks=4, microbatches=8, p2p_time=0.1)
+
+_JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
+    ("simulation", lambda: compare(settings=_SMALL)),
+    ("simulation with messages that meet", lambda: simulate("zbv", communication="blocking", settings=_SMALL)),
+    ("idle reasons", lambda: explain("zbv", settings=_SMALL)),
+    ("search", _searched()),
+    ("search under a memory limit", _searched(memory_limit="3act")),
+    ("search of long schedules", _searched(memory_limit="3act", placement="v", microbatches=64)),
+    ("search with overlap", _searched(placement="v", overlap_times=2.5)),
+    ("search with full backwards", _searched(placement="v", **_FULL)),
+    ("search with both", _searched(placement="v", overlap_times=2.5, **_FULL)),
+    ("search with recomputation", _searched(placement="v", memory_limit="2act", decide="recompute")),
+    ("search with offload", _searched(placement="v", memory_limit="2act", decide="offload", offload_times=0.5)),
+    ("search with messages that meet", _searched(placement="v", p2p_time=0.1, communication="blocking")),
+    ("search with varying times", _searched(placement="v", jitter=0.05)),
+    ("steady states", lambda: steady_state(ranks=4, placement="v", memory_limit="2.5act")),
+    ("layouts", lambda: best_layout([_LAYER], "1f1b", Shape(ranks=2, microbatches=4))),
+)
+"""Small jobs that together run every kernel, each with a description."""
 
 
 def warm(progress: Callable[[float, str], None] = lambda share, description: None) -> WarmKernels:
