@@ -100,12 +100,13 @@ def plan_flags(
 
 def _degrees(configuration: Configuration) -> dict[str, int]:
     """Return the degrees besides the pipeline's; without ZeRO the data group replicates."""
+    copies = configuration.replicate if configuration.zero else configuration.data
     degrees = {
         "tensor_parallel_degree": configuration.tensor,
         "context_parallel_degree": configuration.context,
         "expert_parallel_degree": configuration.expert * configuration.expert_tensor,
-        "data_parallel_replicate_degree": 1 if configuration.zero else configuration.data,
-        "data_parallel_shard_degree": configuration.data if configuration.zero else 1,
+        "data_parallel_replicate_degree": copies,
+        "data_parallel_shard_degree": configuration.data // copies,
     }
     return {name: degree for name, degree in degrees.items() if degree > 1 or name == "data_parallel_shard_degree"}
 

@@ -1,5 +1,6 @@
 """The enumeration of valid configurations."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import islice, product
 
@@ -40,6 +41,7 @@ def test_degrees_are_those_that_a_product_of_all_finds():
             "precision": "bf16",
             "sequence_parallel": t > 1,
             "zero": 1,
+            "replicate": 1,
             **dict(zip(names, (t, c, p, d, e, etp), strict=False)),
         }
         tried_context = c == 1 or asked.sequence // c >= LEAST_TOKENS
@@ -55,6 +57,19 @@ def test_what_is_fixed_is_the_only_value_tried():
     found = list(configurations(asked))
     assert {each.tensor for each in found} == {2, 4}
     assert {(each.schedule, each.recompute) for each in found} == {("zbv", ("full",))}
+
+
+def test_torchtitan_may_shard_within_nodes():
+    """Hybrid sharding: a copy of the sharded state on each node; other trainers have one copy."""
+    asked = request("llama-3-8b", "h100-sxm:8x4", global_batch=32, fix={"tp": "1,2", "pp": 1, "cp": 1, "zero": 3})
+    tried = {(frame["software"], frame["tensor"], frame["replicate"]) for frame in frames(asked)}
+    for name, copies in (("torchtitan", {1, 4}), ("bridge", {1})):
+        trainer = TRAINERS[name].software
+        assert {entry[1:] for entry in tried if entry[0] == trainer} == {(t, c) for t in (1, 2) for c in copies}
+    of_bridge = replace(asked, fixed=asked.fixed | {"software": (TRAINERS["bridge"].software,), "replicate": (4,)})
+    refusals = Counter()
+    assert not [*frames(of_bridge, refusals)]
+    assert refusals["copies"]
 
 
 def test_every_divisor_of_a_replica_s_batch_is_a_microbatch_size():

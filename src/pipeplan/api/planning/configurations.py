@@ -30,7 +30,7 @@ from pipeplan.workload import ModelShape, from_dict, known_model, model, read_co
 MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
 
 _QUESTION = ("model", "cluster", "global_batch", "sequence")
-_COUNTED = ("replicate", "lora_rank", "document")
+_COUNTED = ("lora_rank", "document")
 """Keys of a configuration that a plan does not choose; each is a count."""
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
 _FIELDS = {name: choice.field for choice in _CHOSEN for name in (choice.field, *choice.names)} | {
@@ -293,6 +293,13 @@ def degrees_in_words(configuration: Configuration) -> str:
     return " ".join(degrees) or "one GPU"
 
 
+def zero_in_words(configuration: Configuration) -> str:
+    """Return the ZeRO stage, and the copies of the sharded state if there are several: ``ZeRO-3 in 8 copies``."""
+    return f"ZeRO-{configuration.zero}" + (
+        f" in {configuration.replicate} copies" if configuration.replicate > 1 else ""
+    )
+
+
 def recompute_in_words(configuration: Configuration) -> str:
     """Return the recomputed modules in words: ``none``, ``full``, ``core_attn+mlp``, ``full on 3 of 8 stages``."""
     by_stage = configuration.recompute_by_stage
@@ -319,8 +326,7 @@ def in_words(configuration: Configuration) -> str:
         schedule = "no pipeline, " if configuration.gpus > 1 else ""
     recompute = recompute_in_words(configuration)
     again = "" if recompute == "none" else f", {recompute}" if recompute[0].isdigit() else f", recompute {recompute}"
-    copies = f" in {configuration.replicate} copies" if configuration.replicate > 1 else ""
-    zero = f", ZeRO-{configuration.zero}{copies}" if configuration.zero > 1 or copies else ""
+    zero = f", {zero_in_words(configuration)}" if configuration.zero > 1 or configuration.replicate > 1 else ""
     adapters = f", LoRA of rank {configuration.lora_rank}" if configuration.lora_rank else ""
     packed = f", documents of {configuration.document}" if configuration.document else ""
     return (

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict
 
 from pipeplan.api.parts import columns, facts, figure, line
-from pipeplan.api.planning.configurations import degrees_in_words, in_words, layout_in_words, recompute_in_words
+from pipeplan.api.planning.configurations import (
+    degrees_in_words,
+    in_words,
+    layout_in_words,
+    recompute_in_words,
+    zero_in_words,
+)
 from pipeplan.api.planning.estimates import estimate_parts, step_in_words
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
@@ -110,7 +116,7 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
     limit = plan.memory_limit / GIBIBYTE
     return [
         ("software", software(chosen.software).title),
-        ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, ZeRO-{chosen.zero}, {chosen.precision}"),
+        ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, {zero_in_words(chosen)}, {chosen.precision}"),
         ("schedule", ", ".join(_schedule(chosen))),
         ("microbatch", counted(chosen.microbatch_size, "sequence")),
         ("layers on each stage", layout_in_words(chosen)),
@@ -165,7 +171,7 @@ def _schedule(chosen: Configuration) -> Iterator[str]:
 
 def _without_pipeline(chosen: Configuration) -> str:
     """Return that there is no pipeline, and the kinds of parallelism in its place: ``no pipeline (FSDP only)``."""
-    data = "FSDP" if chosen.zero >= 3 else "DP"
+    data = "DP" if chosen.zero < 3 else "FSDP" if chosen.replicate == 1 else "HSDP"
     degrees = {data: chosen.data, "TP": chosen.tensor, "CP": chosen.context, "EP": chosen.expert}
     kinds = [name for name, degree in degrees.items() if degree > 1]
     return f"no pipeline ({' + '.join(kinds)}{' only' if len(kinds) == 1 else ''})" if kinds else "no pipeline"

@@ -148,7 +148,7 @@ class Pricing:
 
     def sums(self, configuration: Configuration) -> Sums:
         """Return the sums of a configuration's layers."""
-        shards = (configuration.data * configuration.context, configuration.expert_data)
+        shards = (configuration.data * configuration.context, configuration.expert_data, configuration.replicate)
         key = (
             execution_of(configuration),
             configuration.software,
@@ -410,7 +410,7 @@ class Bounds:
         """Return the seconds of updating a rank's share of the parameters; of the fullest rank if there are several."""
         frame = self.frame
         # Adam's update of the rank's share; norm and clipping are left out, so this is a lower bound.
-        over = (1, 1) if frame.zero == 0 else (frame.data * frame.context, max(frame.expert_data, 1))
+        over = (1, 1) if frame.zero == 0 else (frame.shards, frame.expert_shards)
         return optimizer_time(self._gpu, float(np.max(dense / over[0] + expert / over[1])))
 
 

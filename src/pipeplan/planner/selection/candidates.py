@@ -108,6 +108,14 @@ def _zero(request: PlanRequest, draft: Draft) -> Sequence[int]:
     return (3,) if is_torchtitan(draft) and draft["data"] * draft["context"] > 1 else (1, 3)
 
 
+def _replicate(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    """Return one copy of the sharded state, and one per node where torchtitan can shard within nodes (HSDP)."""
+    ranks = draft["tensor"] * draft["context"] * draft["data"]
+    copies, rest = divmod(ranks, request.cluster.per_node)
+    within = is_torchtitan(draft) and draft["zero"] == 3 and not rest and draft["data"] % copies == 0
+    return (1, copies) if within and copies > 1 and request.model.experts is None else (1,)
+
+
 def _microbatch_size(request: PlanRequest, draft: Draft) -> Sequence[int]:
     if request.global_batch % draft["data"]:
         return (1,)
@@ -190,6 +198,7 @@ FRAME_FIELDS: Mapping[str, Values] = {
     "expert": _expert,
     "expert_tensor": _expert_tensor,
     "zero": _zero,
+    "replicate": _replicate,
     "microbatch_size": _microbatch_size,
 }
 """Fields of a frame in the order of choice, with the values that are tried if none is fixed."""
@@ -213,6 +222,7 @@ LEFT_OUT: Mapping[str, str] = {
     "context": f"context parallelism with fewer than {LEAST_TOKENS:,} tokens of a sequence per rank",
     "expert_tensor": "expert tensor degrees other than 1 and tp",
     "zero": "ZeRO stages other than 1 and 3 (of torchtitan: other than 3)",
+    "replicate": "copies of the sharded state other than one and one per node",
     "sequence_parallel": "tensor parallelism without sequence parallelism",
     "microbatch_size": f"microbatches of more than {MOST_TOKENS:,} tokens, and larger ones that hardly compute faster",
     "chunks": "more chunks per rank without fewer layers on the fullest stage",
@@ -238,7 +248,7 @@ def left_out(request: PlanRequest) -> tuple[str, ...]:
     """Return in words the values that the enumeration of a request leaves out: they must be fixed to be tried."""
     moot = {field for field, degree in _SPLIT.items() if request.gpus == 1 or request.fixed.get(degree) == (1,)}
     if request.gpus == 1:
-        moot |= {"context", "expert_tensor", "zero"}
+        moot |= {"context", "expert_tensor", "zero", "replicate"}
     if request.model.experts is None:
         moot.add("expert_tensor")
     fixable = (words for field, words in LEFT_OUT.items() if field not in request.fixed and field not in moot)

@@ -117,7 +117,7 @@ def _apart(frame: dict[str, Any], here: dict[str, Any]) -> float:
     if any(frame[name] != here[name] for name in ("software", "precision")):
         return 99.0
     steps: float = sum(abs(log2(frame[name] / here[name])) for name in _DEGREES)
-    return steps + float(frame["zero"] != here["zero"])
+    return steps + float(frame["zero"] != here["zero"]) + float(frame["replicate"] != here["replicate"])
 
 
 def _best_of_each(groups: Iterable[VariantGroup], *, by_schedule: bool) -> Iterator[Configuration]:
@@ -260,6 +260,7 @@ def differences(here: Configuration, there: Configuration) -> str:
         recomputation_difference(here) if differ("recompute", "recompute_by_stage") else "",
         _offloaded_in_words(here) if differ("offload") else "",
         f"ZeRO-{here.zero}" if differ("zero") else "",
+        f"copies of the state: {here.replicate}" if differ("replicate") else "",
     ]
     return ", ".join(filter(None, parts)) or "another layout"
 

@@ -290,6 +290,15 @@ RULES: tuple[Rule, ...] = (
         lambda q, d: d["zero"] < 2 or d["pipeline"] == 1 or is_torchtitan(d),
     ),
     _rule(
+        "copies",
+        "replicate data zero software",
+        "several copies of the sharded state (HSDP) need torchtitan, ZeRO-3 and a data degree that they divide",
+        lambda q, d: (
+            d["replicate"] == 1
+            or (is_torchtitan(d) and d["zero"] == 3 and d["data"] % d["replicate"] == 0 and d["data"] > d["replicate"])
+        ),
+    ),
+    _rule(
         "sharding",
         "zero data context",
         "ZeRO-2 and ZeRO-3 need data-parallel or context-parallel ranks to shard over",

@@ -131,6 +131,7 @@ def _scaled(recipe: Recipe, request: PlanRequest, software: str, scale: float) -
         "pipeline": pipeline,
         "expert_tensor": recipe.expert_tensor,
         "zero": 1,
+        "replicate": 1,
         # The stages stay the same: fewer ranks have more chunks each.
         "chunks": 1 if pipeline == 1 else max(1, stages // pipeline),
         "in_flight": None,

@@ -154,6 +154,7 @@ CHOICES: tuple[PlanChoice, ...] = (
     PlanChoice(field="recompute", names=("recompute",), title="recomputed modules", read=_modules),
     PlanChoice(field="offload", names=("offload",), title="fraction of activations offloaded to the host", read=_share),
     PlanChoice(field="zero", names=("zero",), title="ZeRO stage: what data-parallel ranks shard", read=_zero),
+    PlanChoice(field="replicate", names=("replicate",), title="copies of the sharded state (HSDP)", read=_count),
     PlanChoice(field="sequence_parallel", names=("sp", "sequence-parallel"), title="sequence parallelism", read=_flag),
     PlanChoice(field="precision", names=("precision",), title="number format of matrix products", read=_precision),
     PlanChoice(
