@@ -297,7 +297,7 @@ DAY, HOUR = 86_400, 3_600
 
 
 class Totals(Record, frozen=True, kw_only=True):
-    """What a whole training run takes, at the predicted step time without interruptions.
+    """Duration and price of a whole training run at the predicted step time, without interruptions.
 
     Attributes
     ----------

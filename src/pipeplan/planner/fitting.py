@@ -1,4 +1,4 @@
-"""Whether a predicted peak fits the memory of a GPU, given how far predictions are off."""
+"""Comparison of a predicted peak with the memory of a GPU, within the error of the prediction."""
 
 from __future__ import annotations
 

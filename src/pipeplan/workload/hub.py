@@ -217,7 +217,10 @@ def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> d
         raise fields.missing_fields_error(["sliding_window"])
     every = windowed.index(False) + 1 if not all(windowed) else 1
     if windowed != [every == 1 or (layer + 1) % every != 0 for layer in range(layers)]:
-        return {"sliding_window": window, "mixer_letters": [WINDOWED if each else ATTENTION for each in windowed]}
+        return {
+            "sliding_window": window,
+            "mixer_letters": [WINDOWED if has_window else ATTENTION for has_window in windowed],
+        }
     return {"sliding_window": window, "sliding_every": every}
 
 

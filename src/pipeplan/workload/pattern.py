@@ -36,7 +36,7 @@ class LayerForm:
 
     @property
     def has_experts(self) -> bool:
-        """Whether the layer is a mixture of experts."""
+        """True if the layer is a mixture of experts."""
         return self.ffn in (EXPERTS, HASHED)
 
     @property

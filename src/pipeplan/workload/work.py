@@ -370,7 +370,7 @@ class LayerWork:
 
 
 Masters = Literal["beside", "only", "none"]
-"""Where the optimizer's 32-bit parameters are kept: ``beside`` the 16-bit ones used in matrix products (Megatron), ``only``
+"""Place of the optimizer's 32-bit parameters: ``beside`` the 16-bit ones used in matrix products (Megatron), ``only``
 in 32 bits, with temporary 16-bit copies (PyTorch's FSDP2 with mixed precision), or nowhere (``none``): parameters, their
 gradients and both moments have 16 bits."""
 

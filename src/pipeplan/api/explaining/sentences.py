@@ -17,7 +17,7 @@ MOST_RANKS = 4
 """Maximum number of ranks that all have a sentence; of more ranks, only the first, the last and the one that idles most."""
 
 _ON_ITS_WAY = {Kind.F: "input", Kind.B: "gradient", Kind.I: "gradient"}
-"""What an op receives from another rank, by kind."""
+"""Message that an op receives from another rank, by kind."""
 
 _AT_HAND = ("order", "schedule", "chunks", "recomputation", "offload")
 """Kinds of remedies that keep the model, the batch and the machine, and stay within its memory."""

@@ -216,7 +216,7 @@ def studied(
         for name, source in sources.items():
             key = json_text({"schedule": identities[name], **values}, compact=True)
             # A schedule ignores other settings that it lacks, as in a comparison, but not one that is varied.
-            own = settings_for(source, settings).replace(**{each: getattr(settings, each) for each in names})
+            own = settings_for(source, settings).replace(**{varying: getattr(settings, varying) for varying in names})
             tasks[key] = SweepTask(key, (_sent(source), own))
             cases.append((name, values, key))
     finished = _finished(list(tasks.values()), base, options, progress)
@@ -250,7 +250,7 @@ def _combinations(base: Settings, varied: Mapping[str, Sequence[Any]]) -> list[t
         raise InputError(f"{empty} has no values to vary", field=empty)
     names = [ALIASES.get(name, name) for name in varied]
     changed = (base.replace(**dict(zip(names, values, strict=True))) for values in product(*varied.values()))
-    return [({name: getattr(settings, name) for name in names}, settings) for settings in changed]
+    return [({varying: getattr(settings, varying) for varying in names}, settings) for settings in changed]
 
 
 def _sent(source: Source) -> str | Source:

@@ -186,8 +186,8 @@ def estimate(
     time = step_time(configuration, stages, ran, end)
     # Recomputed FLOPs do not count: MFU is of the model, not of the hardware (arXiv 2204.02311 appendix B).
     tokens = configuration.global_batch * configuration.sequence
-    each = token_flops(model, min(configuration.document or configuration.sequence, configuration.sequence))
-    flops = tokens * (each.adapting if configuration.lora_rank else each.training)
+    per_token = token_flops(model, min(configuration.document or configuration.sequence, configuration.sequence))
+    flops = tokens * (per_token.adapting if configuration.lora_rank else per_token.training)
     filled = replace(configuration, layers=stages.layout)
     layers = [[layer_costs.layer for layer_costs in stage] for stage in stages.layers]
     memory = rank_memory(layers, ran.schedule, filled, stages.transfer_bytes)

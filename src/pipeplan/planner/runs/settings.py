@@ -81,8 +81,8 @@ def _release(row: Mapping[str, Any]) -> Release | None:
     """Return the release in a row's locator, title, framework or notes, in this order."""
     source = row.get("source", {})
     places = [source] if isinstance(source, str) else [source.get("locator"), source.get("title")]
-    found = (_RELEASE.search(str(text or "")) for text in (*places, row.get("framework"), row.get("notes")))
-    match = next((match for match in found if match), None)
+    matches = (_RELEASE.search(str(text or "")) for text in (*places, row.get("framework"), row.get("notes")))
+    match = next((match for match in matches if match), None)
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 

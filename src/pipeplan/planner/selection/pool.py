@@ -165,7 +165,7 @@ class Pool:
     def _pipelined(self, best: Estimate) -> Pipelined | None:
         """Return the best configuration with a pipeline, and why it won or lost; None if none fits."""
         has_none = best.configuration.pipeline == 1
-        other = next((each for each in self.fitting if (each.configuration.pipeline > 1) == has_none), None)
+        other = next((fitting for fitting in self.fitting if (fitting.configuration.pipeline > 1) == has_none), None)
         pipelined, rival = (other, best) if has_none else (best, other)
         if pipelined is None:
             return None

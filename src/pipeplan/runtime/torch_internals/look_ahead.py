@@ -20,7 +20,7 @@ class NeighbourFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _NoMetadata:
-    """What a stage that failed sends in place of its metadata."""
+    """Message that a stage that failed sends in place of its metadata."""
 
 
 class LookAheadStage(PipelineStage):

@@ -17,7 +17,7 @@ from pipeplan.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What PyTorch has found by looking ahead with a microbatch of a length.
+    """Result of PyTorch's look-ahead with a microbatch of one length.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ class FixedOps(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What ops take, by row and microbatch; shape (rows * microbatches,).
+    """Costs of ops by row and microbatch; shape (rows * microbatches,).
 
     Attributes
     ----------

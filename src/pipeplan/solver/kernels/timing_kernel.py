@@ -80,7 +80,7 @@ def value_at_end(problem: FlatProblem, decisions: Decisions, target: Target, tim
     longest = 0.0
     total = 0.0
     for rank in range(ranks):
-        # Nobody is left to make the result that this rank waits for: the candidate deadlocks.
+        # No rank is left to compute the result that this rank waits for: the candidate deadlocks.
         if timing.cursor[rank] < problem.offsets[rank + 1]:
             return INFEASIBLE
         run_rest(problem, decisions, rank, timing)
