@@ -34,9 +34,9 @@ def version() -> str:
     return str(sys.modules[__package__.partition(".")[0]].__version__)
 
 
-def identity(question: Mapping[str, object]) -> str:
+def identity(asked: Mapping[str, object]) -> str:
     """Return what the answers depend on, with the version of pipeplan, as JSON."""
-    return json_text({"pipeplan": version(), **question}, compact=True)
+    return json_text({"pipeplan": version(), **asked}, compact=True)
 
 
 def differences(there: str, here: str) -> str:
@@ -77,7 +77,7 @@ _LAYOUT = 1
 """Version of the tables."""
 
 _TABLES = """
-CREATE TABLE sweep (question TEXT NOT NULL, begun TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
+CREATE TABLE sweep (asked TEXT NOT NULL, begun TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
 CREATE TABLE finished (
     key TEXT PRIMARY KEY, answer TEXT, error TEXT, message TEXT, seconds REAL NOT NULL,
     CHECK ((answer IS NULL) <> (error IS NULL))
@@ -127,7 +127,7 @@ class Store:
                 self._file.execute(statement)
             self._file.execute(f"PRAGMA application_id = {_APPLICATION}")
             self._file.execute(f"PRAGMA user_version = {_LAYOUT}")
-            self._file.execute("INSERT INTO sweep (question) VALUES (?)", (identity,))
+            self._file.execute("INSERT INTO sweep (asked) VALUES (?)", (identity,))
         self._require_same(identity)
         self._file.execute("COMMIT")
         self._file.execute("PRAGMA journal_mode = WAL")
@@ -145,7 +145,7 @@ class Store:
             )
         if self._file.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged()
-        (there,) = self._file.execute("SELECT question FROM sweep").fetchone() or ("",)
+        (there,) = self._file.execute("SELECT asked FROM sweep").fetchone() or ("",)
         try:
             different = differences(there, identity)
         except (TypeError, ValueError):
