@@ -44,7 +44,7 @@ def test_what_unpickles_reads_no_file_that_a_user_names():
         (path.name, name[0])
         for path in sources
         for name in re.finditer(pattern, path.read_text())
-        if "def eval(" not in path.read_text() or name[0] != "eval("
+        if name[0] != "eval(" or path.name not in ("feeds.py", "pipeline.py")  # the method of a pipeline
     }
     assert found == {
         *((name, "pickle.loads(") for name in ("numba_internals.py", "worker.py", "launch.py")),

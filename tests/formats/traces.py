@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from pipeplan.formats.annotations import RESOLUTION
 from pipeplan.model import Kind, Timeline, format_cells
 
 Event = dict[str, Any]
@@ -44,7 +45,8 @@ def annotations(timeline: Timeline, rank: int, *, waits: float = 0.0, on_gpu: bo
             continue
         wait = min(waits * 1e3, start - before) if computes else 0.0
         before = end
-        events.append(_event("user_annotation", name, start - wait, end - start + wait, 100 + rank))
+        # The next op's first operator starts after this annotation, by the resolution of the clock.
+        events.append(_event("user_annotation", name, start - wait, end - start + wait - RESOLUTION, 100 + rank))
         if computes:
             events.append(_event("cpu_op", "c10d::wait", start - wait, wait, 100 + rank))
             events.append(_event("cpu_op", "aten::linear", start, (end - start) / 2, 100 + rank))
