@@ -186,3 +186,35 @@ def test_variables_that_double_each_other_end():
         + "torchrun x.py $A59\n"
     )
     assert values(script) == {"bf16": True, "gated": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "phase"),
+    [
+        ("megatron export --model Qwen/Qwen3-8B --tensor_model_parallel_size 2 --fp8_param_gather true", "quant.sh", "export"),
+        ("MODE: inference\nMODEL_ARGS:\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "inference"),
+        ("MODEL_ARGS:\n  --train-iters: 9\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "train"),
+    ],
+)  # fmt: skip
+def test_jobs_that_do_not_train_are_told_apart(text, file, phase):
+    facts = read(text, file).facts
+    assert facts.get("phase", "train") == phase
+    assert facts.trains == (phase == "train")
+
+
+def test_the_nodes_of_a_job_on_ray_are_those_of_its_actors():
+    script = (
+        'ray start --head --num-gpus 8\nssh w "ray start --num-gpus 8"\nray job submit -- python train.py --actor-num-nodes 4 \\\n'
+        "  --actor-num-gpus-per-node 8 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4\n"
+    )
+    assert read(script).facts.world == 32
+
+
+def test_a_layout_that_passes_through_a_shell_keeps_its_bars():
+    text = "--pipeline-model-parallel-size: 2\n--pipeline-model-parallel-layout: Et*2\\\\|\\(tt\\\\|\\)*2tL\n"
+    assert read(text, "m.yaml").facts.letters == ("Ett", "tt", "tt", "tL")
+
+
+def test_a_recipe_of_another_size_is_not_the_model_of_its_family():
+    recipe = "def llama4_e128_recipe():\n    cfg.model.tensor_model_parallel_size = 1\n    cfg.model.pipeline_model_parallel_size = 2\n"
+    assert not read(recipe, "r.py").facts.has("experts")

@@ -116,6 +116,11 @@ class Facts:
         changed = {name: Entry(value, places[name], assumed=value is None) for name, value in changes.items()}
         return replace(self, settings={**self.settings, **changed})
 
+    @property
+    def trains(self) -> bool:
+        """True unless the configuration is of a job that only generates text, evaluates or converts a model."""
+        return self.get("phase", "train") not in ("inference", "eval", "export")
+
     # Degrees
 
     @property

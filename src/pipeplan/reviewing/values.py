@@ -84,7 +84,8 @@ def _layout(raw: Any) -> Any:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return raw.strip()
     if isinstance(raw, str):
-        return raw.strip().strip("'\"")
+        # Files whose values pass through a shell escape the bars and brackets.
+        return raw.strip().strip("'\"").replace("\\", "")
     if isinstance(raw, list | tuple) and all(isinstance(stage, list | tuple) for stage in raw):
         return tuple(tuple(str(layer) for layer in stage) for stage in raw)
     return UNKNOWN

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeplan.reviewing.facts import Place
-from pipeplan.reviewing.readers.source import RawEntry
+from pipeplan.reviewing.readers.source import RawEntry, phase_of
 from pipeplan.reviewing.settings import setting_of, switch_of
 
 _KEY = re.compile(r"""^\s*(?:-\s+)?["']?(?:--)?([A-Za-z_][\w.\-]*)["']?\s*[:=]\s*""")
@@ -35,7 +35,7 @@ def read_in_document(document: Any, text: str, file: str) -> list[RawEntry]:
         names = [name for part in document for name in part]
         key = "module_fqns_per_model_part" if any("layers." in str(name) for name in names) else "pipeline_layout"
         return [RawEntry(key, document, Place(file, 1, "the table of stages"))] if names else []
-    entries = list(_entries_of(document, (), places))
+    entries = [*phase_of(places, file), *_entries_of(document, (), places)]
     model = document.get("model") if isinstance(document, Mapping) else None
     if isinstance(model, Mapping) and isinstance(model.get("flavor"), str) and isinstance(model.get("name"), str):
         # torchtitan names a family and a size.

@@ -51,7 +51,7 @@ _TRAINERS_BY_TEXT = (
     (r"megatron[._]bridge|AutoBridge|ConfigContainer", "megatron-bridge"),
     (r"\bmegatron (?:sft|pt|rlhf)\b|\bswift\b", "ms-swift"),
     (r"\bprimus\b|^\s*pre_trainer:", "primus"),
-    (r"nemo_run|from nemo|nemo\.collections|nemo\.lightning", "nemo"),
+    (r"nemo_run|from nemo|nemo\.collections|nemo\.lightning|^\s*trainer\.strategy\.", "nemo"),
     (r"nemo_rl|grpo:\s*$|megatron_cfg:", "nemo-rl"),
     (r"actor_rollout_ref|\bverl\b", "verl"),
     (r"zero_optimization|train_micro_batch_size_per_gpu|--deepspeed\b|PipelineModule", "deepspeed"),
@@ -157,7 +157,14 @@ def _model_by_name(name: str, file: str) -> list[RawEntry]:
     for end in range(len(words), 0, -1):
         if named_model("-".join(words[:end])) is not None:
             return [RawEntry("model_name", "-".join(words[:end]), Place(file, 0, "the recipe's name"))]
+        if _MODEL_SIZE.fullmatch(words[end - 1]):
+            # A model of another size than the one that the words before it name.
+            return []
     return []
+
+
+_MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
+"""Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
 
 
 def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:

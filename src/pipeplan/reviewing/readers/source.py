@@ -49,6 +49,17 @@ class Reading:
     source: SourceText
 
 
+_GENERATES = frozenset({"num-tokens-to-generate", "inference-max-requests", "max-tokens-to-generate"})
+"""Arguments of jobs that generate text and do not train."""
+
+
+def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
+    """Return the phase of a job whose words or keys show that it generates text; empty for jobs that train."""
+    names = {word.lstrip("-").replace("_", "-") for word in words}
+    trains = any("train-iters" in name for name in names)
+    return [RawEntry("phase", "inference", Place(file))] if names & _GENERATES and not trains else []
+
+
 def facts_of(
     entries: Iterable[RawEntry],
     trainer: TrainerKind,
