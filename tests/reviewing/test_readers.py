@@ -172,6 +172,29 @@ def test_hostile_files_get_one_sentence(text, words, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "trainer": ["a"],
+            "model": {"name": {"x": 1}, "layers": [1]},
+            "config": {"pp": {}, "tp": 2, "layout": {"a": 1}},
+        },
+        {"config": {"pp": 2, "tp": 10**400, "vpp": -5, "layers": float("nan"), "gpus": "9" * 5000}},
+        {"id": "A" * 5000, "trainer": "megatron-lm", "config": {"pp": 2, "tp": 1, "layout": "E" + "A" * 5000}},
+    ],
+)
+def test_values_of_any_type_and_length_are_read(row):
+    facts = read(json.dumps(row), "row.json").facts
+    assert len(facts.name) <= 200
+    assert all(len(fault.message) < 500 for fault in judged(facts, RULES))
+
+
+def test_a_line_of_dashes_is_no_block_of_arguments():
+    with pytest.raises(PipeplanError, match="no setting"):
+        read_text_of("-" * 1_000_000, "dashes.log")
+
+
 def test_a_layout_of_a_billion_layers_is_a_fault_and_not_built():
     facts = read(
         "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*999999999|L' --tensor-model-parallel-size 1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from math import isnan
 from typing import Any
 
 from pipeplan.reviewing.settings import UNKNOWN, ReviewSetting
@@ -46,7 +45,8 @@ def _number(raw: Any) -> Any:
         if not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,2})?", text):
             return UNKNOWN
         raw = float(text)
-    if not isinstance(raw, int | float) or isnan(raw) or abs(raw) > 1e18:
+    if not isinstance(raw, int | float) or not abs(raw) <= 1e18:
+        # Also what is not a number, and integers that no float holds.
         return UNKNOWN
     return int(raw) if raw == int(raw) else float(raw)
 

@@ -19,6 +19,9 @@ _DEFAULT = re.compile(r"\$\{[\w.]+:-?([^{}$]*)\}")
 _LOGGED = re.compile(r"^(?:.*?[\])]:?\s*)?\s*([A-Za-z_]\w*) \.{3,} (.*?)\s*$")
 """Matches a line of Megatron's block of arguments, behind an optional prefix of the launcher."""
 
+ARGUMENTS = re.compile(r"(?<!-)-{8,100} arguments -{8}")
+"""Matches the line above Megatron's block of arguments."""
+
 _OTHER_JOBS = frozenset(
     {"generation", "rollout", "vllm_cfg", "sglang_cfg", "vllm", "sglang", "teacher", "draft", "eval"}
 )
@@ -120,7 +123,7 @@ def _place(places: Mapping[str, list[Place]], key: str, raw: Any) -> Place:
 def read_in_log(text: str, file: str) -> list[RawEntry]:
     """Return the settings of the last block of arguments in a log; empty if it has none."""
     lines = text.split("\n")
-    starts = [number for number, line in enumerate(lines) if re.search(r"-{8,} arguments -{8,}", line)]
+    starts = [number for number, line in enumerate(lines) if ARGUMENTS.search(line)]
     if not starts:
         return []
     entries = []

@@ -13,7 +13,7 @@ from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.reviewing.facts import Entry, Facts, Place
 from pipeplan.reviewing.models import named_model
-from pipeplan.reviewing.readers.documents import read_in_document, read_in_lines, read_in_log
+from pipeplan.reviewing.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
 from pipeplan.reviewing.readers.recipes import recipes_in
 from pipeplan.reviewing.readers.rows import is_row, read_rows
 from pipeplan.reviewing.readers.shell import read_in_shell
@@ -101,7 +101,7 @@ def read_text_of(text: str, file: str, *, trainer: str | None = None, release: s
 
 
 _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
-    (r"-{8,} arguments -{8,}", "log"),
+    (ARGUMENTS.pattern, "log"),
     (r"\A\s*(?:\{|\[\s*\{)", "json"),
     (r"(?:^|\s)--[a-z][\w.-]+", "shell"),
     (r"^\s*(?:def|import|from)\s", "python"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeplan.reviewing.facts import Entry, Facts, Place
+from pipeplan.reviewing.facts import LONGEST_NAME, Entry, Facts, Place
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN, setting_of, switch_of
 from pipeplan.reviewing.trainers import TrainerKind
@@ -93,7 +93,12 @@ def facts_of(
     tokens = next((one for one in entries if one.key.endswith("num_tokens_per_microbatch_per_dp_rank")), None)
     if trainer.name == "torchtitan" and tokens is not None:
         settings |= {name: entry for name, entry in _of_tokens(settings, tokens).items() if name not in settings}
-    return Facts(trainer, {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN}, release, name)
+    return Facts(
+        trainer,
+        {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN},
+        release,
+        name[:LONGEST_NAME],
+    )
 
 
 def _of_tokens(settings: dict[str, Entry], tokens: RawEntry) -> dict[str, Entry]:
