@@ -257,6 +257,12 @@ def _insert(lines: _Lines, source: SourceText, facts: Facts, name: str, value: A
             lines.replacements.setdefault(number, []).append((anchor.end, anchor.end, f" {flag}{value_text}"))
         return True
     text = _literal(source, value, "")
+    if source.form == "list":
+        quote = line[anchor.end : anchor.end + 1]
+        words = [f"--{key.replace('_', '-')}"] if value is True else [f"--{key.replace('_', '-')}", text]
+        further = "".join(f", {quote}{word}{quote}" for word in words)
+        lines.replacements.setdefault(number, []).append((anchor.end + 1, anchor.end + 1, further))
+        return quote in ("'", '"')
     if source.form == "python":
         return _insert_python(lines, number, key, text)
     stripped = line.strip()
@@ -314,6 +320,8 @@ def _shell_value(source: SourceText, place: Place, value: Any, before: str = "")
 
 def _literal(source: SourceText, value: Any, old: str) -> str:
     """Return a value as the form writes it, in the quotes of the old one."""
+    if source.form == "list":
+        return str(value)
     if isinstance(value, tuple):
         return json.dumps(_lists(value))
     if source.form == "python":

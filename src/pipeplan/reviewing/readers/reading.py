@@ -100,7 +100,11 @@ def read_text_of(text: str, file: str, *, trainer: str | None = None, release: s
     return readings
 
 
+_ARGUMENTS = re.compile(r"""(["'])--[a-z][\w.-]*(?:=[^"'\n]*)?\1\s*(?:,|\])""")
+"""Matches an argument of a command that is written as a list: ``["--num-layers", "46"]``."""
+
 _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
+    (r"\A\s*Namespace\(", "python"),
     (ARGUMENTS.pattern, "log"),
     (r"\A\s*(?:\{|\[\s*\{)", "json"),
     (r"(?:^|\s)--[a-z][\w.-]+", "shell"),
@@ -113,6 +117,8 @@ _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
 def _form(text: str, file: str) -> Form:
     if len(text) < _LONGEST_LAYOUT and _LAYOUT.fullmatch(text):
         return "layout"
+    if text.lstrip()[:1] == "[" and _ARGUMENTS.search(text):
+        return "list"
     form = _FORMS.get(Path(file).suffix.lower(), "log")
     if form != "log":
         return form
@@ -134,6 +140,12 @@ def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[F
     yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind) if whole else "none")
 
 
+def _of_list(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+    """Read the arguments of a command that is written as a list; all of them keep their line and columns."""
+    words = re.sub(r"[\[\](),\"']", " ", source.text).replace("\n", " \\\n")
+    yield from _of_shell(SourceText(source.file, words, source.form), kind, release)
+
+
 def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
     entries = read_in_log(source.text, source.file)
     if not entries:
@@ -144,7 +156,10 @@ def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Fac
 
 
 def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
-    for recipe in recipes_in(source.text, source.file):
+    recipes = recipes_in(source.text, source.file)
+    if not recipes and _ARGUMENTS.search(source.text):
+        yield from _of_list(source, kind, release)
+    for recipe in recipes:
         named = (
             [] if any(one.key == "model_name" for one in recipe.entries) else _model_by_name(recipe.name, source.file)
         )
@@ -219,6 +234,7 @@ def _defaults(entries: list[RawEntry], kind: TrainerKind) -> Defaults:
 
 _READERS = {
     "shell": _of_shell,
+    "list": _of_list,
     "log": _of_log,
     "python": _of_python,
     "yaml": _of_document,
