@@ -71,6 +71,15 @@ def test_an_uneven_layout_is_a_warning_with_its_figures_and_a_verified_change(wr
     assert change["gain"] > 0.1
 
 
+def test_findings_of_several_files_stand_under_their_file(write, capsys):
+    files = write(STALE), write(BALANCED, "other.sh")
+    assert main(["review", *files]) == 1
+    text = capsys.readouterr().out
+    assert text.count("[layout-layers]") == 1
+    assert text.startswith("run.sh: Megatron-LM")
+    assert "without findings: other.sh" in text
+
+
 def test_a_file_that_cannot_be_read_exits_with_2(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "big.log").write_bytes(b"x" * (17 << 20))

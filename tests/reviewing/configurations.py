@@ -58,6 +58,24 @@ srun bash -c "torchrun --nproc_per_node $GPUS_PER_NODE pretrain_gpt.py ${MODEL} 
         "layers-per-rank",
     ),
     Case(
+        "args.json",
+        '[\n  "--num-layers", "46",\n  "--pipeline-model-parallel-size", "4", "--tensor-model-parallel-size", "1",\n'
+        '  "--bf16"\n]\n',
+        "megatron-lm",
+        {"layers": 46, "pp": 4, "tp": 1, "bf16": True},
+        "layers-per-rank",
+    ),
+    Case(
+        "namespace.txt",
+        "Namespace(num_layers=46, pipeline_model_parallel_size=4, tensor_model_parallel_size=1,\n"
+        "  account_for_embedding_in_pipeline_split=False, account_for_loss_in_pipeline_split=False,\n"
+        "  decoder_first_pipeline_num_layers=None, decoder_last_pipeline_num_layers=None,\n"
+        "  pipeline_model_parallel_layout=None, virtual_pipeline_model_parallel_size=None)\n",
+        "megatron-lm",
+        {"layers": 46, "pp": 4, "tp": 1, "vpp": None},
+        "layers-per-rank",
+    ),
+    Case(
         "train.log",
         "[rank0] using world size: 16\n------------------------ arguments ------------------------\n"
         "  num_layers ...................................... 46\n"

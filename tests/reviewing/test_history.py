@@ -25,7 +25,8 @@ FITS = {"fits": 0, "tight": 1, "does not fit": 2}
 
 
 def errors(facts) -> list[str]:
-    return [fault.rule.id for fault in judged(facts, RULES) if fault.rule.severity == "error"]
+    rules = [rule for rule in RULES if rule.severity == "error"]
+    return [fault.rule.id for fault in judged(facts, rules)]
 
 
 def test_what_did_not_start_or_was_unbalanced_is_flagged():

@@ -172,6 +172,29 @@ def test_hostile_files_get_one_sentence(text, words, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "trainer": ["a"],
+            "model": {"name": {"x": 1}, "layers": [1]},
+            "config": {"pp": {}, "tp": 2, "layout": {"a": 1}},
+        },
+        {"config": {"pp": 2, "tp": 10**400, "vpp": -5, "layers": float("nan"), "gpus": "9" * 5000}},
+        {"id": "A" * 5000, "trainer": "megatron-lm", "config": {"pp": 2, "tp": 1, "layout": "E" + "A" * 5000}},
+    ],
+)
+def test_values_of_any_type_and_length_are_read(row):
+    facts = read(json.dumps(row), "row.json").facts
+    assert len(facts.name) <= 200
+    assert all(len(fault.message) < 500 for fault in judged(facts, RULES))
+
+
+def test_a_line_of_dashes_is_no_block_of_arguments():
+    with pytest.raises(PipeplanError, match="no setting"):
+        read_text_of("-" * 1_000_000, "dashes.log")
+
+
 def test_a_layout_of_a_billion_layers_is_a_fault_and_not_built():
     facts = read(
         "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*999999999|L' --tensor-model-parallel-size 1"
@@ -186,3 +209,35 @@ def test_variables_that_double_each_other_end():
         + "torchrun x.py $A59\n"
     )
     assert values(script) == {"bf16": True, "gated": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "phase"),
+    [
+        ("megatron export --model Qwen/Qwen3-8B --tensor_model_parallel_size 2 --fp8_param_gather true", "quant.sh", "export"),
+        ("MODE: inference\nMODEL_ARGS:\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "inference"),
+        ("MODEL_ARGS:\n  --train-iters: 9\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "train"),
+    ],
+)  # fmt: skip
+def test_jobs_that_do_not_train_are_told_apart(text, file, phase):
+    facts = read(text, file).facts
+    assert facts.get("phase", "train") == phase
+    assert facts.trains == (phase == "train")
+
+
+def test_the_nodes_of_a_job_on_ray_are_those_of_its_actors():
+    script = (
+        'ray start --head --num-gpus 8\nssh w "ray start --num-gpus 8"\nray job submit -- python train.py --actor-num-nodes 4 \\\n'
+        "  --actor-num-gpus-per-node 8 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4\n"
+    )
+    assert read(script).facts.world == 32
+
+
+def test_a_layout_that_passes_through_a_shell_keeps_its_bars():
+    text = "--pipeline-model-parallel-size: 2\n--pipeline-model-parallel-layout: Et*2\\\\|\\(tt\\\\|\\)*2tL\n"
+    assert read(text, "m.yaml").facts.letters == ("Ett", "tt", "tt", "tL")
+
+
+def test_a_recipe_of_another_size_is_not_the_model_of_its_family():
+    recipe = "def llama4_e128_recipe():\n    cfg.model.tensor_model_parallel_size = 1\n    cfg.model.pipeline_model_parallel_size = 2\n"
+    assert not read(recipe, "r.py").facts.has("experts")

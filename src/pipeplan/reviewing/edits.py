@@ -257,8 +257,9 @@ def _insert(lines: _Lines, source: SourceText, facts: Facts, name: str, value: A
             lines.replacements.setdefault(number, []).append((anchor.end, anchor.end, f" {flag}{value_text}"))
         return True
     text = _literal(source, value, "")
-    if source.form == "python":
-        return _insert_python(lines, number, key, text)
+    if source.form in ("list", "python"):
+        in_list = source.form == "list"
+        return _insert_in_list(lines, anchor, key, value) if in_list else _insert_python(lines, number, key, text)
     stripped = line.strip()
     if source.form == "yaml":
         dashes = "--" if stripped.startswith("--") else ""
@@ -273,6 +274,16 @@ def _insert(lines: _Lines, source: SourceText, facts: Facts, name: str, value: A
         return number > 0
     lines.insertions.setdefault(number, []).append(new)
     return True
+
+
+def _insert_in_list(lines: _Lines, anchor: Place, key: str, value: Any) -> bool:
+    """Insert an argument behind another one of a list: ``"--num-layers", "46"``."""
+    at = anchor.end + 1
+    quote = lines.lines[anchor.line - 1][anchor.end : at]
+    flag = f"--{key.replace('_', '-')}"
+    further = "".join(f", {quote}{word}{quote}" for word in ((flag,) if value is True else (flag, value)))
+    lines.replacements.setdefault(anchor.line - 1, []).append((at, at, further))
+    return quote in ("'", '"')
 
 
 def _insert_python(lines: _Lines, number: int, key: str, text: str) -> bool:
@@ -314,6 +325,8 @@ def _shell_value(source: SourceText, place: Place, value: Any, before: str = "")
 
 def _literal(source: SourceText, value: Any, old: str) -> str:
     """Return a value as the form writes it, in the quotes of the old one."""
+    if source.form == "list":
+        return str(value)
     if isinstance(value, tuple):
         return json.dumps(_lists(value))
     if source.form == "python":

@@ -217,7 +217,7 @@ def with_last_layer(counts: tuple[int, ...]) -> tuple[int, ...]:
 def estimated(c: Facts) -> Estimated:
     """Return the estimate of a configuration. Raises NotSet if it does not say enough, or cannot be."""
     phase = c.get("phase", "train")
-    if phase in ("inference", "eval"):
+    if not c.trains:
         raise NotSet("phase")
     assumed: list[str] = []
     model = _model(c, assumed)

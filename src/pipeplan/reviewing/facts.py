@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pipeplan.workload import ModelShape
 
 
+LONGEST_NAME = 200
+"""Maximum number of characters of a name that a review repeats."""
+
+
 class NotSet(Exception):
     """A rule needs a setting that the configuration leaves out."""
 
@@ -38,7 +42,7 @@ class Place:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return " ".join(filter(None, (where, self.key)))
+        return " ".join(filter(None, (where, self.key[:LONGEST_NAME])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,11 @@ class Facts:
         places = {name: self.settings[name].place if name in self.settings else Place() for name in changes}
         changed = {name: Entry(value, places[name], assumed=value is None) for name, value in changes.items()}
         return replace(self, settings={**self.settings, **changed})
+
+    @property
+    def trains(self) -> bool:
+        """True unless the configuration is of a job that only generates text, evaluates or converts a model."""
+        return self.get("phase", "train") not in ("inference", "eval", "export")
 
     # Degrees
 

@@ -157,7 +157,8 @@ def properties_of(name: str) -> dict[str, Any]:
             "kv_groups": shape.kv_heads,
             "hidden": shape.hidden,
             "tied": shape.tied_embeddings,
-            "mla": shape.latent is not None,
+            # A mixer of its own, as DeepSeek-V4 has, may run as latent attention or not.
+            "mla": None if shape.pattern and shape.latent is None else shape.latent is not None,
             "experts": None if shape.experts is None else shape.experts.count,
         }
     properties = {name: value for name, value in properties.items() if value is not None or name == "experts"}

@@ -103,7 +103,15 @@ def _fault(rule: Rule, facts: Facts) -> Iterator[Fault]:
         message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)
     except NotSet:
         return
-    yield Fault(rule, facts.place_of(rule.settings), message, remedy)
+    yield Fault(rule, facts.place_of(rule.settings), _short(message), _short(remedy))
+
+
+_LONGEST = 400
+"""Maximum number of characters of a message: a file may have names of any length."""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 class _Figures:

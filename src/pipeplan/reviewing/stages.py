@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import ceil
 
+from pipeplan.errors import ShapeError
 from pipeplan.reviewing.facts import Facts, NotSet
+from pipeplan.trainers import uneven_layers
 
 
 def stages_of(c: Facts) -> tuple[str, ...]:
@@ -44,27 +46,14 @@ def chunks_of(c: Facts) -> int:
 
 
 def _megatron_counts(c: Facts) -> tuple[int, ...]:
-    chunks = chunks_of(c)
-    if c.uneven:
-        counts = _by_rank(c, chunks)
-        return tuple(count for _ in range(chunks) for count in counts)
-    even, left = divmod(c.counted_layers, c.pp * chunks)
-    if left or even < 1:
-        raise NotSet("layout")
-    even = [even] * (c.pp * chunks)
-    even[0] -= bool(c.get("account_embedding", False))
-    even[-1] -= bool(c.get("account_loss", False))
-    return tuple(even)
-
-
-def _by_rank(c: Facts, chunks: int) -> tuple[int, ...]:
-    """Return the layers that each rank holds in one chunk."""
-    middle, left = divmod(c.middle_layers, c.middle_ranks) if c.middle_ranks > 0 else (0, c.middle_layers)
-    first, last = c.get("first_stage_layers", None) or middle, c.get("last_stage_layers", None) or middle
-    counts = (first, *[middle] * (c.pp - 2), last)
-    if left or min(counts) < 1 or any(count % chunks for count in counts):
-        raise NotSet("layout")
-    return tuple(count // chunks for count in counts)
+    try:
+        counts = uneven_layers(
+            c.layers, c.pp, chunks_of(c), c.get("first_stage_layers", None), c.get("last_stage_layers", None),
+            embedding=bool(c.get("account_embedding", False)), loss=bool(c.get("account_loss", False)),
+        )  # fmt: skip
+    except ShapeError:
+        raise NotSet("layout") from None
+    return counts
 
 
 def _of_torch(c: Facts) -> tuple[str, ...]:

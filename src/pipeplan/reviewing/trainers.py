@@ -72,7 +72,7 @@ def trainer_kind(name: str | None) -> TrainerKind:
 
     ``megatron-lm (slime)`` is Megatron-LM: what stands in brackets does not count unless nothing else is known.
     """
-    text = (name or "").lower()
+    text = str(name or "").lower()
     for part in (re.sub(r"\(.*?\)", "", text).strip(), text):
         kind = next((kind for kind in TRAINER_KINDS if re.search(kind.pattern, part)), None)
         if kind is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from math import isnan
 from typing import Any
 
 from pipeplan.reviewing.settings import UNKNOWN, ReviewSetting
@@ -46,7 +45,8 @@ def _number(raw: Any) -> Any:
         if not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,2})?", text):
             return UNKNOWN
         raw = float(text)
-    if not isinstance(raw, int | float) or isnan(raw) or abs(raw) > 1e18:
+    if not isinstance(raw, int | float) or not abs(raw) <= 1e18:
+        # Also what is not a number, and integers that no float holds.
         return UNKNOWN
     return int(raw) if raw == int(raw) else float(raw)
 
@@ -84,7 +84,8 @@ def _layout(raw: Any) -> Any:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return raw.strip()
     if isinstance(raw, str):
-        return raw.strip().strip("'\"")
+        # Files whose values pass through a shell escape the bars and brackets.
+        return raw.strip().strip("'\"").replace("\\", "")
     if isinstance(raw, list | tuple) and all(isinstance(stage, list | tuple) for stage in raw):
         return tuple(tuple(str(layer) for layer in stage) for stage in raw)
     return UNKNOWN

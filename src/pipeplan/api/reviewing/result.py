@@ -71,18 +71,27 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def table(self) -> Iterator[Part]:
         """Return each configuration: its findings by question, its estimate, its changes and its patch."""
         for place, configuration in enumerate(self.configurations):
-            own = [finding for finding in self.findings if finding.configuration == configuration.name]
+            own = self._of(configuration)
             if len(self.configurations) > 1 and not own:
                 continue
             if place:
                 yield line()
             yield from _configuration(configuration, own)
-        clean = [c for c in self.configurations if all(f.configuration != c.name for f in self.findings)]
+        clean = [configuration for configuration in self.configurations if not self._of(configuration)]
         if len(self.configurations) > 1 and clean:
             yield line()
             yield line(f"without findings: {', '.join(filter(None, (c.name or c.file for c in clean)))}")
         if self.run is not None:
             yield from _run(self.run)
+
+    def _of(self, configuration: ReviewedConfiguration) -> list[ReviewFinding]:
+        """Return the findings of one configuration; configurations of several files may have the same name."""
+        alone = len(self.configurations) == 1
+        return [
+            finding
+            for finding in self.findings
+            if alone or (finding.configuration, finding.file) == (configuration.name, configuration.file)
+        ]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [finding.to_dict() for finding in self.findings]

@@ -70,7 +70,10 @@ def reviewed(sources: Sequence[FilePath | Mapping[str, Any]], options: ReviewOpt
     """See :func:`review`."""
     if not sources:
         raise InputError("a review needs a file with a configuration")
-    return _review([reading for source in sources for reading in _readings(source, options)], options)
+    named = [
+        (source, _ALONE if len(sources) == 1 else f"{_ALONE}-{number}") for number, source in enumerate(sources, 1)
+    ]
+    return _review([reading for source, name in named for reading in _readings(source, name, options)], options)
 
 
 def _review(readings: Sequence[Reading], options: ReviewOptions) -> Review:
@@ -79,7 +82,7 @@ def _review(readings: Sequence[Reading], options: ReviewOptions) -> Review:
     configurations = []
     for reading in readings:
         faults = judged(reading.facts, RULES)
-        findings += [_finding(fault, reading.facts) for fault in faults]
+        findings += [_finding(fault, reading) for fault in faults]
         configurations.append(_configuration(reading, faults, alone=len(readings) == 1))
     single = configurations[0] if len(configurations) == 1 else None
     run = None
@@ -108,10 +111,10 @@ def _trainer(options: ReviewOptions) -> str | None:
     return None if options.trainer == AUTO else options.trainer
 
 
-def _readings(source: FilePath | Mapping[str, Any], options: ReviewOptions) -> tuple[Reading, ...]:
+def _readings(source: FilePath | Mapping[str, Any], name: str, options: ReviewOptions) -> tuple[Reading, ...]:
     release = options.trainer_version or ""
     if isinstance(source, Mapping):
-        return read_text_of(json_text(source, indent=1), f"{_ALONE}.json", trainer=_trainer(options), release=release)
+        return read_text_of(json_text(source, indent=1), f"{name}.json", trainer=_trainer(options), release=release)
     path = path_of(source, "the configuration")
     return read_configurations(path, trainer=_trainer(options), release=release)
 
@@ -130,19 +133,19 @@ def _with_options(facts: Facts, options: ReviewOptions) -> Facts:
     return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
 
 
-def _finding(fault: Fault, facts: Facts) -> ReviewFinding:
+def _finding(fault: Fault, reading: Reading) -> ReviewFinding:
     rule, place = fault.rule, fault.place
     return ReviewFinding(
         rule=rule.id,
         severity=rule.severity,
         question=rule.question,
         where=str(place),
-        file=place.file,
+        file=place.file or reading.source.file,
         line=place.line,
         message=fault.message,
         remedy=fault.remedy,
         source=rule.source,
-        configuration=facts.name,
+        configuration=reading.facts.name,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeplan.reviewing.facts import Place
-from pipeplan.reviewing.readers.source import RawEntry
+from pipeplan.reviewing.readers.source import RawEntry, phase_of
 from pipeplan.reviewing.settings import setting_of, switch_of
 
 _KEY = re.compile(r"""^\s*(?:-\s+)?["']?(?:--)?([A-Za-z_][\w.\-]*)["']?\s*[:=]\s*""")
@@ -18,6 +18,9 @@ _DEFAULT = re.compile(r"\$\{[\w.]+:-?([^{}$]*)\}")
 
 _LOGGED = re.compile(r"^(?:.*?[\])]:?\s*)?\s*([A-Za-z_]\w*) \.{3,} (.*?)\s*$")
 """Matches a line of Megatron's block of arguments, behind an optional prefix of the launcher."""
+
+ARGUMENTS = re.compile(r"(?<!-)-{8,100} arguments -{8}")
+"""Matches the line above Megatron's block of arguments."""
 
 _OTHER_JOBS = frozenset(
     {"generation", "rollout", "vllm_cfg", "sglang_cfg", "vllm", "sglang", "teacher", "draft", "eval"}
@@ -35,7 +38,7 @@ def read_in_document(document: Any, text: str, file: str) -> list[RawEntry]:
         names = [name for part in document for name in part]
         key = "module_fqns_per_model_part" if any("layers." in str(name) for name in names) else "pipeline_layout"
         return [RawEntry(key, document, Place(file, 1, "the table of stages"))] if names else []
-    entries = list(_entries_of(document, (), places))
+    entries = [*phase_of(places, file), *_entries_of(document, (), places)]
     model = document.get("model") if isinstance(document, Mapping) else None
     if isinstance(model, Mapping) and isinstance(model.get("flavor"), str) and isinstance(model.get("name"), str):
         # torchtitan names a family and a size.
@@ -120,7 +123,7 @@ def _place(places: Mapping[str, list[Place]], key: str, raw: Any) -> Place:
 def read_in_log(text: str, file: str) -> list[RawEntry]:
     """Return the settings of the last block of arguments in a log; empty if it has none."""
     lines = text.split("\n")
-    starts = [number for number, line in enumerate(lines) if re.search(r"-{8,} arguments -{8,}", line)]
+    starts = [number for number, line in enumerate(lines) if ARGUMENTS.search(line)]
     if not starts:
         return []
     entries = []

@@ -13,7 +13,7 @@ from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.reviewing.facts import Entry, Facts, Place
 from pipeplan.reviewing.models import named_model
-from pipeplan.reviewing.readers.documents import read_in_document, read_in_lines, read_in_log
+from pipeplan.reviewing.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
 from pipeplan.reviewing.readers.recipes import recipes_in
 from pipeplan.reviewing.readers.rows import is_row, read_rows
 from pipeplan.reviewing.readers.shell import read_in_shell
@@ -51,7 +51,7 @@ _TRAINERS_BY_TEXT = (
     (r"megatron[._]bridge|AutoBridge|ConfigContainer", "megatron-bridge"),
     (r"\bmegatron (?:sft|pt|rlhf)\b|\bswift\b", "ms-swift"),
     (r"\bprimus\b|^\s*pre_trainer:", "primus"),
-    (r"nemo_run|from nemo|nemo\.collections|nemo\.lightning", "nemo"),
+    (r"nemo_run|from nemo|nemo\.collections|nemo\.lightning|^\s*trainer\.strategy\.", "nemo"),
     (r"nemo_rl|grpo:\s*$|megatron_cfg:", "nemo-rl"),
     (r"actor_rollout_ref|\bverl\b", "verl"),
     (r"zero_optimization|train_micro_batch_size_per_gpu|--deepspeed\b|PipelineModule", "deepspeed"),
@@ -100,8 +100,12 @@ def read_text_of(text: str, file: str, *, trainer: str | None = None, release: s
     return readings
 
 
+_ARGUMENTS = re.compile(r"""(["'])--[a-z][\w.-]*(?:=[^"'\n]*)?\1\s*(?:,|\])""")
+"""Matches an argument of a command that is written as a list: ``["--num-layers", "46"]``."""
+
 _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
-    (r"-{8,} arguments -{8,}", "log"),
+    (r"\A\s*Namespace\(", "python"),
+    (ARGUMENTS.pattern, "log"),
     (r"\A\s*(?:\{|\[\s*\{)", "json"),
     (r"(?:^|\s)--[a-z][\w.-]+", "shell"),
     (r"^\s*(?:def|import|from)\s", "python"),
@@ -113,6 +117,8 @@ _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
 def _form(text: str, file: str) -> Form:
     if len(text) < _LONGEST_LAYOUT and _LAYOUT.fullmatch(text):
         return "layout"
+    if text.lstrip()[:1] == "[" and _ARGUMENTS.search(text):
+        return "list"
     form = _FORMS.get(Path(file).suffix.lower(), "log")
     if form != "log":
         return form
@@ -134,6 +140,12 @@ def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[F
     yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind) if whole else "none")
 
 
+def _of_list(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+    """Read the arguments of a command that is written as a list; all of them keep their line and columns."""
+    words = re.sub(r"[\[\](),\"']", " ", source.text).replace("\n", " \\\n")
+    yield from _of_shell(SourceText(source.file, words, source.form), kind, release)
+
+
 def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
     entries = read_in_log(source.text, source.file)
     if not entries:
@@ -144,7 +156,10 @@ def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Fac
 
 
 def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
-    for recipe in recipes_in(source.text, source.file):
+    recipes = recipes_in(source.text, source.file)
+    if not recipes and _ARGUMENTS.search(source.text):
+        yield from _of_list(source, kind, release)
+    for recipe in recipes:
         named = (
             [] if any(one.key == "model_name" for one in recipe.entries) else _model_by_name(recipe.name, source.file)
         )
@@ -157,7 +172,14 @@ def _model_by_name(name: str, file: str) -> list[RawEntry]:
     for end in range(len(words), 0, -1):
         if named_model("-".join(words[:end])) is not None:
             return [RawEntry("model_name", "-".join(words[:end]), Place(file, 0, "the recipe's name"))]
+        if _MODEL_SIZE.fullmatch(words[end - 1]):
+            # A model of another size than the one that the words before it name.
+            return []
     return []
+
+
+_MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
+"""Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
 
 
 def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
@@ -212,6 +234,7 @@ def _defaults(entries: list[RawEntry], kind: TrainerKind) -> Defaults:
 
 _READERS = {
     "shell": _of_shell,
+    "list": _of_list,
     "log": _of_log,
     "python": _of_python,
     "yaml": _of_document,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeplan.reviewing.facts import Entry, Facts, Place
+from pipeplan.reviewing.facts import LONGEST_NAME, Entry, Facts, Place
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN
 from pipeplan.reviewing.trainers import trainer_kind
@@ -72,4 +72,4 @@ def _facts(row: Mapping[str, Any], part: str, file: str, name: str) -> Facts:
     for name_of_property, value in properties_of(str((model or {}).get("name") or "")).items():
         settings.setdefault(name_of_property, Entry(value, Place(file, 0, "model.name"), assumed=True))
     release = row.get("release") or row.get("trainer_version") or ""
-    return Facts(trainer_kind(row.get("trainer")), settings, str(release), name)
+    return Facts(trainer_kind(row.get("trainer")), settings, str(release), name[:LONGEST_NAME])

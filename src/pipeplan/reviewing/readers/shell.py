@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pipeplan.reviewing.facts import Place
 from pipeplan.reviewing.readers.shell_state import OPEN, ShellState, Token
-from pipeplan.reviewing.readers.source import RawEntry
+from pipeplan.reviewing.readers.source import RawEntry, phase_of
 from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
@@ -34,9 +34,6 @@ _FLAG_KEYS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node", "--ntask
 _LAUNCHER = frozenset({"gpus", "nodes", "gpus_per_node"})
 """Settings that the launcher of a command has."""
 
-_GENERATES = frozenset({"--num-tokens-to-generate", "--inference-max-requests", "--max-tokens-to-generate"})
-"""Flags of jobs that generate text and do not train."""
-
 _OTHER_MODELS = re.compile(r"(?:^|\.)(?:ref|critic|reward_model|teacher|rollout)\.")
 """Overrides of models beside the one that trains."""
 
@@ -49,7 +46,8 @@ def read_in_shell(text: str, file: str) -> tuple[list[RawEntry], bool]:
     variables = [entry for tokens in state.variables.values() for entry in _settings_of(tokens, file)]
     best = max(range(len(commands)), key=lambda place: (len(commands[place]), place), default=-1)
     for place, command in enumerate(commands):
-        if place != best:
+        # Ray's number of GPUs is that of one node.
+        if place != best and "ray start" not in " ".join(token.text for token in state.commands[place]):
             entries += (entry for entry in command if _name_of(entry) in _LAUNCHER)
     whole = best >= 0 and len(commands[best]) >= len(variables)
     if not whole:
@@ -57,9 +55,10 @@ def read_in_shell(text: str, file: str) -> tuple[list[RawEntry], bool]:
         entries += variables
     if best >= 0:
         entries += commands[best]
-    words = {token.text for tokens in (*state.commands, *state.variables.values()) for token in tokens}
-    if words & _GENERATES and not any("train-iters" in word for word in words):
-        entries.append(RawEntry("phase", "inference", Place(file)))
+    words = (token.text for tokens in (*state.commands, *state.variables.values()) for token in tokens)
+    entries += phase_of(words, file)
+    if any([token.text for token in tokens[:2]] == ["megatron", "export"] for tokens in state.commands):
+        entries.append(RawEntry("phase", "export", Place(file)))
     return entries, whole
 
 

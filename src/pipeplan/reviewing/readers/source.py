@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeplan.reviewing.facts import Entry, Facts, Place
+from pipeplan.reviewing.facts import LONGEST_NAME, Entry, Facts, Place
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN, setting_of, switch_of
 from pipeplan.reviewing.trainers import TrainerKind
@@ -20,7 +20,7 @@ _SPLIT = frozenset(
     | {"account_loss", "layers_per_virtual_stage", "hybrid_pattern", "group_size", "mtp_layers"}
 )
 
-Form = Literal["shell", "yaml", "toml", "json", "python", "log", "layout", "row"]
+Form = Literal["shell", "yaml", "toml", "json", "python", "log", "layout", "row", "list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,17 @@ class Reading:
 
     facts: Facts
     source: SourceText
+
+
+_GENERATES = frozenset({"num-tokens-to-generate", "inference-max-requests", "max-tokens-to-generate"})
+"""Arguments of jobs that generate text and do not train."""
+
+
+def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
+    """Return the phase of a job whose words or keys show that it generates text; empty for jobs that train."""
+    names = {word.lstrip("-").replace("_", "-") for word in words}
+    trains = any("train-iters" in name for name in names)
+    return [RawEntry("phase", "inference", Place(file))] if names & _GENERATES and not trains else []
 
 
 def facts_of(
@@ -82,7 +93,12 @@ def facts_of(
     tokens = next((one for one in entries if one.key.endswith("num_tokens_per_microbatch_per_dp_rank")), None)
     if trainer.name == "torchtitan" and tokens is not None:
         settings |= {name: entry for name, entry in _of_tokens(settings, tokens).items() if name not in settings}
-    return Facts(trainer, {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN}, release, name)
+    return Facts(
+        trainer,
+        {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN},
+        release,
+        name[:LONGEST_NAME],
+    )
 
 
 def _of_tokens(settings: dict[str, Entry], tokens: RawEntry) -> dict[str, Entry]:

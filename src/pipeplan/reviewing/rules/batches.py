@@ -176,7 +176,7 @@ RULES = (
     ),
     Rule(
         id="bubble-of-few-microbatches", group="batches", trainer="any", question="loses", severity="warning",
-        when=lambda c: c.pp > 1 and c.get("phase", "train") not in ("inference", "eval")
+        when=lambda c: c.pp > 1 and c.trains
         and _bubble(c) >= _LARGE_BUBBLE,
         message="{c.count} microbatches on {c.pp} ranks: the ranks idle at least half of the step",
         remedy="use more microbatches: a smaller micro batch, fewer replicas or a larger global batch; or virtual stages",

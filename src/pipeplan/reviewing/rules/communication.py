@@ -216,9 +216,9 @@ RULES = (
         settings=("alloc_conf", "cuda_graph_impl"), source=_ARGUMENTS,
     ),
     Rule(
-        id="unstable-loss-fusion", group="communication", trainer="megatron-lm", question="right",
-        when=lambda c: c.loss_fusion and c.loss_fusion_impl == "te", releases=">=0.19",
-        message="Transformer Engine's fused cross entropy is disabled because it is unstable",
+        id="unstable-loss-fusion", group="communication", trainer="megatron-lm", question="right", severity="warning",
+        when=lambda c: c.loss_fusion and c.loss_fusion_impl == "te",
+        message="Transformer Engine's fused cross entropy is unstable; Megatron-LM refuses it from 0.19 on",
         remedy="set cross-entropy-fusion-impl native",
         settings=("loss_fusion_impl", "loss_fusion"), repairs=("native-loss",), source=_ARGUMENTS,
     ),

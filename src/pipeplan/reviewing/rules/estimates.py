@@ -77,7 +77,7 @@ RULES = (
     ),
     Rule(
         id="last-stage-heavy", group="estimates", trainer="any", severity="warning", question="loses",
-        when=lambda c: c.pp > 1 and c.get("phase", "train") != "inference" and not _estimable(c) and _last_too_heavy(c),
+        when=lambda c: c.pp > 1 and c.trains and not _estimable(c) and _last_too_heavy(c),
         message="the last rank has its full share of layers, and the MTP layers and the loss on top",
         remedy="move layers from the last stage to the stages before it",
         settings=("layout", "last_stage_layers", "mtp_layers", "pp"),
@@ -85,7 +85,7 @@ RULES = (
     ),
     Rule(
         id="stages-uneven", group="estimates", trainer="any", severity="warning", question="loses",
-        when=lambda c: c.pp > 1 and c.get("phase", "train") != "inference" and not _estimable(c) and _uneven_layers(c),
+        when=lambda c: c.pp > 1 and c.trains and not _estimable(c) and _uneven_layers(c),
         message="some rank has many more layers than the mean of the ranks",
         remedy="spread the layers evenly, with fewer on the last stage",
         settings=("layout", "first_stage_layers", "last_stage_layers", "modules_per_part", "pp"),

@@ -17,10 +17,13 @@ _DEGREES = ("tp", "pp", "cp", "ep")
 
 
 def _below_one(c: Facts) -> bool:
-    """Return True if a degree or a batch size is below 1; they read as left out everywhere else."""
+    """Return True if a degree or a batch size is below 1; they read as left out everywhere else.
+
+    A degree of -1 leaves it to the checkpoint or to the trainer.
+    """
     names = (*_DEGREES, "etp", "vpp", "micro_batch", "global_batch", "local_batch", "layers")
     values = [c.settings[name].value for name in names if name in c.settings]
-    return any(isinstance(value, int) and value < 1 for value in values)
+    return any(isinstance(value, int) and value < 1 and value != -1 for value in values)
 
 
 def _expert_ranks(c: Facts) -> int:
@@ -178,7 +181,7 @@ RULES = (
     ),
     Rule(
         id="experts-without-sequence", group="grid", trainer="megatron-core",
-        when=lambda c: c.experts and c.tp > 1 and not c.sequence_parallel and c.get("phase", "train") != "inference",
+        when=lambda c: c.experts and c.tp > 1 and not c.sequence_parallel and c.trains,
         message="training a mixture of experts at tp {c.tp} needs sequence parallelism",
         remedy="add sequence-parallel, or use tp 1",
         settings=("sequence_parallel", "tp"), repairs=("sequence-parallel",),
@@ -218,7 +221,7 @@ RULES = (
 
 
 def _shards_sequence(c: Facts) -> bool:
-    return c.get("phase", "train") != "inference" and bool(c.sequence_parallel)
+    return c.trains and bool(c.sequence_parallel)
 
 
 assert all(name in SETTINGS for rule in RULES for name in rule.settings)

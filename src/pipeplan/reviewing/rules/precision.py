@@ -38,7 +38,7 @@ RULES = (
     ),
     Rule(
         id="fp8-parameters-optimizer", group="precision", trainer="megatron-lm",
-        when=lambda c: c.fp8_param_gather and not _shards_state(c),
+        when=lambda c: c.trains and c.fp8_param_gather and not _shards_state(c),
         message="fp8 parameters need the distributed optimizer or FSDP",
         remedy="add use-distributed-optimizer",
         settings=("fp8_param_gather", "distributed_optimizer"), repairs=("distributed-optimizer",), source=_ARGUMENTS,
