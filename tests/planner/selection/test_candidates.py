@@ -66,9 +66,9 @@ def test_torchtitan_may_shard_within_nodes():
     for name, copies in (("torchtitan", {1, 4}), ("bridge", {1})):
         trainer = TRAINERS[name].software
         assert {entry[1:] for entry in tried if entry[0] == trainer} == {(t, c) for t in (1, 2) for c in copies}
-    of_bridge = replace(asked, fixed=asked.fixed | {"software": (TRAINERS["bridge"].software,), "replicate": (4,)})
-    refusals = Counter()
-    assert not [*frames(of_bridge, refusals)]
+    fixed = {**asked.fixed, "software": (TRAINERS["bridge"].software,), "replicate": (4,)}
+    refusals: Counter[str] = Counter()
+    assert not [*frames(replace(asked, fixed=fixed), refusals)]
     assert refusals["copies"]
 
 
