@@ -1,5 +1,6 @@
 """A module run in one process a rank, each with one thread, joined by gloo over the loopback."""
 
+import gc
 import importlib
 import os
 import pickle
@@ -88,6 +89,7 @@ def free_port() -> int:
 def main(module: str, folder: Path, ranks: int) -> int:
     """Load the module, and with it PyTorch, once; fork the ranks. The exit code is 1 as soon as one of them fails."""
     work = importlib.import_module(module).main
+    gc.freeze()  # as a worker of the runtime does
     for rank in range(ranks):
         if os.fork() == 0:
             os._exit(as_rank(rank, work, folder))
