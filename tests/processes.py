@@ -1,13 +1,18 @@
 """A module run in one process a rank, each with one thread, joined by gloo over the loopback."""
 
+import gc
+import importlib
 import os
 import pickle
 import random
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,55 +23,55 @@ def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list
     """What ``module.main(job)`` returns in each of ``ranks`` processes, in the order of their ranks.
 
     The processes have ``RANK``, ``LOCAL_RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` as torchrun gives them;
-    the module starts its own process group. ``job`` and what is returned are pickled. Starting takes some seconds, so a job
-    is best a list of cases.
+    the module starts its own process group. ``job`` and what is returned are pickled. The ranks are forks of one process
+    that has loaded the module: loading PyTorch takes some seconds, so a job is best a list of cases.
 
     Raises
     ------
     RuntimeError
-        If a process fails, with the end of what it wrote, or if they take longer than ``timeout`` seconds.
+        If a process fails, with the end of what each wrote, or if they take longer than ``timeout`` seconds.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "job").write_bytes(pickle.dumps(job))
-        place = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        running = [start(module, folder, place | {"RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(ranks)]
+        with (folder / "log").open("wb") as log:
+            command = [sys.executable, "-m", "tests.processes", module, name, str(ranks)]
+            running = subprocess.Popen(
+                command, env=environment(ranks), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
         try:
             wait(running, folder, module, timeout)
         finally:
-            for process in running:
-                process.kill()
-                process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
         return [pickle.loads((folder / f"result{rank}").read_bytes()) for rank in range(ranks)]
 
 
-def start(module: str, folder: Path, place: dict[str, str]) -> subprocess.Popen[bytes]:
-    """A rank's process, which writes what it says into a file of its own."""
-    environment = os.environ | place | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
-    with (folder / f"log{place['RANK']}").open("wb") as log:
-        command = [sys.executable, "-m", "tests.processes", module, str(folder)]
-        return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+def environment(ranks: int) -> dict[str, str]:
+    """What torchrun gives to every rank, except the number of the rank itself."""
+    paths = [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {
+        "WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
 
 
-def wait(running: list[subprocess.Popen[bytes]], folder: Path, module: str, timeout: float) -> None:
-    """Until every process has ended well; the first that fails, or the time, ends them all."""
-    until = time.monotonic() + timeout
-    while any(process.poll() is None for process in running):
-        if any(process.returncode for process in running) or time.monotonic() > until:
-            break
-        time.sleep(0.05)
-    time.sleep(0.2)  # A rank that fails brings others down, which may be seen first.
-    failed = [rank for rank, process in enumerate(running) if process.poll()]
-    late = [] if failed else [rank for rank, process in enumerate(running) if process.poll() is None]
-    if failed or late:
-        what = f"rank(s) {failed} failed" if failed else f"rank(s) {late} did not end within {timeout:g} s"
-        said = [
-            f"rank {rank}:\n{(folder / f'log{rank}').read_text(errors='replace')[-4000:]}" for rank in failed or late
-        ]
-        raise RuntimeError("\n".join([f"{module}: {what}", *said]))
+def wait(running: subprocess.Popen[bytes], folder: Path, module: str, timeout: float) -> None:
+    """Until all ranks have ended well; the first that fails, or the time, ends them all."""
+    try:
+        code = running.wait(timeout)
+        what = "failed"
+    except subprocess.TimeoutExpired:
+        code, what = None, f"did not end within {timeout:g} s"
+    if code != 0:
+        logs = sorted(folder.glob("log*"))
+        said = [f"{log.name}:\n{log.read_text(errors='replace')[-4000:]}" for log in logs]
+        raise RuntimeError("\n".join([f"{module}: rank(s) {what}", *said]))
 
 
 def free_port() -> int:
@@ -81,13 +86,34 @@ def free_port() -> int:
     raise RuntimeError("of a hundred ports from 20000 to 32000 none is free")
 
 
-def main(module: str, folder: Path) -> None:
-    """In the process of a rank: run the module's ``main`` on the job and leave what it returns."""
-    import importlib
+def main(module: str, folder: Path, ranks: int) -> int:
+    """Load the module, and with it PyTorch, once; fork the ranks. The exit code is 1 as soon as one of them fails."""
+    work = importlib.import_module(module).main
+    gc.freeze()  # as a worker of the runtime does
+    for rank in range(ranks):
+        if os.fork() == 0:
+            os._exit(as_rank(rank, work, folder))
+    codes = (os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(ranks))
+    return 1 if any(codes) else 0
 
-    result = importlib.import_module(module).main(pickle.loads((folder / "job").read_bytes()))
-    (folder / f"result{os.environ['RANK']}").write_bytes(pickle.dumps(result))
+
+def as_rank(rank: int, work: Callable[[Any], Any], folder: Path) -> int:
+    """Leave what the work on the job returns, and what it writes, in files of this rank."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    with (folder / f"log{rank}").open("wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    try:
+        result = work(pickle.loads((folder / "job").read_bytes()))
+        (folder / f"result{rank}").write_bytes(pickle.dumps(result))
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))

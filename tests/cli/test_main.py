@@ -371,7 +371,7 @@ import pipeplan.kernels
 from pipeplan.cli import main
 
 atexit.register(print, "the interpreter's own end", flush=True)
-pipeplan.kernels._BEING_COMPILED.append(None)
+pipeplan.kernels._BEING_COMPILED.add(None)
 sys.exit(main())
 """
 

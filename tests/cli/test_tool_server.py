@@ -222,11 +222,19 @@ def test_a_cancelled_call_ends_its_process():
 
 @pytest.mark.slow
 def test_a_search_that_reaches_the_limit_answers_with_its_best():
-    call = {"ranks": 8, "microbatches": 24, "placement": "v", "memory_limit": "3act", "seconds": 500}
-    (answer,) = answers(("search", call), seconds=20)
+    call = {
+        "ranks": 16,
+        "microbatches": 64,
+        "placement": "v",
+        "memory_limit": "5act",
+        "slow_rank": 0.2,
+        "seconds": 500,
+        "workers": 1,
+    }
+    (answer,) = answers(("search", call), seconds=10)
     assert answer.structured_content["interrupted"] is True
     assert answer.structured_content["makespan"] > 0
-    assert answer.content[1].text == "ended after 20 s"
+    assert answer.content[1].text == "ended after 10 s"
 
 
 def test_arguments_that_no_process_takes_are_refused():

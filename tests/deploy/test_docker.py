@@ -71,10 +71,10 @@ def installed(tmp_path_factory) -> Path:
     built = run(sys.executable, *wheel.replace("dist .", f"{folder} {ROOT}").split())
     if built.returncode != 0:
         pytest.skip(f"the wheel cannot be built here, most likely without a registry: {built.stderr[-300:]}")
-    assert run(sys.executable, "-m", "venv", folder / "fresh").returncode == 0
+    assert run(sys.executable, "-m", "venv", "--without-pip", folder / "fresh").returncode == 0
     fresh = folder / "fresh" / "bin" / "python"
     (site,) = (folder / "fresh" / "lib").glob("python*/site-packages")
-    done = run(fresh, "-m", "pip", "install", "--no-deps", *folder.glob("*.whl"))
+    done = run(sys.executable, "-m", "pip", "--python", fresh, "install", "--no-deps", *folder.glob("*.whl"))
     assert done.returncode == 0, done.stderr
     (site / "rest.pth").write_text(sysconfig.get_paths()["purelib"])
     return Path(fresh)

@@ -1,44 +1,27 @@
-"""Several runs in one set of processes: starting them takes most of a small run's time."""
+"""Several runs in the ranks of :func:`tests.processes.run_ranks`, and the offsets of their clocks."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+import os
 
 import torch
 import torch.distributed as dist
 
-from pipeplan.costs import ModelOptions
 from pipeplan.runtime import clocks
-from pipeplan.runtime.progress import Places, RankPlace
+from pipeplan.runtime.group import process_group
+from pipeplan.runtime.progress import Places
 from pipeplan.runtime.results import RunResult
 from pipeplan.runtime.running import RunTask
 
-ON_CPU = ModelOptions(device="cpu", timeout=60.0)
+CPU = torch.device("cpu")
 
 
-@dataclass(frozen=True)
-class ManyRuns:
-    tasks: tuple[RunTask, ...]
-    ranks: int
-    options: ModelOptions = ON_CPU
-
-    def describe(self, rank: int, place: RankPlace) -> str:
-        return f"rank {rank}: {place}"
-
-    def work(self, rank: int, device: torch.device, places: Places) -> list[RunResult]:
-        return [task.work(rank, device, places) for task in self.tasks]
-
-
-@dataclass(frozen=True)
-class Offsets:
-    """Every rank's clock offset, all of them believing to be on hosts of their own."""
-
-    ranks: int
-    options: ModelOptions = ON_CPU
-
-    def describe(self, rank: int, place: RankPlace) -> str:
-        return f"rank {rank}: {place}"
-
-    def work(self, rank: int, device: torch.device, places: Places) -> list[int]:
+def main(tasks: tuple[RunTask, ...]) -> list[RunResult] | list[int]:
+    """What the tasks measure; without any, every rank's clock offset, all of them believing to be on hosts of their own."""
+    with process_group(CPU, int(os.environ["WORLD_SIZE"]), timeout=60.0) as rank:
+        if tasks:
+            return [task.work(rank, CPU, Places(task.ranks)) for task in tasks]
         clocks._boot = lambda: f"host {rank}"
-        told = [0] * self.ranks
-        dist.all_gather_object(told, clocks.offset_to_first(device))
+        told = [0] * dist.get_world_size()
+        dist.all_gather_object(told, clocks.offset_to_first(CPU))
         return told

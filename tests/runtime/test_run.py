@@ -15,14 +15,13 @@ from pipeplan.errors import GradientError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import Model, from_torch, run, torch_internals
-from pipeplan.runtime.launch import launch
 from pipeplan.runtime.results import RunResult
 from pipeplan.runtime.running import RunTask
 from pipeplan.solver.choices import Choices
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Problem
 from pipeplan.strategies import strategy
-from tests.runtime.many import ManyRuns
+from tests.processes import run_ranks
 from tests.runtime.models import tied
 
 TINY, WIDE = "tests.runtime.models:tiny", "tests.runtime.models:wide"
@@ -52,7 +51,7 @@ def run_all(
         )
         for one in schedules.values()
     )
-    return dict(zip(schedules, launch(ManyRuns(tasks, ranks)), strict=True))
+    return dict(zip(schedules, run_ranks("tests.runtime.many", ranks, tasks)[0], strict=True))
 
 
 def differences(results: dict[str, RunResult]) -> dict[str, tuple[float | None, float | None]]:

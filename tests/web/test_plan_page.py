@@ -87,6 +87,8 @@ def test_the_keyboard_does_all_of_it(watched):
     page.keyboard.press("Enter")
     assert page.get_attribute('[data-key="row 0"]', "aria-pressed") == "true"
     page.focus(".tabs button:has-text('torchtitan')")
+    # The flags of the configuration that was just chosen replace the tabs, which keep the focus.
+    page.wait_for_selector(".flags:not(.stale)")
     page.keyboard.press("Space")
     assert "torchtitan.train" in (page.text_content(".flags pre") or "")
 

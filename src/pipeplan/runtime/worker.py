@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pickle
 import signal
@@ -22,6 +23,8 @@ _PR_SET_PDEATHSIG = 1
 def main(folder: Path, parent: int) -> int:
     """Do the task in a folder as the rank that the environment names. Return the exit code: 1 if it failed."""
     die_with(parent)
+    # A collection runs before every measured step. Over the objects of the imported modules it takes a fifth of a second.
+    gc.freeze()
     rank = int(os.environ["RANK"])
     files = Files(folder)
     task: RankTask = pickle.loads(files.task.read_bytes())

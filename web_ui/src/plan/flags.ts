@@ -16,6 +16,7 @@ export class FlagTabs {
       this.element.replaceChildren();
       return;
     }
+    const focused = document.activeElement?.getAttribute("data-flags") ?? "";
     const tabs = names.map((name) => this.tab(name, flags));
     const copy = button("Copy", `copy the flags for ${this.trainer}`, () => void this.copy(found.text));
     this.element.replaceChildren(
@@ -25,14 +26,15 @@ export class FlagTabs {
       ...found.warnings.map((text) => make("p", { class: "note" }, text)),
       ...Object.entries(found.files).map(([name, text]) => fileOf(name, text)),
     );
+    if (focused !== "") this.element.querySelector<HTMLElement>(`[data-flags="${focused}"]`)?.focus();
   }
 
   private tab(name: string, flags: Readonly<Record<string, Flags>>): HTMLElement {
     const tab = button(name, `flags for ${name}`, () => {
       this.trainer = name;
       this.show(flags);
-      this.element.querySelector<HTMLElement>('[aria-pressed="true"]')?.focus();
     });
+    tab.setAttribute("data-flags", name);
     tab.setAttribute("aria-pressed", String(name === this.trainer));
     return tab;
   }
