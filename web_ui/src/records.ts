@@ -1242,7 +1242,7 @@ export type StrategyRecord = {
   readonly timings?: readonly ShapeTiming[];
 };
 
-/** What a whole training run takes, at the predicted step time without interruptions. */
+/** Duration and price of a whole training run at the predicted step time, without interruptions. */
 export type Totals = {
   readonly tokens: number;
   readonly steps: number;
