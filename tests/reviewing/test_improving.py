@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeplan.planner import WorkClock, best_layout_of, costs_of, estimate, schedule_of, stage_costs
-from pipeplan.reviewing import RULES, Facts, combined, improvements, judged, trainer_kind
+from pipeplan.reviewing import RULES, ReviewFacts, combined, improvements, judged, trainer_kind
 from pipeplan.reviewing.estimating import estimated
 from pipeplan.reviewing.facts import Entry
 from pipeplan.reviewing.layouts import written_layout
@@ -21,7 +21,7 @@ MODELS = (
 """Names, layers, tensor and expert degrees, and MTP layers."""
 
 
-def unbalanced(seed: int) -> Facts:
+def unbalanced(seed: int) -> ReviewFacts:
     """Configuration whose layers were moved between stages at random."""
     draw = random.Random(seed)
     name, layers, tensor, experts, mtp = draw.choice(MODELS)
@@ -43,10 +43,10 @@ def unbalanced(seed: int) -> Facts:
         "global_batch": 32 * pipeline, "seq_length": 4096, "layout": written_layout(letters), "sequence_parallel": tensor > 1,
         "recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1,
     }  # fmt: skip
-    return Facts(trainer_kind("megatron-bridge"), {key: Entry(value) for key, value in settings.items()})
+    return ReviewFacts(trainer_kind("megatron-bridge"), {key: Entry(value) for key, value in settings.items()})
 
 
-def best_time(facts: Facts) -> float:
+def best_time(facts: ReviewFacts) -> float:
     """Step time with the best layout that the planner finds in a whole second."""
     made = estimated(facts)
     free = replace(made.configuration, layers=None)
@@ -84,7 +84,7 @@ def test_changes_are_the_smallest_first():
         "first_stage_layers": None,
         "last_stage_layers": None,
     }
-    facts = Facts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in settings.items()})
+    facts = ReviewFacts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in settings.items()})
     (step,) = improvements(facts, RULES)
     assert step.changes == {"first_stage_layers": 12, "last_stage_layers": 10}
     assert step.removes == ("layers-per-rank",)
@@ -93,6 +93,6 @@ def test_changes_are_the_smallest_first():
 
 def test_nothing_is_proposed_that_does_not_help():
     settings = {"tp": 8, "pp": 8, "cp": 1, "gpus": 8, "device": "h100"}
-    facts = Facts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in settings.items()})
+    facts = ReviewFacts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in settings.items()})
     (step,) = improvements(facts, RULES)
     assert facts.changed(step.changes).world % facts.changed(step.changes).model_parallel == 0

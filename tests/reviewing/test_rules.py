@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeplan.reviewing import RULES, SETTINGS, SEVERITIES, Facts, judged, trainer_kind
+from pipeplan.reviewing import RULES, SETTINGS, SEVERITIES, ReviewFacts, judged, trainer_kind
 from pipeplan.reviewing.facts import Entry
 from pipeplan.reviewing.repairs import REPAIRS
 from pipeplan.reviewing.rule import in_releases
@@ -23,16 +23,16 @@ def entries(words: str) -> dict[str, Entry]:
     return {name: Entry(value) for name, value in values.items()}
 
 
-def example(rule: str) -> tuple[Facts, Facts]:
+def example(rule: str) -> tuple[ReviewFacts, ReviewFacts]:
     """Configuration with the fault of a rule, and without it."""
     trainer, words, changes = (part.strip() for part in LINES[rule].split(" | "))
     name, _, release = trainer.partition("@")
     settings = entries(words)
     kind = trainer_kind(name)
-    return Facts(kind, settings, release), Facts(kind, {**settings, **entries(changes)}, release)
+    return ReviewFacts(kind, settings, release), ReviewFacts(kind, {**settings, **entries(changes)}, release)
 
 
-def flagged(facts: Facts) -> set[str]:
+def flagged(facts: ReviewFacts) -> set[str]:
     return {fault.rule.id for fault in judged(facts, RULES)}
 
 
@@ -50,12 +50,12 @@ def test_there_are_enough_rules_and_each_has_an_example():
 
 
 def test_a_setting_that_is_left_out_is_not_judged():
-    assert not flagged(Facts(trainer_kind("megatron-lm"), {}))
+    assert not flagged(ReviewFacts(trainer_kind("megatron-lm"), {}))
     for rule in RULES:
         faulty, _ = example(rule.id)
         for name in faulty.settings:
             without = {other: value for other, value in faulty.settings.items() if other != name}
-            judged(Facts(faulty.trainer, without, faulty.release), RULES)
+            judged(ReviewFacts(faulty.trainer, without, faulty.release), RULES)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -86,7 +86,7 @@ def test_releases(release, releases, inside):
 
 def test_a_release_selects_the_rules_of_its_time():
     faulty, _ = example("groups-not-multiple")
-    old = Facts(trainer_kind("megatron-lm"), faulty.settings, "0.15")
-    new = Facts(trainer_kind("megatron-lm"), faulty.settings, "0.16")
+    old = ReviewFacts(trainer_kind("megatron-lm"), faulty.settings, "0.15")
+    new = ReviewFacts(trainer_kind("megatron-lm"), faulty.settings, "0.16")
     assert "groups-not-multiple" in flagged(old)
     assert not flagged(new)

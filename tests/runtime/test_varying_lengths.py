@@ -13,7 +13,7 @@ from torch.distributed.pipelining._utils import _StageMeta, _TensorMeta
 from pipeplan.errors import InputError
 from pipeplan.runtime.feeds import Batch, Feeds
 from pipeplan.runtime.microbatches import joined, sizes_of, split
-from pipeplan.runtime.torch_internals.varying import Look, expect
+from pipeplan.runtime.torch_internals.varying import LookAhead, expect
 
 CPU = torch.device("cpu")
 
@@ -56,9 +56,9 @@ def test_microbatches_may_differ_in_sizes_alone() -> None:
     assert [part.shape for part in joined([torch.zeros(2, 5), torch.zeros(2, 3)])] == [(2, 5), (2, 3)]
 
 
-def looked(length: int, *sizes: int) -> Look:
+def looked(length: int, *sizes: int) -> LookAhead:
     meta = _TensorMeta.from_tensor(torch.zeros(sizes))
-    return Look(length, (meta,), (), _StageMeta(inputs=(meta,), outputs=(meta,)))
+    return LookAhead(length, (meta,), (), _StageMeta(inputs=(meta,), outputs=(meta,)))
 
 
 def stage(first: bool = False) -> Any:

@@ -2,10 +2,10 @@
 
 from pipeplan.reviewing.edits import Patch, patched, plain, spelling
 from pipeplan.reviewing.estimating import Estimated
-from pipeplan.reviewing.facts import Facts, NotSet, Place
-from pipeplan.reviewing.improving import Improvement, combined, estimate_or_none, improvements
+from pipeplan.reviewing.facts import NotSet, ReviewFacts, SettingPlace
+from pipeplan.reviewing.improving import VerifiedChange, combined, estimate_or_none, improvements
 from pipeplan.reviewing.readers import Reading, read_configurations, read_text_of
-from pipeplan.reviewing.rule import SEVERITIES, Fault, Rule, Severity, judged
+from pipeplan.reviewing.rule import SEVERITIES, RuleFault, RuleRow, Severity, judged
 from pipeplan.reviewing.rules import RULES
 from pipeplan.reviewing.settings import SETTINGS
 from pipeplan.reviewing.trainers import TRAINER_KINDS, trainer_kind
@@ -16,15 +16,15 @@ __all__ = [
     "SEVERITIES",
     "TRAINER_KINDS",
     "Estimated",
-    "Facts",
-    "Fault",
-    "Improvement",
     "NotSet",
     "Patch",
-    "Place",
     "Reading",
-    "Rule",
+    "ReviewFacts",
+    "RuleFault",
+    "RuleRow",
+    "SettingPlace",
     "Severity",
+    "VerifiedChange",
     "combined",
     "estimate_or_none",
     "improvements",

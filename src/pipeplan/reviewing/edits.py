@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeplan.errors import PipeplanError
-from pipeplan.reviewing.facts import Facts, Place
+from pipeplan.reviewing.facts import ReviewFacts, SettingPlace
 from pipeplan.reviewing.readers import Reading, SourceText, is_quoted, read_text_of
 from pipeplan.reviewing.settings import SETTINGS
 
@@ -126,7 +126,7 @@ def patched(reading: Reading, changes: Mapping[str, Any]) -> Patch:
     return Patch("".join(part if part.endswith("\n") else f"{part}\n" for part in diff), text)
 
 
-def _is_row(facts: Facts) -> bool:
+def _is_row(facts: ReviewFacts) -> bool:
     return any(
         entry.place.line == 0 and entry.place.key.partition(".")[0] in ("config", "before", "after")
         for entry in facts.settings.values()
@@ -134,11 +134,11 @@ def _is_row(facts: Facts) -> bool:
     )
 
 
-def _listed(facts: Facts, changes: Mapping[str, Any]) -> str:
+def _listed(facts: ReviewFacts, changes: Mapping[str, Any]) -> str:
     return "".join(f"{spelling(facts, name, 'list')}: {plain(value)}\n" for name, value in changes.items())
 
 
-def spelling(facts: Facts, name: str, form: str) -> str:
+def spelling(facts: ReviewFacts, name: str, form: str) -> str:
     """Return the key by which the trainer spells a setting."""
     own = _TORCH_SPELLINGS.get(facts.trainer.name, {}).get(name)
     if own is None and "megatron-lm" not in facts.trainer.scopes and facts.trainer.name != "ms-swift":
@@ -159,13 +159,13 @@ def _lists(value: Any) -> Any:
     return [_lists(part) for part in value] if isinstance(value, tuple | list) else value
 
 
-def _edited(source: SourceText, facts: Facts, changes: Mapping[str, Any]) -> str | None:
+def _edited(source: SourceText, facts: ReviewFacts, changes: Mapping[str, Any]) -> str | None:
     if source.form in ("log", "layout"):
         return _layout_text(source, changes) if source.form == "layout" else None
     lines = _Lines(source.text.split("\n"))
     for name, value in changes.items():
         entry = facts.settings.get(name)
-        place = entry.place if entry is not None and not entry.assumed else Place()
+        place = entry.place if entry is not None and not entry.assumed else SettingPlace()
         if place.line and place.start >= 0:
             done = _replace(lines, source, place, name, value)
         elif place.line and source.form == "python":
@@ -179,7 +179,7 @@ def _edited(source: SourceText, facts: Facts, changes: Mapping[str, Any]) -> str
     return lines.text()
 
 
-def _override(lines: _Lines, facts: Facts, place: Place, name: str, value: Any) -> bool:
+def _override(lines: _Lines, facts: ReviewFacts, place: SettingPlace, name: str, value: Any) -> bool:
     """Set a setting again behind the call that sets it: ``cfg.model.x = ...`` beside ``set_layout(cfg.model)``."""
     owner = next(
         (
@@ -205,7 +205,7 @@ def _layout_text(source: SourceText, changes: Mapping[str, Any]) -> str | None:
     return f"{changes['layout']}{ending}" if changes.keys() == {"layout"} and changes["layout"] else None
 
 
-def _replace(lines: _Lines, source: SourceText, place: Place, name: str, value: Any) -> bool:
+def _replace(lines: _Lines, source: SourceText, place: SettingPlace, name: str, value: Any) -> bool:
     number = place.line - 1
     line = lines.lines[number]
     if source.form != "shell":
@@ -221,7 +221,7 @@ def _replace(lines: _Lines, source: SourceText, place: Place, name: str, value: 
     return True
 
 
-def _remove_flag(lines: _Lines, number: int, place: Place) -> bool:
+def _remove_flag(lines: _Lines, number: int, place: SettingPlace) -> bool:
     """Remove a flag and its value; the whole line if nothing else is on it."""
     line = lines.lines[number]
     start = line.rfind(place.key, 0, max(place.start, place.end, len(place.key)) + 1)
@@ -236,7 +236,7 @@ def _remove_flag(lines: _Lines, number: int, place: Place) -> bool:
     return True
 
 
-def _insert(lines: _Lines, source: SourceText, facts: Facts, name: str, value: Any) -> bool:
+def _insert(lines: _Lines, source: SourceText, facts: ReviewFacts, name: str, value: Any) -> bool:
     anchor = _anchor(source, facts, name)
     if anchor is None:
         return False
@@ -276,7 +276,7 @@ def _insert(lines: _Lines, source: SourceText, facts: Facts, name: str, value: A
     return True
 
 
-def _insert_in_list(lines: _Lines, anchor: Place, key: str, value: Any) -> bool:
+def _insert_in_list(lines: _Lines, anchor: SettingPlace, key: str, value: Any) -> bool:
     """Insert an argument behind another one of a list: ``"--num-layers", "46"``."""
     at = anchor.end + 1
     quote = lines.lines[anchor.line - 1][anchor.end : at]
@@ -303,7 +303,7 @@ def _insert_python(lines: _Lines, number: int, key: str, text: str) -> bool:
     return False
 
 
-def _anchor(source: SourceText, facts: Facts, name: str) -> Place | None:
+def _anchor(source: SourceText, facts: ReviewFacts, name: str) -> SettingPlace | None:
     """Return the place of a setting beside which another one belongs."""
     for other in (*_BESIDE.get(name, ()), *_PIPELINE, "global_batch", "micro_batch"):
         entry = facts.settings.get(other)
@@ -314,7 +314,7 @@ def _anchor(source: SourceText, facts: Facts, name: str) -> Place | None:
     return None
 
 
-def _shell_value(source: SourceText, place: Place, value: Any, before: str = "") -> str:
+def _shell_value(source: SourceText, place: SettingPlace, value: Any, before: str = "") -> str:
     """Return a value as a script writes it: with quotes, unless it stands in quotes that a shell does not read again."""
     text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     if isinstance(value, tuple) or not re.search(r"[|()*\s]", text) or (before and before in "\"'"):
@@ -339,7 +339,7 @@ def _literal(source: SourceText, value: Any, old: str) -> str:
     return f"{quote}{value}{quote}"
 
 
-def _row_text(source: SourceText, facts: Facts, changes: Mapping[str, Any]) -> str | None:
+def _row_text(source: SourceText, facts: ReviewFacts, changes: Mapping[str, Any]) -> str | None:
     """Return the document of rows with the changes in the row of this configuration."""
     if source.form != "json":
         return None
@@ -381,13 +381,13 @@ def _small_row_text(text: str, part: str, before: Mapping[str, Any], changes: Ma
     return text
 
 
-def _says(source: SourceText, facts: Facts, text: str, changes: Mapping[str, Any]) -> bool:
+def _says(source: SourceText, facts: ReviewFacts, text: str, changes: Mapping[str, Any]) -> bool:
     """Return True if the patched text, read again, has the changes in this configuration."""
     try:
         again = read_text_of(text, source.file, trainer=facts.trainer.name or None, release=facts.release)
     except PipeplanError:
         return False
-    named: Sequence[Facts] = [reading.facts for reading in again if reading.facts.name == facts.name]
+    named: Sequence[ReviewFacts] = [reading.facts for reading in again if reading.facts.name == facts.name]
     return len(named) == 1 and all(_same(named[0].get(name, None), value) for name, value in changes.items())
 
 

@@ -25,7 +25,7 @@ from pipeplan.planner import (
     stage_costs,
     widest_limit,
 )
-from pipeplan.reviewing.facts import Facts, NotSet
+from pipeplan.reviewing.facts import NotSet, ReviewFacts
 from pipeplan.reviewing.models import named_model, shape_of_sizes, similar_model
 from pipeplan.reviewing.stages import layers_of_stages
 from pipeplan.workload import RECOMPUTE, ModelShape, Precision
@@ -214,7 +214,7 @@ def with_last_layer(counts: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=128)
-def estimated(c: Facts) -> Estimated:
+def estimated(c: ReviewFacts) -> Estimated:
     """Return the estimate of a configuration. Raises NotSet if it does not say enough, or cannot be."""
     phase = c.get("phase", "train")
     if not c.trains:
@@ -251,7 +251,7 @@ _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None,
 """What an estimate assumes of a split that a configuration leaves out."""
 
 
-def _split(c: Facts, assumed: list[str]) -> tuple[tuple[int, ...], bool]:
+def _split(c: ReviewFacts, assumed: list[str]) -> tuple[tuple[int, ...], bool]:
     """Return the layers of each stage, and whether they are assumed. Raises NotSet if the trainer refuses the split."""
     try:
         return layers_of_stages(c), False
@@ -262,11 +262,11 @@ def _split(c: Facts, assumed: list[str]) -> tuple[tuple[int, ...], bool]:
         return layers, True
 
 
-def _with_model(c: Facts, model: ModelShape) -> Facts:
+def _with_model(c: ReviewFacts, model: ModelShape) -> ReviewFacts:
     return c if c.has("layers") else c.changed({"layers": model.layers})
 
 
-def _model(c: Facts, assumed: list[str]) -> ModelShape:
+def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
     """Return the model's shape, with the layers and MTP layers that the configuration sets."""
     name = str(c.get("model_name", ""))
     model = c.shape or named_model(name) or shape_of_sizes(_sizes(c))
@@ -290,12 +290,12 @@ def _model(c: Facts, assumed: list[str]) -> ModelShape:
         raise NotSet(str(error)) from None
 
 
-def _sizes(c: Facts) -> dict[str, Any]:
+def _sizes(c: ReviewFacts) -> dict[str, Any]:
     """Return the settings that the file itself says, and Megatron's defaults of its model."""
     return {name: c.get(name, None) for name in c.settings}
 
 
-def _machines(c: Facts, replica: int, assumed: list[str]) -> tuple[Cluster, int]:
+def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster, int]:
     """Return the cluster and the number of replicas on it."""
     cluster = c.cluster
     if cluster is None:
@@ -329,7 +329,7 @@ def _multiple(least: int, *steps: int) -> int:
     return gpus if gpus <= node else -(-gpus // node) * node if (-(-gpus // node) * node) % replica == 0 else gpus
 
 
-def _batch(c: Facts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
+def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
     """Return the microbatch size and the global batch that the schedule runs at once."""
     micro = int(c.get("micro_batch", 1) or 1)
     if "pytorch" in c.trainer.scopes and c.has("local_batch"):
@@ -344,7 +344,7 @@ def _batch(c: Facts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
     return micro, count * micro * data
 
 
-def _lora_rank(c: Facts, phase: str, assumed: list[str]) -> int:
+def _lora_rank(c: ReviewFacts, phase: str, assumed: list[str]) -> int:
     """Return the rank of low-rank adapters; 0 where all weights are trained."""
     if not c.get("lora_rank", None) and phase in ("peft", "lora"):
         assumed.append(f"adapters of rank {_USUAL_RANK}")
@@ -352,7 +352,7 @@ def _lora_rank(c: Facts, phase: str, assumed: list[str]) -> int:
     return int(c.get("lora_rank", 0) or 0)
 
 
-def _schedule(c: Facts, pp: int, chunks: int) -> str:
+def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
     if pp == 1:
         return "1f1b"
     if "pytorch" in c.trainer.scopes:
@@ -360,7 +360,7 @@ def _schedule(c: Facts, pp: int, chunks: int) -> str:
     return "interleaved-1f1b" if chunks > 1 else "1f1b"
 
 
-def _zero(c: Facts) -> Any:
+def _zero(c: ReviewFacts) -> Any:
     if c.trainer.name == "deepspeed":
         return int(c.get("zero_stage", 0))
     if "pytorch" in c.trainer.scopes:
@@ -370,7 +370,7 @@ def _zero(c: Facts) -> Any:
     return 1 if c.get("distributed_optimizer", True) else 0
 
 
-def _precision(c: Facts, assumed: list[str]) -> Precision:
+def _precision(c: ReviewFacts, assumed: list[str]) -> Precision:
     recipe = str(c.get("fp8_recipe", "") or "") if c.get("fp8", None) else ""
     words = [recipe, c.get("fp4", None), c.get("fp8", None), c.get("precision", None)]
     words += [name for name in ("bf16", "fp16") if c.get(name, False)]
@@ -382,7 +382,9 @@ def _precision(c: Facts, assumed: list[str]) -> Precision:
     return "bf16"
 
 
-def _recompute(c: Facts, model: ModelShape, layers: tuple[int, ...] | None, assumed: list[str]) -> tuple[str, ...]:
+def _recompute(
+    c: ReviewFacts, model: ModelShape, layers: tuple[int, ...] | None, assumed: list[str]
+) -> tuple[str, ...]:
     """Return the modules that every stage recomputes, the nearest that the planner has."""
     mode = str(c.get("ac_mode", "") or "").lower()
     if c.get("activation_checkpointing", False) or mode == "full":
@@ -403,7 +405,7 @@ def _recompute(c: Facts, model: ModelShape, layers: tuple[int, ...] | None, assu
     return ()
 
 
-def _software(c: Facts) -> str:
+def _software(c: ReviewFacts) -> str:
     name = c.trainer.name
     if name == "megatron-lm" and c.get("overlap_grad_reduce", False):
         return "megatron-core-overlapped"

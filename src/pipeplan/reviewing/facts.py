@@ -31,7 +31,7 @@ class NotSet(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SettingPlace:
     """Place of a setting: file, line (0: none) and key as written; ``start`` and ``end`` are the value's columns."""
 
     file: str = ""
@@ -50,7 +50,7 @@ class Entry:
     """Value of a setting and its place; ``assumed`` marks a trainer's default or a property of the named model."""
 
     value: Any
-    place: Place = field(default_factory=Place)
+    place: SettingPlace = field(default_factory=SettingPlace)
     assumed: bool = False
 
 
@@ -58,7 +58,7 @@ _LOOPED = ("interleaved", "loop", "zbv", "dualpipe", "multi", "bfs")
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class ReviewFacts:
     """Settings of a configuration.
 
     Attributes
@@ -109,14 +109,14 @@ class Facts:
         """Return True if the configuration has all of these settings."""
         return all(self.get(name) is not UNKNOWN for name in names)
 
-    def place_of(self, names: Iterable[str]) -> Place:
+    def place_of(self, names: Iterable[str]) -> SettingPlace:
         """Return the place of the first of these settings that the file itself has."""
         entries = [self.settings[name] for name in names if name in self.settings]
-        return next((one.place for one in entries if not one.assumed), entries[0].place if entries else Place())
+        return next((one.place for one in entries if not one.assumed), entries[0].place if entries else SettingPlace())
 
-    def changed(self, changes: Mapping[str, Any]) -> Facts:
+    def changed(self, changes: Mapping[str, Any]) -> ReviewFacts:
         """Return the configuration with other values of some settings."""
-        places = {name: self.settings[name].place if name in self.settings else Place() for name in changes}
+        places = {name: self.settings[name].place if name in self.settings else SettingPlace() for name in changes}
         changed = {name: Entry(value, places[name], assumed=value is None) for name, value in changes.items()}
         return replace(self, settings={**self.settings, **changed})
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pipeplan.errors import PipeplanError
 from pipeplan.reviewing.estimating import Estimated, estimated
-from pipeplan.reviewing.facts import Facts, NotSet
+from pipeplan.reviewing.facts import NotSet, ReviewFacts
 from pipeplan.reviewing.repairs import REPAIRS, Changes
-from pipeplan.reviewing.rule import Fault, Rule, judged
+from pipeplan.reviewing.rule import RuleFault, RuleRow, judged
 
 _MOST_STEPS = 8
 """Maximum number of changes that are made one after the other."""
@@ -29,7 +29,7 @@ _SLOWER = 1.01
 
 
 @dataclass(frozen=True, slots=True)
-class Improvement:
+class VerifiedChange:
     """Change of a configuration that removes faults.
 
     Attributes
@@ -48,7 +48,7 @@ class Improvement:
     after: Estimated | None
 
 
-def estimate_or_none(c: Facts) -> Estimated | None:
+def estimate_or_none(c: ReviewFacts) -> Estimated | None:
     """Return the estimate of a configuration; None if it does not say enough, or cannot be."""
     try:
         made = estimated(c)
@@ -57,7 +57,7 @@ def estimate_or_none(c: Facts) -> Estimated | None:
         return None
 
 
-def improvements(c: Facts, rules: Sequence[Rule]) -> Iterator[Improvement]:
+def improvements(c: ReviewFacts, rules: Sequence[RuleRow]) -> Iterator[VerifiedChange]:
     """Yield changes that remove errors and warnings, one on top of the other, until none is left or none helps."""
     given_up: set[str] = set()
     for _ in range(_MOST_STEPS):
@@ -70,15 +70,17 @@ def improvements(c: Facts, rules: Sequence[Rule]) -> Iterator[Improvement]:
         changes, after = step
         left = {fault.rule.id for fault in judged(after, rules)}
         removed = tuple(fault.rule.id for fault in faults if fault.rule.id not in left)
-        yield Improvement(changes, removed, estimate_or_none(c), estimate_or_none(after))
+        yield VerifiedChange(changes, removed, estimate_or_none(c), estimate_or_none(after))
         given_up |= {fault.rule.id for fault in faults} & left if not removed else set()
         c = after
 
 
-def _step(c: Facts, fault: Fault, faults: Sequence[Fault], rules: Sequence[Rule]) -> Iterator[tuple[Changes, Facts]]:
+def _step(
+    c: ReviewFacts, fault: RuleFault, faults: Sequence[RuleFault], rules: Sequence[RuleRow]
+) -> Iterator[tuple[Changes, ReviewFacts]]:
     """Yield the best change for a fault, if any helps: that which leaves the least, then the smallest that is fast."""
     now = _score(faults)
-    helping: list[tuple[tuple[int, int], Changes, Facts]] = []
+    helping: list[tuple[tuple[int, int], Changes, ReviewFacts]] = []
     for changes in _candidates(c, fault):
         after = c.changed(changes)
         left = judged(after, rules) if changes else faults
@@ -95,7 +97,7 @@ def _step(c: Facts, fault: Fault, faults: Sequence[Fault], rules: Sequence[Rule]
     yield next(step for step, time in zip(best, times, strict=True) if time <= _SLOWER * min(times))
 
 
-def _candidates(c: Facts, fault: Fault) -> Iterator[Changes]:
+def _candidates(c: ReviewFacts, fault: RuleFault) -> Iterator[Changes]:
     left = _MOST_TRIALS
     for name in fault.rule.repairs:
         try:
@@ -114,19 +116,19 @@ _SPLITS = {"layout", "first_stage_layers", "last_stage_layers", "modules_per_par
 _WEIGHTS = {"memory-does-not-fit": 3, "stages-unbalanced": 2}
 
 
-def _score(faults: Sequence[Fault]) -> tuple[int, int]:
+def _score(faults: Sequence[RuleFault]) -> tuple[int, int]:
     """Return errors, and warnings by their weight: a change must lower this."""
     errors = sum(fault.rule.severity == "error" for fault in faults)
     warnings = sum(_WEIGHTS.get(fault.rule.id, 1) for fault in faults if fault.rule.severity == "warning")
     return errors, warnings
 
 
-def _time(c: Facts) -> float:
+def _time(c: ReviewFacts) -> float:
     made = estimate_or_none(c)
     return made.estimate.step_time if made is not None else 0.0
 
 
-def combined(steps: Sequence[Improvement]) -> dict[str, Any]:
+def combined(steps: Sequence[VerifiedChange]) -> dict[str, Any]:
     """Return the changes of all steps together; later ones override earlier ones."""
     changes: dict[str, Any] = {}
     for step in steps:

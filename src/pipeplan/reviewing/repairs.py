@@ -8,14 +8,14 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from pipeplan.reviewing.facts import Facts
+from pipeplan.reviewing.facts import ReviewFacts
 from pipeplan.reviewing.layouts import written_layout
 from pipeplan.reviewing.splits import balanced_edges, balanced_layout, balanced_parts, planned_layouts, without_others
 
 Changes = dict[str, Any]
 """New values of settings by name; None removes a setting."""
 
-Repair = Callable[[Facts], Iterator[Changes]]
+Repair = Callable[[ReviewFacts], Iterator[Changes]]
 
 
 def _always(**changes: Any) -> Repair:
@@ -27,7 +27,7 @@ def _divisors_below(value: int) -> list[int]:
     return [divisor for divisor in range(value - 1, 0, -1) if value % divisor == 0]
 
 
-def _world(c: Facts, gpus: int) -> Changes:
+def _world(c: ReviewFacts, gpus: int) -> Changes:
     """Return the change to a number of GPUs, by nodes if the configuration counts them."""
     changes: Changes = {}
     if c.has("gpus"):
@@ -43,7 +43,7 @@ def _world(c: Facts, gpus: int) -> Changes:
     return changes
 
 
-def _gpus(c: Facts, step: int) -> Iterator[Changes]:
+def _gpus(c: ReviewFacts, step: int) -> Iterator[Changes]:
     """Yield the nearest multiples of a number of GPUs, the smaller one first: it needs no new machines."""
     least = c.world // step * step
     for gpus in (least, least + step, 2 * step):
@@ -51,18 +51,18 @@ def _gpus(c: Facts, step: int) -> Iterator[Changes]:
             yield _world(c, gpus)
 
 
-def _more_gpus(c: Facts) -> Iterator[Changes]:
+def _more_gpus(c: ReviewFacts) -> Iterator[Changes]:
     step = c.model_parallel
     yield from (changes for changes in _gpus(c, step) if changes)
 
 
-def _expert_gpus(c: Facts) -> Iterator[Changes]:
+def _expert_gpus(c: ReviewFacts) -> Iterator[Changes]:
     needed = c.get("pp", 1) * c.ep
     step = needed if needed % c.model_parallel == 0 else prod((needed, c.get("tp", 1), c.get("cp", 1)))
     yield from (changes for changes in _gpus(c, step) if changes)
 
 
-def _shrink_degrees(c: Facts) -> Iterator[Changes]:
+def _shrink_degrees(c: ReviewFacts) -> Iterator[Changes]:
     """Yield smaller tensor, pipeline and context degrees whose product divides the GPUs, the fewest changes first."""
     now = {name: c.get(name, 1) or 1 for name in ("cp", "tp", "pp")}
     options = [[degree, *_divisors_below(degree)] for degree in now.values()]
@@ -74,17 +74,17 @@ def _shrink_degrees(c: Facts) -> Iterator[Changes]:
 
 
 def _shrink(name: str) -> Repair:
-    def repair(c: Facts) -> Iterator[Changes]:
+    def repair(c: ReviewFacts) -> Iterator[Changes]:
         yield from ({name: degree} for degree in _divisors_below(getattr(c, name)))
 
     return repair
 
 
-def _drop_empty_stages(c: Facts) -> Iterator[Changes]:
+def _drop_empty_stages(c: ReviewFacts) -> Iterator[Changes]:
     yield {"layout": written_layout([stage for stage in c.letters if stage])}
 
 
-def _fit_experts(c: Facts) -> Iterator[Changes]:
+def _fit_experts(c: ReviewFacts) -> Iterator[Changes]:
     """Yield the largest expert degrees whose grid divides the GPUs with whole experts."""
     places = c.world // c.get("pp", 1)
     for degree in (c.ep, *_divisors_below(c.ep)):
@@ -92,7 +92,7 @@ def _fit_experts(c: Facts) -> Iterator[Changes]:
             yield {"etp": 1, "ep": degree} if degree != c.ep else {"etp": 1}
 
 
-def _tensor_to_pipeline(c: Facts) -> Iterator[Changes]:
+def _tensor_to_pipeline(c: ReviewFacts) -> Iterator[Changes]:
     """Yield a smaller tensor degree with as many more pipeline ranks; without them at last."""
     for degree in _divisors_below(c.tp):
         yield {"tp": degree, "pp": c.get("pp", 1) * c.tp // degree}
@@ -100,7 +100,7 @@ def _tensor_to_pipeline(c: Facts) -> Iterator[Changes]:
         yield {"tp": 1, "pp": c.get("pp", 1) * c.world // c.model_parallel}
 
 
-def _shrink_micro_batch(c: Facts) -> Iterator[Changes]:
+def _shrink_micro_batch(c: ReviewFacts) -> Iterator[Changes]:
     for size in range(c.micro_batch - 1, 0, -1):
         share = size * c.replicas if not c.has("local_batch") else 0
         if share and c.has("global_batch") and c.global_batch % share:
@@ -117,32 +117,32 @@ def _multiples(name: str, value: int, step: int) -> Iterator[Changes]:
     yield from ({name: multiple} for multiple in nearest)
 
 
-def _round_global_batch(c: Facts) -> Iterator[Changes]:
+def _round_global_batch(c: ReviewFacts) -> Iterator[Changes]:
     size = c.local_batch if c.has("local_batch") else c.micro_batch
     yield from _multiples("global_batch", c.global_batch, size * c.replicas)
 
 
-def _round_microbatches(c: Facts) -> Iterator[Changes]:
+def _round_microbatches(c: ReviewFacts) -> Iterator[Changes]:
     yield from _multiples("global_batch", c.global_batch, c.micro_batch * c.replicas * c.pp)
 
 
-def _grow_global_batch(c: Facts) -> Iterator[Changes]:
+def _grow_global_batch(c: ReviewFacts) -> Iterator[Changes]:
     yield {"global_batch": c.micro_batch * c.replicas * c.pp}
 
 
-def _eval_share(c: Facts) -> int:
+def _eval_share(c: ReviewFacts) -> int:
     return int((c.get("eval_micro_batch", None) or c.micro_batch) * c.replicas)
 
 
-def _round_eval_batch(c: Facts) -> Iterator[Changes]:
+def _round_eval_batch(c: ReviewFacts) -> Iterator[Changes]:
     yield from _multiples("eval_global_batch", c.eval_global_batch, _eval_share(c))
 
 
-def _grow_eval_batch(c: Facts) -> Iterator[Changes]:
+def _grow_eval_batch(c: ReviewFacts) -> Iterator[Changes]:
     yield {"eval_global_batch": _eval_share(c) * c.pp}
 
 
-def _grow_local_batch(c: Facts) -> Iterator[Changes]:
+def _grow_local_batch(c: ReviewFacts) -> Iterator[Changes]:
     """Yield larger local batches with 1, 2, 4 microbatches per rank and stage that divide the global batch."""
     if "pytorch" not in c.trainer.scopes:
         return
@@ -156,7 +156,7 @@ def _grow_local_batch(c: Facts) -> Iterator[Changes]:
         yield changes
 
 
-def _shrink_local_batch(c: Facts) -> Iterator[Changes]:
+def _shrink_local_batch(c: ReviewFacts) -> Iterator[Changes]:
     for size in _divisors_below(c.local_batch):
         changes = {"local_batch": size}
         if c.get("micro_batch", 1) > size:
@@ -164,29 +164,29 @@ def _shrink_local_batch(c: Facts) -> Iterator[Changes]:
         yield changes
 
 
-def _fit_group_size(c: Facts) -> Iterator[Changes]:
+def _fit_group_size(c: ReviewFacts) -> Iterator[Changes]:
     sizes = [size for size in range(c.pp, c.count + 1) if not 0 < c.count % size < c.pp]
     yield from ({"group_size": size} for size in sizes[:3])
 
 
-def _nearest_chunks(c: Facts) -> Iterator[Changes]:
+def _nearest_chunks(c: ReviewFacts) -> Iterator[Changes]:
     even = c.counted_layers // c.pp
     chunks = sorted((v for v in range(2, even + 1) if even % v == 0), key=lambda v: (abs(v - c.vpp), v))
     yield from ({"vpp": v} for v in chunks[:4])
 
 
-def _fit_virtual_layers(c: Facts) -> Iterator[Changes]:
+def _fit_virtual_layers(c: ReviewFacts) -> Iterator[Changes]:
     even = c.counted_layers // c.pp
     sizes = sorted(_divisors_below(even), key=lambda size: abs(size - c.layers_per_virtual_stage))
     yield from ({"layers_per_virtual_stage": size} for size in sizes[:3])
 
 
-def _fit_layers_per_stage(c: Facts) -> Iterator[Changes]:
+def _fit_layers_per_stage(c: ReviewFacts) -> Iterator[Changes]:
     sizes = sorted(range(1, c.layers + 1), key=lambda size: abs(size - c.layers_per_stage))
     yield from ({"layers_per_stage": size} for size in sizes[1:40])
 
 
-def _layout_alone(c: Facts) -> Iterator[Changes]:
+def _layout_alone(c: ReviewFacts) -> Iterator[Changes]:
     removed = without_others(c, {"layout": c.layout})
     removed.pop("layout")
     if c.get("vpp", None) and "megatron-lm" in c.trainer.scopes:
@@ -194,25 +194,25 @@ def _layout_alone(c: Facts) -> Iterator[Changes]:
     yield removed
 
 
-def _chunks_of_layout(c: Facts) -> Iterator[Changes]:
+def _chunks_of_layout(c: ReviewFacts) -> Iterator[Changes]:
     if len(c.letters) % c.pp == 0:
         yield {"vpp": len(c.letters) // c.pp}
 
 
-def _no_chunks(c: Facts) -> Iterator[Changes]:
+def _no_chunks(c: ReviewFacts) -> Iterator[Changes]:
     yield {name: None for name in ("vpp", "layers_per_virtual_stage") if c.get(name, None)}
 
 
-def _no_exchange_overlap(c: Facts) -> Iterator[Changes]:
+def _no_exchange_overlap(c: ReviewFacts) -> Iterator[Changes]:
     names = ("ep_a2a_overlap", "delay_wgrad", "early_attn_release")
     yield {name: False for name in names if c.get(name, False)}
 
 
-def _grow_positions(c: Facts) -> Iterator[Changes]:
+def _grow_positions(c: ReviewFacts) -> Iterator[Changes]:
     yield {"max_position_embeddings": c.seq_length}
 
 
-def _more_recompute(c: Facts) -> Iterator[Changes]:
+def _more_recompute(c: ReviewFacts) -> Iterator[Changes]:
     """Yield more recomputation in the trainer's own settings, the cheapest first."""
     if "pytorch" in c.trainer.scopes:
         if c.trainer.name == "torchtitan":
@@ -237,18 +237,18 @@ def _more_recompute(c: Facts) -> Iterator[Changes]:
     yield {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
 
 
-def _without_method(c: Facts) -> Changes:
+def _without_method(c: ReviewFacts) -> Changes:
     return {name: None for name in ("recompute_method", "recompute_num_layers") if c.get(name, None)}
 
 
-def _selective(c: Facts) -> Iterator[Changes]:
+def _selective(c: ReviewFacts) -> Iterator[Changes]:
     yield {"recompute_granularity": "selective", **_without_method(c)}
 
 
 def _more(name: str, most: int) -> Repair:
     """Return a repair that doubles a degree while replicas are left."""
 
-    def repair(c: Facts) -> Iterator[Changes]:
+    def repair(c: ReviewFacts) -> Iterator[Changes]:
         degree = c.get(name, 1) or 1
         while 2 * degree <= most and c.replicas % (2 * degree // (c.get(name, 1) or 1)) == 0:
             degree *= 2

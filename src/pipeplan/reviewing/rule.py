@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeplan.reviewing.facts import Facts, NotSet, Place
+from pipeplan.reviewing.facts import NotSet, ReviewFacts, SettingPlace
 from pipeplan.reviewing.trainers import NEWEST
 
 Severity = Literal["error", "warning", "advice"]
@@ -19,7 +19,7 @@ Question = Literal["starts", "right", "loses"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class RuleRow:
     """Fault that a configuration can have.
 
     Attributes
@@ -52,7 +52,7 @@ class Rule:
     id: str
     group: str
     trainer: str
-    when: Callable[[Facts], Any]
+    when: Callable[[ReviewFacts], Any]
     message: str
     remedy: str
     settings: tuple[str, ...]
@@ -62,14 +62,14 @@ class Rule:
     releases: str = ""
     repairs: tuple[str, ...] = ()
 
-    def applies(self, facts: Facts) -> bool:
+    def applies(self, facts: ReviewFacts) -> bool:
         """Return True if it is a rule of the configuration's trainer and release."""
         if self.trainer != "any" and self.trainer not in facts.trainer.scopes:
             return False
         return in_releases(_release(self.trainer, facts), self.releases)
 
 
-def _release(trainer: str, facts: Facts) -> str:
+def _release(trainer: str, facts: ReviewFacts) -> str:
     """Return the release of a rule's trainer: the configuration's own, or the newest one of a library below its trainer."""
     own = facts.trainer.scopes[:1]
     if facts.release and (trainer in own or (own == ("megatron-lm",) and trainer == "megatron-core")):
@@ -80,22 +80,22 @@ def _release(trainer: str, facts: Facts) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RuleFault:
     """Fault of a configuration: the rule, the place, and its sentences with the configuration's values."""
 
-    rule: Rule
-    place: Place
+    rule: RuleRow
+    place: SettingPlace
     message: str
     remedy: str
 
 
-def judged(facts: Facts, rules: Iterable[Rule]) -> tuple[Fault, ...]:
+def judged(facts: ReviewFacts, rules: Iterable[RuleRow]) -> tuple[RuleFault, ...]:
     """Return the faults of a configuration by these rules, the most severe first."""
     faults = [fault for rule in rules if rule.applies(facts) for fault in _fault(rule, facts)]
     return tuple(sorted(faults, key=lambda fault: SEVERITIES.index(fault.rule.severity)))
 
 
-def _fault(rule: Rule, facts: Facts) -> Iterator[Fault]:
+def _fault(rule: RuleRow, facts: ReviewFacts) -> Iterator[RuleFault]:
     try:
         if not rule.when(facts):
             return
@@ -103,7 +103,7 @@ def _fault(rule: Rule, facts: Facts) -> Iterator[Fault]:
         message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)
     except NotSet:
         return
-    yield Fault(rule, facts.place_of(rule.settings), _short(message), _short(remedy))
+    yield RuleFault(rule, facts.place_of(rule.settings), _short(message), _short(remedy))
 
 
 _LONGEST = 400
@@ -117,7 +117,7 @@ def _short(text: str) -> str:
 class _Figures:
     """Figures of the estimate of a configuration, which is computed only if a message has one."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: ReviewFacts) -> None:
         self._facts = facts
 
     def __getattr__(self, name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeplan.reviewing.estimating import estimated, with_last_layer
-from pipeplan.reviewing.facts import Facts
+from pipeplan.reviewing.facts import ReviewFacts
 from pipeplan.reviewing.layouts import written_layout
 from pipeplan.reviewing.stages import chunks_of, layers_of_stages
 
@@ -24,7 +24,7 @@ _ALONE = {
 """Settings of a split, of which Megatron takes one kind at a time."""
 
 
-def without_others(c: Facts, changes: dict[str, Any]) -> dict[str, Any]:
+def without_others(c: ReviewFacts, changes: dict[str, Any]) -> dict[str, Any]:
     """Return changes to a split together with the removal of the other kinds of split that the configuration sets."""
     removed = {name: value for name, value in _ALONE.items() if c.get(name, None) and name not in changes}
     return {**removed, **changes}
@@ -45,12 +45,12 @@ def _slowest(layers: int, stages: int, last: float) -> float:
     return max(-(-layers // stages), last)
 
 
-def tail_of(c: Facts) -> float:
+def tail_of(c: ReviewFacts) -> float:
     """Return the work of the MTP layers and the loss, in transformer layers: as estimated, else by a rule of thumb."""
     return MTP_LAYERS * c.mtp + LOSS_LAYERS
 
 
-def balanced_edges(c: Facts) -> Iterator[dict[str, Any]]:
+def balanced_edges(c: ReviewFacts) -> Iterator[dict[str, Any]]:
     """Yield layers of the first and last stage for which the rest divides, the best balanced first."""
     layers, pp, chunks = c.layers, c.pp, chunks_of(c)
     if pp < 2 or "megatron-core" not in c.trainer.scopes or c.get("layout", None):
@@ -72,7 +72,7 @@ def balanced_edges(c: Facts) -> Iterator[dict[str, Any]]:
         yield without_others(c, {"first_stage_layers": first, "last_stage_layers": last})
 
 
-def balanced_layout(c: Facts) -> Iterator[dict[str, Any]]:
+def balanced_layout(c: ReviewFacts) -> Iterator[dict[str, Any]]:
     """Yield a layout string that balances the stages, for the chunks that are set and then for one chunk per rank."""
     if "megatron-core" not in c.trainer.scopes or c.pp < 2:
         return
@@ -82,7 +82,7 @@ def balanced_layout(c: Facts) -> Iterator[dict[str, Any]]:
             yield _layout_changes(c, balanced_counts(c.layers, stages, tail_of(c)), chunks)
 
 
-def _layout_changes(c: Facts, counts: tuple[int, ...], chunks: int) -> dict[str, Any]:
+def _layout_changes(c: ReviewFacts, counts: tuple[int, ...], chunks: int) -> dict[str, Any]:
     letters = ["t" * count for count in counts]
     letters[0] = "E" + letters[0]
     letters[-1] += "m" * c.mtp + "L"
@@ -93,7 +93,7 @@ def _layout_changes(c: Facts, counts: tuple[int, ...], chunks: int) -> dict[str,
     return without_others(c, {"layout": written_layout(letters), **vpp})
 
 
-def balanced_parts(c: Facts) -> Iterator[dict[str, Any]]:
+def balanced_parts(c: ReviewFacts) -> Iterator[dict[str, Any]]:
     """Yield torchtitan's list of modules for as many stages as the schedule has, balanced."""
     stages = c.pp * (2 if c.looped else 1)
     yield {"modules_per_part": module_names(balanced_counts(c.layers, stages, 1.0))}
@@ -114,7 +114,7 @@ def module_names(counts: tuple[int, ...], trainer: str = "torchtitan") -> tuple[
     return tuple(tuple(part) for part in parts)
 
 
-def planned_layouts(c: Facts) -> Iterator[dict[str, Any]]:
+def planned_layouts(c: ReviewFacts) -> Iterator[dict[str, Any]]:
     """Yield splits as good as the best layout that the planner finds, the smallest change first.
 
     Raises NotSet if the configuration cannot be estimated.
@@ -135,7 +135,7 @@ def planned_layouts(c: Facts) -> Iterator[dict[str, Any]]:
         yield {"modules_per_part": module_names(counts, "nemo-automodel")}
 
 
-def _edges_like(c: Facts, counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def _edges_like(c: ReviewFacts, counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Yield uneven edges with the same slowest stage as a layout, if the rest divides."""
     if c.pp == 2 and (c.get("layout", None) is None):
         yield without_others(c, {"first_stage_layers": counts[0], "last_stage_layers": counts[-1]})
@@ -147,7 +147,7 @@ def _edges_like(c: Facts, counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
                 yield without_others(c, {"first_stage_layers": first, "last_stage_layers": last})
 
 
-def _less_layers_like(c: Facts, counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def _less_layers_like(c: ReviewFacts, counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Yield torchtitan's weights of the first and last stage that come near a layout."""
     if c.get("modules_per_part", None):
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import ceil
 
 from pipeplan.errors import ShapeError
-from pipeplan.reviewing.facts import Facts, NotSet
+from pipeplan.reviewing.facts import NotSet, ReviewFacts
 from pipeplan.trainers import uneven_layers
 
 
-def stages_of(c: Facts) -> tuple[str, ...]:
+def stages_of(c: ReviewFacts) -> tuple[str, ...]:
     """Return the letters of each stage (:mod:`pipeplan.reviewing.layouts`) in the order of the model.
 
     Raises NotSet if the configuration does not say, or the trainer refuses the split.
@@ -25,7 +25,7 @@ def stages_of(c: Facts) -> tuple[str, ...]:
     return _with_ends(_megatron_counts(c), c.mtp)
 
 
-def layers_of_stages(c: Facts) -> tuple[int, ...]:
+def layers_of_stages(c: ReviewFacts) -> tuple[int, ...]:
     """Return the number of transformer layers of each stage. Raises NotSet as :func:`stages_of`."""
     return tuple(stage.count("t") for stage in stages_of(c))
 
@@ -37,7 +37,7 @@ def _with_ends(counts: tuple[int, ...], mtp: int) -> tuple[str, ...]:
     return tuple(stages)
 
 
-def chunks_of(c: Facts) -> int:
+def chunks_of(c: ReviewFacts) -> int:
     """Return the chunks per rank; 1 if the configuration does not say."""
     try:
         return c.chunks
@@ -45,7 +45,7 @@ def chunks_of(c: Facts) -> int:
         return 1
 
 
-def _megatron_counts(c: Facts) -> tuple[int, ...]:
+def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:
     try:
         counts = uneven_layers(
             c.layers, c.pp, chunks_of(c), c.get("first_stage_layers", None), c.get("last_stage_layers", None),
@@ -56,7 +56,7 @@ def _megatron_counts(c: Facts) -> tuple[int, ...]:
     return counts
 
 
-def _of_torch(c: Facts) -> tuple[str, ...]:
+def _of_torch(c: ReviewFacts) -> tuple[str, ...]:
     if c.get("modules_per_part", None):
         return c.part_letters
     weights = (c.get("first_stage_less", 1), c.get("last_stage_less", 1)) if c.trainer.name == "torchtitan" else (0, 0)
@@ -64,7 +64,7 @@ def _of_torch(c: Facts) -> tuple[str, ...]:
     return _with_ends(tuple(counts), c.mtp)
 
 
-def torch_stages(c: Facts) -> int:
+def torch_stages(c: ReviewFacts) -> int:
     """Return the number of stages that torchtitan or AutoModel makes. Raises NotSet if unknown."""
     if not c.get("layers_per_stage", None):
         return int(c.pp * (2 if c.looped else 1))

@@ -22,10 +22,10 @@ from pipeplan.files import path_of
 from pipeplan.reviewing import (
     RULES,
     Estimated,
-    Facts,
-    Fault,
-    Improvement,
     Reading,
+    ReviewFacts,
+    RuleFault,
+    VerifiedChange,
     combined,
     estimate_or_none,
     improvements,
@@ -119,7 +119,7 @@ def _readings(source: FilePath | Mapping[str, Any], name: str, options: ReviewOp
     return read_configurations(path, trainer=_trainer(options), release=release)
 
 
-def _with_options(facts: Facts, options: ReviewOptions) -> Facts:
+def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
     """Return the facts with the model, the cluster and the batch of the command line, where the file does not say."""
     changes: dict[str, Any] = {}
     shape = None if options.model is None else model_of(options.model)
@@ -133,7 +133,7 @@ def _with_options(facts: Facts, options: ReviewOptions) -> Facts:
     return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
 
 
-def _finding(fault: Fault, reading: Reading) -> ReviewFinding:
+def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:
     rule, place = fault.rule, fault.place
     return ReviewFinding(
         rule=rule.id,
@@ -149,7 +149,7 @@ def _finding(fault: Fault, reading: Reading) -> ReviewFinding:
     )
 
 
-def _configuration(reading: Reading, faults: Sequence[Fault], *, alone: bool) -> ReviewedConfiguration:
+def _configuration(reading: Reading, faults: Sequence[RuleFault], *, alone: bool) -> ReviewedConfiguration:
     facts = reading.facts
     made = estimate_or_none(facts)
     steps = list(improvements(facts, RULES))
@@ -167,7 +167,7 @@ def _configuration(reading: Reading, faults: Sequence[Fault], *, alone: bool) ->
     )
 
 
-def _why_not(facts: Facts, faults: Sequence[Fault]) -> str:
+def _why_not(facts: ReviewFacts, faults: Sequence[RuleFault]) -> str:
     if any(fault.rule.severity == "error" for fault in faults):
         return "the configuration does not start"
     missing = [
@@ -210,7 +210,7 @@ def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:
     }
 
 
-def _change(step: Improvement, facts: Facts) -> ReviewChange:
+def _change(step: VerifiedChange, facts: ReviewFacts) -> ReviewChange:
     before, after = step.before, step.after
     both = before is not None and after is not None
     return ReviewChange(

@@ -10,7 +10,7 @@ from pipeplan.api.parts import columns, line
 from pipeplan.api.reviewing.findings import Question, Severity
 from pipeplan.model import counted
 from pipeplan.records import Record
-from pipeplan.reviewing import RULES, Rule
+from pipeplan.reviewing import RULES, RuleRow
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -80,7 +80,7 @@ def review_rules() -> ReviewRules:
     return ReviewRules(rules=tuple(map(_record, RULES)))
 
 
-def _record(rule: Rule) -> ReviewRule:
+def _record(rule: RuleRow) -> ReviewRule:
     return ReviewRule(
         id=rule.id,
         group=rule.group,

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeplan.reviewing.facts import Place
+from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.readers.source import RawEntry, phase_of
 from pipeplan.reviewing.settings import setting_of, switch_of
 
@@ -37,7 +37,7 @@ def read_in_document(document: Any, text: str, file: str) -> list[RawEntry]:
     if isinstance(document, list) and document and all(isinstance(part, list) for part in document):
         names = [name for part in document for name in part]
         key = "module_fqns_per_model_part" if any("layers." in str(name) for name in names) else "pipeline_layout"
-        return [RawEntry(key, document, Place(file, 1, "the table of stages"))] if names else []
+        return [RawEntry(key, document, SettingPlace(file, 1, "the table of stages"))] if names else []
     entries = [*phase_of(places, file), *_entries_of(document, (), places)]
     model = document.get("model") if isinstance(document, Mapping) else None
     if isinstance(model, Mapping) and isinstance(model.get("flavor"), str) and isinstance(model.get("name"), str):
@@ -57,12 +57,12 @@ def read_in_lines(text: str, file: str) -> list[RawEntry]:
             continue
         value = re.sub(r"\s+#.*$", "", line[match.end() :]).strip().rstrip(",")
         if value:
-            place = Place(file, number, match[1], match.end(), match.end() + len(value))
+            place = SettingPlace(file, number, match[1], match.end(), match.end() + len(value))
             entries.append(RawEntry(match[1], _with_default(value.strip("\"'")), place))
     return entries
 
 
-def _entries_of(value: Any, parents: tuple[str, ...], places: Mapping[str, list[Place]]) -> Iterator[RawEntry]:
+def _entries_of(value: Any, parents: tuple[str, ...], places: Mapping[str, list[SettingPlace]]) -> Iterator[RawEntry]:
     if isinstance(value, Mapping):
         if value.get("enabled") is False:
             # A part that is switched off sets nothing.
@@ -97,26 +97,26 @@ def _with_default(value: Any) -> Any:
     return value
 
 
-def _places(text: str, file: str) -> dict[str, list[Place]]:
-    places: dict[str, list[Place]] = defaultdict(list)
+def _places(text: str, file: str) -> dict[str, list[SettingPlace]]:
+    places: dict[str, list[SettingPlace]] = defaultdict(list)
     for number, line in enumerate(text.split("\n"), 1):
         match = _KEY.match(line)
         if match is None or line[match.end() : match.end() + 1] == "{":
             # JSON may have several keys on a line.
             for inner in _INLINE.finditer(line):
-                places[inner[1].lstrip("-")].append(Place(file, number, inner[1], *inner.span(2)))
+                places[inner[1].lstrip("-")].append(SettingPlace(file, number, inner[1], *inner.span(2)))
             continue
         value = re.match(r"""("(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^#,\n]*?)\s*,?\s*(?:#.*)?$""", line[match.end() :])
         end = match.end() + (len(value[1]) if value else 0)
-        places[match[1]].append(Place(file, number, match[1], match.end(), end))
+        places[match[1]].append(SettingPlace(file, number, match[1], match.end(), end))
     return places
 
 
-def _place(places: Mapping[str, list[Place]], key: str, raw: Any) -> Place:
+def _place(places: Mapping[str, list[SettingPlace]], key: str, raw: Any) -> SettingPlace:
     """Return the place of a key; of several, the first that nothing else has taken."""
     lines = places.get(key)
     if not lines:
-        return Place(key=key)
+        return SettingPlace(key=key)
     return lines.pop(0) if len(lines) > 1 else lines[0]
 
 
@@ -135,5 +135,5 @@ def read_in_log(text: str, file: str) -> list[RawEntry]:
             raw: Any = match[2]
             if raw.startswith("torch."):
                 raw = raw.removeprefix("torch.")
-            entries.append(RawEntry(match[1], raw, Place(file, number, match[1])))
+            entries.append(RawEntry(match[1], raw, SettingPlace(file, number, match[1])))
     return entries

@@ -11,7 +11,7 @@ from typing import Any
 from pipeplan.documents import read_yaml
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE, read_text
-from pipeplan.reviewing.facts import Entry, Facts, Place
+from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.models import named_model
 from pipeplan.reviewing.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
 from pipeplan.reviewing.readers.recipes import recipes_in
@@ -135,18 +135,18 @@ def _trainer(text: str, name: str | None) -> TrainerKind:
     return OTHER
 
 
-def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     entries, whole = read_in_shell(source.text, source.file)
     yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind) if whole else "none")
 
 
-def _of_list(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+def _of_list(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     """Read the arguments of a command that is written as a list; all of them keep their line and columns."""
     words = re.sub(r"[\[\](),\"']", " ", source.text).replace("\n", " \\\n")
     yield from _of_shell(SourceText(source.file, words, source.form), kind, release)
 
 
-def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     entries = read_in_log(source.text, source.file)
     if not entries:
         raise InputError(f"the log {source.file} has no block of arguments ('------ arguments ------')")
@@ -155,7 +155,7 @@ def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Fac
     yield facts_of(entries, kind, release=release, defaults="none")
 
 
-def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     recipes = recipes_in(source.text, source.file)
     if not recipes and _ARGUMENTS.search(source.text):
         yield from _of_list(source, kind, release)
@@ -171,7 +171,7 @@ def _model_by_name(name: str, file: str) -> list[RawEntry]:
     words = name.lower().split("_")
     for end in range(len(words), 0, -1):
         if named_model("-".join(words[:end])) is not None:
-            return [RawEntry("model_name", "-".join(words[:end]), Place(file, 0, "the recipe's name"))]
+            return [RawEntry("model_name", "-".join(words[:end]), SettingPlace(file, 0, "the recipe's name"))]
         if _MODEL_SIZE.fullmatch(words[end - 1]):
             # A model of another size than the one that the words before it name.
             return []
@@ -182,7 +182,7 @@ _MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
 """Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
 
 
-def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
+def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     document = _parsed(source)
     if document is None:
         entries = read_in_lines(source.text, source.file)
@@ -195,8 +195,8 @@ def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterato
     yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind))
 
 
-def _with_release(facts: Facts, release: str) -> Facts:
-    return facts if not release else Facts(facts.trainer, facts.settings, release, facts.name)
+def _with_release(facts: ReviewFacts, release: str) -> ReviewFacts:
+    return facts if not release else ReviewFacts(facts.trainer, facts.settings, release, facts.name)
 
 
 def _parsed(source: SourceText) -> Any:
@@ -217,9 +217,9 @@ def _parsed(source: SourceText) -> Any:
         raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason[:300]}") from None
 
 
-def _of_layout(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Facts]:
-    layout = Entry(source.text.strip(), Place(source.file, 1, "layout", 0, len(source.text.split("\n")[0])))
-    yield Facts(trainer_kind("megatron-lm") if kind is OTHER else kind, {"layout": layout}, release)
+def _of_layout(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
+    layout = Entry(source.text.strip(), SettingPlace(source.file, 1, "layout", 0, len(source.text.split("\n")[0])))
+    yield ReviewFacts(trainer_kind("megatron-lm") if kind is OTHER else kind, {"layout": layout}, release)
 
 
 def _defaults(entries: list[RawEntry], kind: TrainerKind) -> Defaults:

@@ -56,7 +56,7 @@ class LocalFunction:
 
 
 @dataclass
-class Scope:
+class FunctionScope:
     """Names of a function while it is read.
 
     Attributes
@@ -90,7 +90,7 @@ class Scope:
 class Expressions:
     """Evaluates expressions; the calls of the file's functions are left to the reader of recipes."""
 
-    def call(self, function: LocalFunction, node: ast.Call, scope: Scope) -> Any:
+    def call(self, function: LocalFunction, node: ast.Call, scope: FunctionScope) -> Any:
         """Return what a function of the file returns."""
         raise NotImplementedError
 
@@ -98,7 +98,7 @@ class Expressions:
         """Count a step."""
         raise NotImplementedError
 
-    def value(self, node: ast.expr, scope: Scope) -> Any:
+    def value(self, node: ast.expr, scope: FunctionScope) -> Any:
         """Return the value of an expression; UNKNOWN if only a run would know it."""
         self.spend()
         try:
@@ -106,7 +106,7 @@ class Expressions:
         except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError, AttributeError):
             return UNKNOWN
 
-    def _evaluated(self, node: ast.expr, scope: Scope) -> Any:
+    def _evaluated(self, node: ast.expr, scope: FunctionScope) -> Any:
         match node:
             case ast.Constant():
                 result = UNKNOWN if isinstance(node.value, bytes | complex) else node.value
@@ -130,7 +130,7 @@ class Expressions:
                 result = UNKNOWN
         return result
 
-    def _logical(self, node: ast.UnaryOp | ast.BoolOp | ast.Compare | ast.IfExp, scope: Scope) -> Any:
+    def _logical(self, node: ast.UnaryOp | ast.BoolOp | ast.Compare | ast.IfExp, scope: FunctionScope) -> Any:
         match node:
             case ast.UnaryOp(op=ast.USub()):
                 return combined(ast.Mult(), -1, self.value(node.operand, scope))
@@ -144,13 +144,13 @@ class Expressions:
                 return self._chosen(node, scope)
         return UNKNOWN
 
-    def _sequence(self, node: ast.List | ast.Tuple, scope: Scope) -> Any:
+    def _sequence(self, node: ast.List | ast.Tuple, scope: FunctionScope) -> Any:
         values = [self.value(part, scope) for part in node.elts]
         if any(isinstance(part, ast.Starred) for part in node.elts) or UNKNOWN in values:
             return UNKNOWN
         return values if isinstance(node, ast.List) else tuple(values)
 
-    def _mapping(self, node: ast.Dict, scope: Scope) -> Any:
+    def _mapping(self, node: ast.Dict, scope: FunctionScope) -> Any:
         """Return a dictionary; what is unpacked into it and unknown is left out."""
         made: dict[Any, Any] = {}
         for key, inner in zip(node.keys, node.values, strict=True):
@@ -161,7 +161,7 @@ class Expressions:
                 made[self.value(key, scope)] = value
         return made
 
-    def _joined(self, node: ast.BoolOp, scope: Scope) -> Any:
+    def _joined(self, node: ast.BoolOp, scope: FunctionScope) -> Any:
         value: Any = UNKNOWN
         for part in node.values:
             value = self.value(part, scope)
@@ -170,7 +170,7 @@ class Expressions:
                 return value
         return value
 
-    def _compared(self, node: ast.Compare, scope: Scope) -> Any:
+    def _compared(self, node: ast.Compare, scope: FunctionScope) -> Any:
         left = self.value(node.left, scope)
         for operator, comparator in zip(node.ops, node.comparators, strict=True):
             right = self.value(comparator, scope)
@@ -181,17 +181,17 @@ class Expressions:
             left = right
         return True
 
-    def _chosen(self, node: ast.IfExp, scope: Scope) -> Any:
+    def _chosen(self, node: ast.IfExp, scope: FunctionScope) -> Any:
         decides = truth(self.value(node.test, scope))
         return UNKNOWN if decides is UNKNOWN else self.value(node.body if decides else node.orelse, scope)
 
-    def _part(self, node: ast.Subscript, scope: Scope) -> Any:
+    def _part(self, node: ast.Subscript, scope: FunctionScope) -> Any:
         whole = self.value(node.value, scope)
         if isinstance(whole, dict | list | tuple | str) and not isinstance(node.slice, ast.Slice):
             return whole[self.value(node.slice, scope)]
         return scope.attributes.get(scope.dotted(node), UNKNOWN)
 
-    def _attribute(self, node: ast.Attribute, scope: Scope) -> Any:
+    def _attribute(self, node: ast.Attribute, scope: FunctionScope) -> Any:
         name = scope.dotted(node)
         if name in scope.attributes:
             return scope.attributes[name]
@@ -201,7 +201,7 @@ class Expressions:
         # A provider has no virtual stages before a recipe sets them.
         return None if node.attr == "virtual_pipeline_model_parallel_size" else UNKNOWN
 
-    def _called(self, node: ast.Call, scope: Scope) -> Any:
+    def _called(self, node: ast.Call, scope: FunctionScope) -> Any:
         function = self.value(node.func, scope) if isinstance(node.func, ast.Name) else UNKNOWN
         if isinstance(function, LocalFunction):
             return self.call(function, node, scope)
@@ -214,7 +214,7 @@ class Expressions:
         return self._builtin(node, node.func.id, arguments, keywords, scope)
 
     def _builtin(
-        self, node: ast.Call, name: str, arguments: list[Any], keywords: Mapping[str | None, Any], scope: Scope
+        self, node: ast.Call, name: str, arguments: list[Any], keywords: Mapping[str | None, Any], scope: FunctionScope
     ) -> Any:
         if name == "partial" and len(arguments) == 1 and isinstance(arguments[0], LocalFunction):
             bound = tuple((str(key), value) for key, value in keywords.items())
@@ -228,7 +228,7 @@ class Expressions:
             return list(range(*arguments))
         return _BUILTINS[name](*arguments) if name in _BUILTINS else UNKNOWN
 
-    def _method(self, node: ast.Attribute, arguments: list[Any], scope: Scope) -> Any:
+    def _method(self, node: ast.Attribute, arguments: list[Any], scope: FunctionScope) -> Any:
         owner = self.value(node.value, scope)
         if node.attr not in _METHODS.get(type(owner), ()) or UNKNOWN in arguments:
             return UNKNOWN

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeplan.errors import FormatError
-from pipeplan.reviewing.facts import Place
-from pipeplan.reviewing.readers.recipe_values import Expressions, LocalFunction, Scope, combined, truth
+from pipeplan.reviewing.facts import SettingPlace
+from pipeplan.reviewing.readers.recipe_values import Expressions, FunctionScope, LocalFunction, combined, truth
 from pipeplan.reviewing.readers.source import RawEntry
 from pipeplan.reviewing.settings import UNKNOWN, setting_of
 
@@ -43,7 +43,7 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class PythonRecipe:
     """Configuration in a Python file: its name, and its settings in the order of the file."""
 
     name: str
@@ -61,7 +61,7 @@ class _Raised(Exception):
     """Raised where a recipe raises."""
 
 
-def recipes_in(text: str, file: str) -> tuple[Recipe, ...]:
+def recipes_in(text: str, file: str) -> tuple[PythonRecipe, ...]:
     """Return the configurations of a Python file.
 
     Raises FormatError for text that is not Python.
@@ -88,11 +88,11 @@ class _RecipeReader(Expressions):
         self._steps = 0
         self._depth = 0
         self._entries: list[RawEntry] = []
-        self._site: Place | None = None
+        self._site: SettingPlace | None = None
 
-    def read(self, tree: ast.Module) -> Iterator[Recipe]:
+    def read(self, tree: ast.Module) -> Iterator[PythonRecipe]:
         """Yield the configurations of a module: functions and objects with enough known settings."""
-        module = Scope(self._names)
+        module = FunctionScope(self._names)
         self._names |= {
             node.name: LocalFunction(node)
             for node in tree.body
@@ -105,7 +105,7 @@ class _RecipeReader(Expressions):
                 if not node.name.startswith("_"):
                     entries = self._of_function(node)
                     if _settings_in(entries) >= _FEWEST:
-                        yield Recipe(node.name, tuple(entries))
+                        yield PythonRecipe(node.name, tuple(entries))
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 yield from self._of_object(node, module)
                 loose += self._entries
@@ -113,7 +113,7 @@ class _RecipeReader(Expressions):
                 self._run([node], module)
                 loose += self._entries
         if _settings_in(loose) >= _FEWEST:
-            yield Recipe("", tuple(loose))
+            yield PythonRecipe("", tuple(loose))
 
     def spend(self) -> None:
         """Count a step. Raises FormatError for a file that takes too many."""
@@ -121,7 +121,7 @@ class _RecipeReader(Expressions):
         if self._steps > _MOST_STEPS:
             raise FormatError(f"{self._file} takes more than {_MOST_STEPS:,} steps to follow")
 
-    def _of_object(self, node: ast.Assign | ast.AnnAssign, module: Scope) -> Iterator[Recipe]:
+    def _of_object(self, node: ast.Assign | ast.AnnAssign, module: FunctionScope) -> Iterator[PythonRecipe]:
         """Read an assignment of the module; yield the configuration that it makes."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         names = [target.id for target in targets if isinstance(target, ast.Name)]
@@ -132,14 +132,14 @@ class _RecipeReader(Expressions):
             for name in names:
                 self._made[name] = entries
                 if _settings_in(entries) > _FEWEST:
-                    yield Recipe(name, tuple(entries))
+                    yield PythonRecipe(name, tuple(entries))
             return
         self._run([node], module)
 
     def _of_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[RawEntry]:
         """Return the settings of a function of the module, with its defaults."""
         self._entries = []
-        scope = Scope(dict(self._names))
+        scope = FunctionScope(dict(self._names))
         for name, default in _parameters(node):
             scope.names[name] = UNKNOWN if default is None else self.value(default, scope)
             if name == "num_nodes" and scope.names[name] == 1:
@@ -151,11 +151,11 @@ class _RecipeReader(Expressions):
         # The name tells more than the name of a recipe that this one copies.
         return [*self._entries, *_from_name(node.name, self._file, node.lineno)]
 
-    def call(self, function: LocalFunction, node: ast.Call, scope: Scope) -> Any:
+    def call(self, function: LocalFunction, node: ast.Call, scope: FunctionScope) -> Any:
         """Return what a function of the file returns, and record what it sets."""
         if self._depth >= _DEEPEST:
             return UNKNOWN
-        inner = Scope(dict(self._names), attributes=scope.attributes)
+        inner = FunctionScope(dict(self._names), attributes=scope.attributes)
         parameters = dict(_parameters(function.node))
         passed: dict[str, ast.expr] = dict(zip(parameters, node.args, strict=False))
         passed |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
@@ -169,7 +169,7 @@ class _RecipeReader(Expressions):
             inner.names[name] = values.get(name, absent)
             if name in passed and inner.names[name] is UNKNOWN and (dotted := scope.dotted(passed[name])):
                 inner.aliases[name] = dotted
-        outer, place = self._site, Place(self._file, node.lineno, ast.unparse(node.func))
+        outer, place = self._site, SettingPlace(self._file, node.lineno, ast.unparse(node.func))
         self._site = outer or (place if inner.aliases else None)
         self._depth += 1
         try:
@@ -180,7 +180,7 @@ class _RecipeReader(Expressions):
 
     # Statements
 
-    def _run(self, body: Sequence[ast.stmt], scope: Scope) -> Any:
+    def _run(self, body: Sequence[ast.stmt], scope: FunctionScope) -> Any:
         """Follow statements; return what they return."""
         try:
             for statement in body:
@@ -192,7 +192,7 @@ class _RecipeReader(Expressions):
                 raise
         return None
 
-    def _statement(self, node: ast.stmt, scope: Scope) -> None:
+    def _statement(self, node: ast.stmt, scope: FunctionScope) -> None:
         self.spend()
         match node:
             case ast.Assign() | ast.AnnAssign() if node.value is not None:
@@ -220,19 +220,19 @@ class _RecipeReader(Expressions):
             case ast.While():
                 self._undecided([node], scope)
 
-    def _expression(self, node: ast.expr, scope: Scope) -> Any:
+    def _expression(self, node: ast.expr, scope: FunctionScope) -> Any:
         value = self.value(node, scope)
         self._layout_builder(node, scope)
         self._entries += self._of_expression(node, scope)
         return value
 
-    def _assignment(self, node: ast.Assign | ast.AnnAssign, right: ast.expr, scope: Scope) -> None:
+    def _assignment(self, node: ast.Assign | ast.AnnAssign, right: ast.expr, scope: FunctionScope) -> None:
         value = self.value(right, scope)
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             self._assign(target, value, right, scope)
         self._entries += self._of_expression(right, scope)
 
-    def _branch(self, node: ast.If, scope: Scope) -> None:
+    def _branch(self, node: ast.If, scope: FunctionScope) -> None:
         decides = truth(self.value(node.test, scope))
         if decides is UNKNOWN:
             # Which branch runs is unknown: its settings are, too.
@@ -241,7 +241,7 @@ class _RecipeReader(Expressions):
         for statement in node.body if decides else node.orelse:
             self._statement(statement, scope)
 
-    def _loop(self, node: ast.For, scope: Scope) -> None:
+    def _loop(self, node: ast.For, scope: FunctionScope) -> None:
         values = self.value(node.iter, scope)
         if not isinstance(values, list | tuple) or len(values) > _MOST_ROUNDS:
             self._undecided(node.body, scope)
@@ -251,7 +251,7 @@ class _RecipeReader(Expressions):
             for statement in node.body:
                 self._statement(statement, scope)
 
-    def _attempt(self, node: ast.Try, scope: Scope) -> None:
+    def _attempt(self, node: ast.Try, scope: FunctionScope) -> None:
         try:
             for statement in node.body:
                 self._statement(statement, scope)
@@ -261,7 +261,7 @@ class _RecipeReader(Expressions):
         for statement in node.finalbody:
             self._statement(statement, scope)
 
-    def _undecided(self, body: Sequence[ast.stmt], scope: Scope) -> None:
+    def _undecided(self, body: Sequence[ast.stmt], scope: FunctionScope) -> None:
         """Mark what statements may set as unknown."""
         for statement in body:
             for inner in ast.walk(statement):
@@ -271,14 +271,14 @@ class _RecipeReader(Expressions):
                 elif isinstance(inner, ast.Call):
                     self._layout_builder(inner, scope)
 
-    def _layout_builder(self, node: ast.expr, scope: Scope) -> None:
+    def _layout_builder(self, node: ast.expr, scope: FunctionScope) -> None:
         """Mark the layout as unknown after a call that sets it, such as ``set_..._layout(cfg.model)``, from another file."""
         if not isinstance(node, ast.Call) or "layout" not in ast.unparse(node.func).lower():
             return
         if not (isinstance(node.func, ast.Name) and isinstance(scope.names.get(node.func.id), LocalFunction)):
             self._record("pipeline_model_parallel_layout", UNKNOWN, node)
 
-    def _assign(self, target: ast.expr, value: Any, node: ast.expr, scope: Scope) -> None:
+    def _assign(self, target: ast.expr, value: Any, node: ast.expr, scope: FunctionScope) -> None:
         if isinstance(target, ast.Name):
             scope.names[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
@@ -294,7 +294,7 @@ class _RecipeReader(Expressions):
 
     # Settings
 
-    def _of_expression(self, node: ast.expr, scope: Scope) -> list[RawEntry]:
+    def _of_expression(self, node: ast.expr, scope: FunctionScope) -> list[RawEntry]:
         """Return the settings among the keyword arguments and dictionary keys of an expression, outer calls last."""
         entries: list[RawEntry] = []
         if isinstance(node, ast.Call):
@@ -347,7 +347,7 @@ class _RecipeReader(Expressions):
         text = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
         # Columns of the syntax tree are bytes of UTF-8.
         start, stop = (_characters(text, node.col_offset), _characters(text, end)) if end >= 0 else (-1, -1)
-        return RawEntry(key, value, Place(self._file, line, key, start, stop))
+        return RawEntry(key, value, SettingPlace(self._file, line, key, start, stop))
 
 
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
@@ -373,7 +373,7 @@ def _from_name(name: str, file: str, line: int) -> list[RawEntry]:
     match = _NAMED.search(name)
     if match is None:
         return []
-    place = replace(Place(file, line), key="the recipe's name")
+    place = replace(SettingPlace(file, line), key="the recipe's name")
     entries = [RawEntry("num_gpus", match[1], place), RawEntry("gpu_name", match[2].upper(), place)]
     return [*entries, RawEntry("precision", match[3], place)] if match[3] else entries
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeplan.reviewing.facts import LONGEST_NAME, Entry, Facts, Place
+from pipeplan.reviewing.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN
 from pipeplan.reviewing.trainers import trainer_kind
@@ -40,7 +40,7 @@ def is_row(document: Any) -> bool:
     return isinstance(document, Mapping) and any(isinstance(document.get(part), Mapping) for part in _PARTS)
 
 
-def read_rows(document: Any, file: str) -> Iterator[Facts]:
+def read_rows(document: Any, file: str) -> Iterator[ReviewFacts]:
     """Yield the configurations of a row or of rows."""
     if isinstance(document, Mapping) and isinstance(document.get("rows"), list):
         document = document["rows"]
@@ -52,7 +52,7 @@ def read_rows(document: Any, file: str) -> Iterator[Facts]:
                 yield _facts(row, part, file, f"{name} {part}".strip() if part != "config" else name)
 
 
-def _facts(row: Mapping[str, Any], part: str, file: str, name: str) -> Facts:
+def _facts(row: Mapping[str, Any], part: str, file: str, name: str) -> ReviewFacts:
     model = row.get("model") if isinstance(row.get("model"), Mapping) else {"name": row.get("model")}
     settings: dict[str, Entry] = {}
     for where, values in (("model", model), (part, row[part])):
@@ -64,12 +64,12 @@ def _facts(row: Mapping[str, Any], part: str, file: str, name: str) -> Facts:
                 continue
             value = value_of(setting, raw)
             if value is not UNKNOWN:
-                settings[setting.name] = Entry(value, Place(file, 0, f"{where}.{key}"))
+                settings[setting.name] = Entry(value, SettingPlace(file, 0, f"{where}.{key}"))
     if row[part].get("etp_unset"):
-        settings["etp"] = Entry(None, Place(file, 0, f"{part}.etp"))
+        settings["etp"] = Entry(None, SettingPlace(file, 0, f"{part}.etp"))
     if isinstance(row.get("phase"), str):
-        settings["phase"] = Entry(row["phase"], Place(file, 0, "phase"))
+        settings["phase"] = Entry(row["phase"], SettingPlace(file, 0, "phase"))
     for name_of_property, value in properties_of(str((model or {}).get("name") or "")).items():
-        settings.setdefault(name_of_property, Entry(value, Place(file, 0, "model.name"), assumed=True))
+        settings.setdefault(name_of_property, Entry(value, SettingPlace(file, 0, "model.name"), assumed=True))
     release = row.get("release") or row.get("trainer_version") or ""
-    return Facts(trainer_kind(row.get("trainer")), settings, str(release), name[:LONGEST_NAME])
+    return ReviewFacts(trainer_kind(row.get("trainer")), settings, str(release), name[:LONGEST_NAME])

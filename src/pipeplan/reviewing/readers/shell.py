@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from pipeplan.reviewing.facts import Place
+from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.readers.shell_state import OPEN, ShellState, Token
 from pipeplan.reviewing.readers.source import RawEntry, phase_of
 from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
@@ -58,7 +58,7 @@ def read_in_shell(text: str, file: str) -> tuple[list[RawEntry], bool]:
     words = (token.text for tokens in (*state.commands, *state.variables.values()) for token in tokens)
     entries += phase_of(words, file)
     if any([token.text for token in tokens[:2]] == ["megatron", "export"] for tokens in state.commands):
-        entries.append(RawEntry("phase", "export", Place(file)))
+        entries.append(RawEntry("phase", "export", SettingPlace(file)))
     return entries, whole
 
 
@@ -77,14 +77,14 @@ def _settings_of(tokens: Sequence[Token], file: str) -> Iterator[RawEntry]:
             if setting_of(key) is not None or switch_of(key) is not None:
                 yield _of_flag(key, flag, tokens, at, file)
         elif override and setting_of(override[1]) is not None and not _OTHER_MODELS.search(override[1]):
-            place = Place(file, token.line, override[1], token.start + override.start(2), token.end)
+            place = SettingPlace(file, token.line, override[1], token.start + override.start(2), token.end)
             yield RawEntry(override[1], UNKNOWN if token.undecided else override[2].strip("\"'"), place)
 
 
 def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int, file: str) -> RawEntry:
     token, setting = tokens[at], setting_of(key)
     if flag[2] is not None:
-        place = Place(file, token.line, flag[1], token.start + flag.start(2), token.end)
+        place = SettingPlace(file, token.line, flag[1], token.start + flag.start(2), token.end)
         return RawEntry(key, _raw([flag[2]], undecided=token.undecided), place)
     values: list[Token] = []
     for value in tokens[at + 1 :]:
@@ -97,8 +97,8 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int, fi
     undecided = token.undecided or any(value.undecided for value in values)
     raw = _raw([value.text for value in values], undecided=undecided)
     if values and values[0].line == values[-1].line and values[0].start >= 0:
-        return RawEntry(key, raw, Place(file, values[0].line, flag[1], values[0].start, values[-1].end))
-    return RawEntry(key, raw, Place(file, token.line, flag[1], token.end, token.end))
+        return RawEntry(key, raw, SettingPlace(file, values[0].line, flag[1], values[0].start, values[-1].end))
+    return RawEntry(key, raw, SettingPlace(file, token.line, flag[1], token.end, token.end))
 
 
 def _raw(values: Sequence[str], *, undecided: bool) -> object:
@@ -115,12 +115,12 @@ def _environment(text: str, file: str, state: ShellState) -> Iterator[RawEntry]:
             key = _FLAG_KEYS.get(directive[1])
             count = re.search(r"(\d+)$", directive[2])
             if key and count:
-                yield RawEntry(key, count[1], Place(file, number, directive[1], *directive.span(2)))
+                yield RawEntry(key, count[1], SettingPlace(file, number, directive[1], *directive.span(2)))
             continue
         match = _ASSIGNED.match(line)
         if match and match[1] in _ENVIRONMENT_KEYS:
             value = state.variables.get(match[1], ())
             if len(value) == 1 and value[0].line == number:
                 raw = _raw([value[0].text], undecided=value[0].undecided)
-                place = Place(file, number, match[1], value[0].start, value[0].end)
+                place = SettingPlace(file, number, match[1], value[0].start, value[0].end)
                 yield RawEntry(_ENVIRONMENT_KEYS[match[1]], raw, place)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pipeplan.reviewing.readers.arithmetic import computed
-from pipeplan.reviewing.readers.shell_words import Piece, Word, words_of
+from pipeplan.reviewing.readers.shell_words import Word, WordPart, words_of
 
 OPEN = "\0"
 """Stands in a text for a part that only a running shell has."""
@@ -255,7 +255,7 @@ class ShellState:
 
     def _set(self, word: Word, match: re.Match[str]) -> None:
         first = word.pieces[0]
-        rest = Piece(first.text[match.end() :], first.line, first.start + match.end())
+        rest = WordPart(first.text[match.end() :], first.line, first.start + match.end())
         value = Word(pieces=[*([rest] if rest.text else []), *word.pieces[1:]])
         self._assign(match[1], tuple(self._expanded(value)), more=bool(match[2]))
 
@@ -307,7 +307,7 @@ class ShellState:
     def _text(self, word: Word) -> str:
         return " ".join(token.text for token in self._expanded(word))
 
-    def _value(self, piece: Piece, depth: int = 0) -> tuple[Token, ...]:
+    def _value(self, piece: WordPart, depth: int = 0) -> tuple[Token, ...]:
         """Return the tokens of an expansion; an open one for what the script does not have."""
         text = piece.text
         if text.startswith("$((") and text.endswith("))"):
@@ -330,7 +330,7 @@ class ShellState:
             return self._default(default, piece, depth) if value else ()
         return _UNKNOWN if value is None else value
 
-    def _default(self, text: str, piece: Piece, depth: int) -> tuple[Token, ...]:
+    def _default(self, text: str, piece: WordPart, depth: int) -> tuple[Token, ...]:
         words = [word for word in words_of(text) if word.pieces]
         at = piece.start + piece.text.find(text)
         tokens: list[Token] = []

@@ -27,7 +27,7 @@ _MOST_WORDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WordPart:
     """Part of a word: literal text, or an expansion with its ``$``; line from 1, and columns."""
 
     text: str
@@ -47,7 +47,7 @@ class Word:
     """Word of a script as its pieces; an operator has none."""
 
     operator: str = ""
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[WordPart] = field(default_factory=list)
 
     @property
     def plain(self) -> str:
@@ -134,7 +134,7 @@ class _Lexer:
 
     def _add(self, word: Word, end: int, *, expands: bool = False, quoted: bool = False) -> None:
         text = self.text[self.at : end]
-        word.pieces.append(Piece(text, self.line, self.at - self.line_start, expands, quoted))
+        word.pieces.append(WordPart(text, self.line, self.at - self.line_start, expands, quoted))
         self._skip_to(end)
 
     def _piece(self, word: Word) -> None:
@@ -173,11 +173,11 @@ class _Lexer:
     def _quoted(self, word: Word, end: int, quote: str) -> None:
         """Add the inside of quotes, a piece for each part of a line and each expansion."""
         if self.at == end:
-            word.pieces.append(Piece("", self.line, self.at - self.line_start, quoted=True))
+            word.pieces.append(WordPart("", self.line, self.at - self.line_start, quoted=True))
         while self.at < end:
             letter = self.text[self.at]
             if letter == "\n":
-                word.pieces.append(Piece(" ", self.line, self.at - self.line_start, quoted=True))
+                word.pieces.append(WordPart(" ", self.line, self.at - self.line_start, quoted=True))
                 self._skip_to(self.at + 1)
             elif quote == "'":
                 stop = self.text.find("\n", self.at, end)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeplan.reviewing.facts import LONGEST_NAME, Entry, Facts, Place
+from pipeplan.reviewing.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN, setting_of, switch_of
 from pipeplan.reviewing.trainers import TrainerKind
@@ -38,14 +38,14 @@ class RawEntry:
 
     key: str
     raw: Any
-    place: Place
+    place: SettingPlace
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Configuration that was read, and its source."""
 
-    facts: Facts
+    facts: ReviewFacts
     source: SourceText
 
 
@@ -57,7 +57,7 @@ def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
     """Return the phase of a job whose words or keys show that it generates text; empty for jobs that train."""
     names = {word.lstrip("-").replace("_", "-") for word in words}
     trains = any("train-iters" in name for name in names)
-    return [RawEntry("phase", "inference", Place(file))] if names & _GENERATES and not trains else []
+    return [RawEntry("phase", "inference", SettingPlace(file))] if names & _GENERATES and not trains else []
 
 
 def facts_of(
@@ -67,7 +67,7 @@ def facts_of(
     name: str = "",
     release: str = "",
     defaults: Defaults = "none",
-) -> Facts:
+) -> ReviewFacts:
     """Return the facts of settings in the order of a file; of a setting that occurs twice, the last value counts.
 
     Parameters
@@ -82,18 +82,18 @@ def facts_of(
             settings[setting_name] = Entry(value, one.place)
     for model_setting, value in properties_of(str(_value_in(settings, "model_name") or "")).items():
         if model_setting not in settings:
-            settings[model_setting] = Entry(value, Place(key="the model's name"), assumed=True)
+            settings[model_setting] = Entry(value, SettingPlace(key="the model's name"), assumed=True)
     if "megatron-core" in trainer.scopes:
         for setting in SETTINGS.values():
             split = defaults == "split" and setting.name not in _SPLIT
             if defaults != "none" and not split and setting.name not in settings and setting.default is not UNKNOWN:
-                settings[setting.name] = Entry(setting.default, Place(key=setting.keys[0]), assumed=True)
+                settings[setting.name] = Entry(setting.default, SettingPlace(key=setting.keys[0]), assumed=True)
         if defaults == "all" and settings["untied"].value is False and "tied" not in settings:
-            settings["tied"] = Entry(True, Place(key="untie_embeddings_and_output_weights"), assumed=True)
+            settings["tied"] = Entry(True, SettingPlace(key="untie_embeddings_and_output_weights"), assumed=True)
     tokens = next((one for one in entries if one.key.endswith("num_tokens_per_microbatch_per_dp_rank")), None)
     if trainer.name == "torchtitan" and tokens is not None:
         settings |= {name: entry for name, entry in _of_tokens(settings, tokens).items() if name not in settings}
-    return Facts(
+    return ReviewFacts(
         trainer,
         {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN},
         release,
@@ -104,7 +104,7 @@ def facts_of(
 def _of_tokens(settings: dict[str, Entry], tokens: RawEntry) -> dict[str, Entry]:
     """Return what torchtitan's tokens per microbatch imply: sequences per microbatch, and one microbatch by default."""
     count, length = value_of(SETTINGS["seq_length"], tokens.raw), _value_in(settings, "seq_length")
-    implied = {"microbatches": Entry(1, Place(key="num_pp_microbatches"), assumed=True)}
+    implied = {"microbatches": Entry(1, SettingPlace(key="num_pp_microbatches"), assumed=True)}
     if length and count is not UNKNOWN and count % length == 0:
         implied["micro_batch"] = Entry(count // length, tokens.place)
     return implied

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeplan.reviewing.rule import Rule
+from pipeplan.reviewing.rule import RuleRow
 from pipeplan.reviewing.rules import (
     batches,
     communication,
@@ -15,7 +15,7 @@ from pipeplan.reviewing.rules import (
     schedules,
 )
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[RuleRow, ...] = (
     *grid.RULES,
     *batches.RULES,
     *layouts.RULES,

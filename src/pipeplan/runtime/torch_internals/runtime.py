@@ -19,7 +19,7 @@ from pipeplan.runtime.offloading import Offloading
 from pipeplan.runtime.torch_internals.look_ahead import NeighbourFailed
 from pipeplan.runtime.torch_internals.orders import Added, RowEntry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
-from pipeplan.runtime.torch_internals.varying import Look, expect
+from pipeplan.runtime.torch_internals.varying import LookAhead, expect
 
 Loss = Callable[[Any, Any], Tensor]
 """Function of the last stage's output and the targets of a microbatch."""
@@ -94,7 +94,7 @@ class Runtime(_PipelineScheduleRuntime):
         self._targets: list[Any] = []
         self._sizes: list[int] | None = None
         self._lengths: list[int] | None = None
-        self._looks: list[dict[int, Look]] = []
+        self._looks: list[dict[int, LookAhead]] = []
         self._outputs: dict[int, Any] = {}
         self._due: dict[int, Tensor] = {}
         self._losses: dict[int, Tensor] = {}
@@ -141,7 +141,7 @@ class Runtime(_PipelineScheduleRuntime):
             )
             if feed.lengths is not None:
                 length = feed.lengths[microbatch]
-                self._looks.append({stage.stage_index: Look.of(stage, length) for stage in self._stages})
+                self._looks.append({stage.stage_index: LookAhead.of(stage, length) for stage in self._stages})
         except Exception as failure:
             error = failure
         failures = [stage.failure for stage in self._stages if stage.failure is not None]

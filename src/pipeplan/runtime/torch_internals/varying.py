@@ -16,7 +16,7 @@ from pipeplan.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookAhead:
     """Result of PyTorch's look-ahead with a microbatch of one length.
 
     Attributes
@@ -35,7 +35,7 @@ class Look:
     whole: Any
 
     @classmethod
-    def of(cls, stage: Any, length: int) -> Look:
+    def of(cls, stage: Any, length: int) -> LookAhead:
         """Return what a stage has found."""
         return cls(length, _metas(stage.args_recv_info), _metas(stage.grad_recv_info), replace(stage._stage_meta))
 
@@ -44,7 +44,7 @@ def _metas(infos: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(info.tensor_meta for info in infos.get(0, ()))
 
 
-def expect(stage: Any, short: Look, long: Look, lengths: list[int]) -> dict[int, Any]:
+def expect(stage: Any, short: LookAhead, long: LookAhead, lengths: list[int]) -> dict[int, Any]:
     """Make a stage expect messages of microbatches of these lengths, and return the metadata of each microbatch.
 
     Raises
