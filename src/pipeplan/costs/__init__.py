@@ -3,7 +3,7 @@
 from pipeplan.costs.config import Config, load_config, load_layers, load_lengths, parse_config
 from pipeplan.costs.conversion import ALIASES, settings_given
 from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
-from pipeplan.costs.from_settings import Settings, SettingsLike
+from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
     GivenFactors,
@@ -37,6 +37,7 @@ from pipeplan.costs.settings import (
     SETTINGS,
     Communication,
     ConfiguredSettings,
+    SettingsLike,
     SettingsTable,
     ShellSettings,
     Times,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from inspect import signature
@@ -156,9 +155,6 @@ class Settings(SettingsTable):
 
 _EITHER = {"ranks": "stages", "stages": "ranks"}
 """Settings of which one determines the other."""
-
-SettingsLike = Settings | Mapping[str, Any] | str | os.PathLike[str]
-"""Settings; a mapping with the keys of a config file; or a config file."""
 
 
 def costs_of(settings: SettingsTable, placement: Placement) -> Costs:

@@ -8,10 +8,9 @@ from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
-from pipeplan.costs.from_settings import SettingsLike
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
-from pipeplan.costs.settings import Communication, TimesPer
+from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
 
 GivenTimes = float | Sequence[float] | NDArray[Any]

@@ -7,8 +7,9 @@ it.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal, get_args
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import (
@@ -23,9 +24,6 @@ from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
 from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
 from pipeplan.errors import ShapeError
-
-if TYPE_CHECKING:
-    from pipeplan.costs.from_settings import SettingsLike
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
@@ -264,6 +262,10 @@ class SettingsTable(Options):
         if ranks * chunks != self.stages:
             raise ShapeError(f"{self.stages} stages are not {ranks} ranks x {chunks} chunk(s)", field="stages")
         return ranks
+
+
+SettingsLike = SettingsTable | Mapping[str, Any] | str | os.PathLike[str]
+"""Settings; a mapping with the keys of a config file; or a config file."""
 
 
 @dataclass(frozen=True, kw_only=True)
