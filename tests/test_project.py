@@ -70,8 +70,13 @@ def test_contributors_are_told_of_commands_that_exist():
 
 
 def test_ci_runs_the_tests_the_site_and_the_wheel():
-    run = (ROOT / ".ci" / "run").read_text()
-    assert all(f"make {target}\n" in run for target in ("test-all", "docs-test", "wheel"))
+    assert {"test-all", "docs-test", "wheel"} <= targets_of_ci()
+
+
+def targets_of_ci() -> set[str]:
+    """Return the words of the lines of ``.ci/run`` that call make."""
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    return {word for line in lines if line.startswith("make ") for word in line.split()}
 
 
 def recipe(target: str) -> tuple[list[str], str]:
@@ -89,7 +94,7 @@ def test_the_site_is_built_and_tested_apart():
     needs, tested = recipe("docs-test")
     assert "docs" in needs
     assert "pytest" in tested
-    assert "make docs-test\n" in (ROOT / ".ci" / "run").read_text()
+    assert "docs-test" in targets_of_ci()
 
 
 @pytest.mark.parametrize("target", ["test-all", "docs-test"])
