@@ -87,8 +87,8 @@ def test_transfers_that_cost_nothing(tmp_path, monkeypatch):
 
 
 def test_memory_that_is_counted_where_it_is_not(tmp_path, monkeypatch):
-    def one_more(schedule, *sizes):
-        levels = memory_levels(schedule, *sizes)
+    def one_more(schedule, *sizes, **factors):
+        levels = memory_levels(schedule, *sizes, **factors)
         levels[schedule.where(Kind.R)] += 1e-6
         return levels
 

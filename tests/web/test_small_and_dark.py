@@ -91,6 +91,7 @@ def test_costs_to_begin_with_fill_everything(visit):
     page.fill("#field-memory_limit", "20 GiB")
     watched.settled("() => document.querySelectorAll('.results .excluded').length > 0")
     page.fill("#field-activation_bytes", "1GiB")
+    page.fill("#field-memory_limit", "25 GiB")
     watched.settled("() => document.querySelectorAll('.results .excluded').length === 0")
     page.select_option("#field-preset", "llama3-70b-64")
     watched.settled("() => document.querySelector('#field-ranks').value === '4'")

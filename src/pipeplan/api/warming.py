@@ -13,6 +13,7 @@ from pipeplan.api.comparing.compare import compare
 from pipeplan.api.explaining.explanation import explain
 from pipeplan.api.parts import facts
 from pipeplan.api.parts import warnings as sentences_of
+from pipeplan.api.replanning import Replanner
 from pipeplan.api.searching.searches import search
 from pipeplan.api.searching.steady_states import steady_state
 from pipeplan.api.simulating.simulate import simulate
@@ -107,6 +108,11 @@ _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("search with offload", _searched(placement="v", memory_limit="2act", decide="offload", offload_times=0.5)),
     ("search with messages that meet", _searched(placement="v", p2p_time=0.1, communication="blocking")),
     ("search with varying times", _searched(placement="v", jitter=0.05)),
+    (
+        "search with microbatches that differ",
+        _searched(placement="linear", microbatch_factors=[1, 2, 1, 3, 1, 2, 1, 1]),
+    ),
+    ("order of microbatches", lambda: Replanner("1f1b", settings=_SMALL)([900, 4000, 500, 2000, 100, 300, 700, 50])),
     ("steady states", lambda: steady_state(ranks=4, placement="v", memory_limit="2.5act")),
     ("layouts", lambda: best_layout([_LAYER], "1f1b", Shape(ranks=2, microbatches=4))),
 )

@@ -30,7 +30,7 @@ from pipeplan.workload import ModelShape, from_dict, known_model, model, read_co
 MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
 
 _QUESTION = ("model", "cluster", "global_batch", "sequence")
-_COUNTED = ("lora_rank", "document")
+_COUNTED = ("replicate", "lora_rank", "document")
 """Keys of a configuration that a plan does not choose; each is a count."""
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
 _FIELDS = {name: choice.field for choice in _CHOSEN for name in (choice.field, *choice.names)} | {
