@@ -94,6 +94,8 @@ _FULL: dict[str, Any] = {
 
 _SMALL = Settings(ranks=4, microbatches=8, p2p_time=0.1)
 
+_FACTORS = [1, 2.3, 0.7, 3.1, 1.2, 2, 1, 0.4]
+
 _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("simulation", lambda: compare(settings=_SMALL)),
     ("simulation with messages that meet", lambda: simulate("zbv", communication="blocking", settings=_SMALL)),
@@ -110,7 +112,7 @@ _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("search with varying times", _searched(placement="v", jitter=0.05)),
     (
         "search with microbatches that differ",
-        _searched(placement="linear", microbatch_factors=[1, 2, 1, 3, 1, 2, 1, 1]),
+        _searched(placement="linear", memory_limit="6act", microbatch_factors=_FACTORS),
     ),
     ("order of microbatches", lambda: Replanner("1f1b", settings=_SMALL)([900, 4000, 500, 2000, 100, 300, 700, 50])),
     ("steady states", lambda: steady_state(ranks=4, placement="v", memory_limit="2.5act")),
