@@ -13,6 +13,7 @@ import pytest
 
 from pipeplan.planner import software
 from pipeplan.trainers import flags_of
+from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.workload import ModelShape
 from tests.peers.bridge.container import Case, Job
 from tests.peers.megatron.expected import SHARDED, expected
@@ -119,7 +120,7 @@ def case(planned: Planned) -> Case:
         model_of(shape),
         wanted,
         configuration.gpus,
-        f"NVIDIA {machines.gpu.name.upper()}",
+        f"NVIDIA {machines.gpu.name.removesuffix('-sxm').upper()}",
         machines.gpu.generation,
     )
 
@@ -158,6 +159,8 @@ def test_its_container_takes_every_plan_as_planned(ran: Callable[[str], None]):
     plans = {name: plan(name) for name in PLANS} | drawn(50, SOFTWARE, seed=3)
     # Its provider of latent attention is another class, in a package with a model each.
     plans = {name: planned for name, planned in plans.items() if planned[0].latent is None}
+    # Layouts of layers that differ are not written for it.
+    plans = {name: planned for name, planned in plans.items() if not is_hybrid(planned[0])}
     job = Job(SOURCES, {name: case(planned) for name, planned in plans.items()})
     [faults] = run_ranks("tests.peers.bridge.container", 1, job, timeout=900)
     assert {name: wrong for name, wrong in faults.items() if wrong} == {}
