@@ -1036,7 +1036,7 @@ export type ReviewedConfiguration = {
   readonly patch: string;
 };
 
-/** What the traces of a run show. */
+/** Measurements in the traces of a run. */
 export type ReviewedRun = {
   readonly source: string;
   readonly step_time_s: number;

@@ -115,7 +115,7 @@ class Estimated:
 
     @property
     def fit(self) -> Fit:
-        """Whether the predicted peak fits the memory of a GPU."""
+        """Comparison of the predicted peak with the memory of a GPU."""
         return fit_of(self.estimate.peak_bytes, default_limit(self.cluster), widest_limit(self.cluster))
 
     @cached_property
@@ -248,7 +248,7 @@ def estimated(c: ReviewFacts) -> Estimated:
 
 
 _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None, "vpp": None, "schedule": "1f1b"}
-"""What an estimate assumes of a split that a configuration leaves out."""
+"""Assumption of an estimate about a split that a configuration leaves out."""
 
 
 def _split(c: ReviewFacts, assumed: list[str]) -> tuple[tuple[int, ...], bool]:

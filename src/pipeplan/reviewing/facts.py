@@ -1,4 +1,4 @@
-"""What a configuration says: its settings with their places, and what follows from them.
+"""Contents of a configuration: its settings with their places, and what follows from them.
 
 A rule reads settings as attributes. A setting that the configuration leaves out raises :class:`NotSet`, and the rule is
 then not judged: what a configuration does not say is not a fault.

@@ -122,7 +122,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
 
 
 class ReviewedRun(Record, frozen=True, kw_only=True):
-    """What the traces of a run show.
+    """Measurements in the traces of a run.
 
     Attributes
     ----------

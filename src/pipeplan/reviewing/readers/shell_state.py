@@ -1,4 +1,4 @@
-"""What a shell script would run: its variables and commands, followed as far as the script itself says.
+"""State of a shell script as it would run: its variables and commands, followed as far as the script itself says.
 
 Assignments, arrays, arithmetic, tests, branches and functions are followed; nothing is executed. A branch whose condition
 the script does not decide marks what it changes as undecided, and a value that only a running shell has is unknown.
