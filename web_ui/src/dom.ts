@@ -17,6 +17,21 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Take the files that are dropped anywhere on the page. */
+export function onDrop(take: (files: readonly File[]) => Promise<void>): void {
+  const over = (on: boolean) => document.body.classList.toggle("dragging", on);
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    over(true);
+  });
+  document.addEventListener("dragleave", (event) => event.relatedTarget === null && over(false));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    over(false);
+    void take([...(event.dataTransfer?.files ?? [])]);
+  });
+}
+
 /** A button with a word on it; `title` is its longer name, with its key. */
 export function button(text: string, title: string, clicked: () => void): HTMLButtonElement {
   const element = make("button", { type: "button", title });

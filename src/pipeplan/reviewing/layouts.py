@@ -10,14 +10,9 @@ from collections.abc import Sequence
 
 from pipeplan.errors import InputError
 from pipeplan.model import one_line
-
-MOST_LETTERS = 100_000
-"""Maximum number of layers in a layout, so that ``t*999999999`` is an error."""
+from pipeplan.trainers import MOST_ENTRIES, unrolled
 
 _NAMES = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L", "e": "E", "t": "t", "m": "m", "l": "L"}
-
-_REPEATED = (re.compile(r"\(([^)]+)\)\*(\d+)"), re.compile(r"(.)\*(\d+)"))
-"""``(tt|)*3`` and ``t*3``, in the order in which Megatron unrolls them."""
 
 
 def letters_of(layout: str | Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -26,29 +21,19 @@ def letters_of(layout: str | Sequence[Sequence[str]]) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        For unknown letters or names, and for more than :data:`MOST_LETTERS` layers.
+        For unknown letters or names, and for too many layers.
     """
     if not isinstance(layout, str):
         return tuple("".join(_letter(name) for name in stage) for stage in layout)
     text = re.sub(r"[\s,]", "", layout)
-    for pattern in _REPEATED:
-        _require_small(pattern, text)
-        text = pattern.sub(lambda match: match[1] * int(match[2]), text)
+    try:
+        text = unrolled(text)
+    except OverflowError:
+        raise InputError(f"the layout has more than {MOST_ENTRIES:,} layers") from None
     unknown = sorted(set(text) - set("EtmL|"))
     if unknown:
         raise InputError(f"unknown letter '{one_line(unknown[0])}' in the layout: expected E, t, m, L and |")
     return tuple(text.split("|"))
-
-
-def _require_small(pattern: re.Pattern[str], text: str) -> None:
-    grown = len(text)
-    for match in pattern.finditer(text):
-        if len(match[2]) > 6:
-            grown = MOST_LETTERS + 1
-            break
-        grown += len(match[1]) * int(match[2])
-    if grown > MOST_LETTERS:
-        raise InputError(f"the layout has more than {MOST_LETTERS:,} layers")
 
 
 def _letter(name: str) -> str:

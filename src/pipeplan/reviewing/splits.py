@@ -9,6 +9,7 @@ from pipeplan.reviewing.estimating import estimated, with_last_layer
 from pipeplan.reviewing.facts import ReviewFacts
 from pipeplan.reviewing.layouts import written_layout
 from pipeplan.reviewing.stages import chunks_of, layers_of_stages
+from pipeplan.trainers import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
 
 MTP_LAYERS, LOSS_LAYERS = 1.3, 0.3
 """Work of an MTP layer with its loss, and of the output layer, in transformer layers, where the model is unknown."""
@@ -96,22 +97,11 @@ def _layout_changes(c: ReviewFacts, counts: tuple[int, ...], chunks: int) -> dic
 def balanced_parts(c: ReviewFacts) -> Iterator[dict[str, Any]]:
     """Yield torchtitan's list of modules for as many stages as the schedule has, balanced."""
     stages = c.pp * (2 if c.looped else 1)
-    yield {"modules_per_part": module_names(balanced_counts(c.layers, stages, 1.0))}
+    yield _parts(balanced_counts(c.layers, stages, 1.0), TORCHTITAN)
 
 
-def module_names(counts: tuple[int, ...], trainer: str = "torchtitan") -> tuple[tuple[str, ...], ...]:
-    """Return a trainer's names of the modules of each stage: torchtitan's, or those of Hugging Face for AutoModel."""
-    titan = trainer == "torchtitan"
-    prefix = "" if titan else "model."
-    parts, at = [], 0
-    for count in counts:
-        parts.append([f"{prefix}layers.{layer}" for layer in range(at, at + count)])
-        at += count
-    parts[0].insert(0, f"{prefix}{'tok_embeddings' if titan else 'embed_tokens'}")
-    parts[-1] += [f"{prefix}norm", "lm_head"]
-    if not titan:
-        parts = [[*part, f"{prefix}rotary_emb"] for part in parts]
-    return tuple(tuple(part) for part in parts)
+def _parts(counts: tuple[int, ...], names: ModuleNames) -> dict[str, Any]:
+    return {"modules_per_part": tuple(map(tuple, module_names(counts, names)))}
 
 
 def planned_layouts(c: ReviewFacts) -> Iterator[dict[str, Any]]:
@@ -130,9 +120,9 @@ def planned_layouts(c: ReviewFacts) -> Iterator[dict[str, Any]]:
         yield _layout_changes(c, counts, chunks)
     elif c.trainer.name == "torchtitan":
         yield from _less_layers_like(c, counts)
-        yield {"modules_per_part": module_names(counts)}
+        yield _parts(counts, TORCHTITAN)
     elif c.trainer.name == "nemo-automodel" and not c.get("vision", False):
-        yield {"modules_per_part": module_names(counts, "nemo-automodel")}
+        yield _parts(counts, AUTOMODEL)
 
 
 def _edges_like(c: ReviewFacts, counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:

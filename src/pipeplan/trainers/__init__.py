@@ -1,7 +1,7 @@
 """Trainers that run plans and schedules: settings of a schedule, flags of a plan, and layout texts of each."""
 
-from pipeplan.trainers.layout import TrainerLayout
-from pipeplan.trainers.megatron_layout import uneven_layers
+from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout
+from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
     TRAINERS,
     TrainerVerdict,
@@ -16,15 +16,21 @@ from pipeplan.trainers.registry import (
     trainers_of,
     write_layout,
 )
+from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
 from pipeplan.trainers.trainer import Trainer
 
 __all__ = [
+    "AUTOMODEL",
+    "MOST_ENTRIES",
+    "TORCHTITAN",
     "TRAINERS",
+    "ModuleNames",
     "Trainer",
     "TrainerLayout",
     "TrainerVerdict",
     "flags_of",
     "layout_trainers",
+    "module_names",
     "plan_trainer",
     "plan_trainers",
     "read_layout",
@@ -33,5 +39,6 @@ __all__ = [
     "runners",
     "trainers_of",
     "uneven_layers",
+    "unrolled",
     "write_layout",
 ]

@@ -14,16 +14,8 @@ from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_warnings
 from pipeplan.model import Kind, Schedule, counted, one_line
 from pipeplan.trainers.torchtitan import SCHEDULE_NAMES, csv_name, require_buildable, schedule_csv
-from pipeplan.trainers.torchtitan_layout import ModuleNames, module_names
+from pipeplan.trainers.torchtitan_layout import AUTOMODEL, module_names
 from pipeplan.trainers.trainer import Trainer
-
-MODULES = ModuleNames(
-    embedding="model.embed_tokens",
-    layer="model.layers.",
-    norm="model.norm",
-    head="lm_head",
-    everywhere=("model.rotary_emb",),
-)
 
 
 def automodel_settings(schedule: Schedule, training: Training) -> TrainerSettings:
@@ -84,7 +76,7 @@ def _keys(schedule: Schedule, training: Training) -> Iterator[str]:
     layers = training.layers_of(schedule.stages)
     if layers is not None:
         yield "    module_fqns_per_model_part:"
-        yield from (f"      - [{', '.join(part)}]" for part in module_names(layers, MODULES))
+        yield from (f"      - [{', '.join(part)}]" for part in module_names(layers, AUTOMODEL))
 
 
 TRAINER = Trainer(

@@ -70,17 +70,29 @@ def read_string(text: str) -> TrainerLayout:
     """Return the layout of a layout string. Raises InputError for an invalid one."""
     plain = re.sub(r"[\s,]", "", text.strip().strip("'\""))
     fault = f"invalid Megatron-LM layout {one_line(shortened(text.strip(), 60))}"
-    # Megatron-LM unrolls ``(tt|)*2`` first, then ``t*3``.
-    for repeated in (r"\(([^)]+)\)\*(\d{1,5})", r"(.)\*(\d{1,5})"):
-        size = len(plain) + sum(len(match[1]) * int(match[2]) for match in re.finditer(repeated, plain))
-        if size > MOST_ENTRIES:
-            raise InputError(f"{fault}: more than {MOST_ENTRIES:,} layers and stages", field="layers")
-        plain = re.sub(repeated, lambda match: match[1] * int(match[2]), plain)
+    try:
+        plain = unrolled(plain)
+    except OverflowError:
+        raise InputError(f"{fault}: more than {MOST_ENTRIES:,} layers and stages", field="layers") from None
     if wrong := re.search(r"[^EtmL|]", plain):
         raise InputError(
             f"{fault}: {wrong[0]} is not a part, expected parts of E, t, m and L such as Et*3|t*4|t*3L", field="layers"
         )
     return layout_from(plain.split("|"), SYMBOLS, fault)
+
+
+def unrolled(layout: str) -> str:
+    """Return a layout string without repetitions. Raises OverflowError for more than ``MOST_ENTRIES`` layers and stages."""
+    # Megatron-LM unrolls ``(tt|)*2`` first, then ``t*3``.
+    for repeated in (r"\(([^)]+)\)\*(\d+)", r"(.)\*(\d+)"):
+        counts = [(len(match[1]), match[2]) for match in re.finditer(repeated, layout)]
+        # Digits are counted first: Python refuses to read thousands of them as one number.
+        if any(len(digits) > 6 for _, digits in counts):
+            raise OverflowError
+        if len(layout) + sum(length * int(digits) for length, digits in counts) > MOST_ENTRIES:
+            raise OverflowError
+        layout = re.sub(repeated, lambda match: match[1] * int(match[2]), layout)
+    return layout
 
 
 def settings_in(text: str) -> dict[str, str]:

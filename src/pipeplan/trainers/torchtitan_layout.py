@@ -27,6 +27,15 @@ class ModuleNames:
 
 
 TORCHTITAN = ModuleNames(embedding="tok_embeddings", layer="layers.", norm="norm", head="lm_head")
+AUTOMODEL = ModuleNames(
+    embedding="model.embed_tokens",
+    layer="model.layers.",
+    norm="model.norm",
+    head="lm_head",
+    everywhere=("model.rotary_emb",),
+)
+"""Names in Hugging Face's models."""
+
 _LAYER = r"layers\.\d{1,9}"
 _OLD_HEAD = "output"
 """Name of the head in torchtitan 0.2."""

@@ -1,6 +1,6 @@
 /** Dropped and chosen files: configs and profiles fill the form, schedules join the comparison. */
 
-import { make } from "../dom.js";
+import { make, onDrop } from "../dom.js";
 import { type Config, config, type Format, type OwnFile, Refusal, shape } from "./api.js";
 import { CONFIGS, holdsSchedule, suffixOf } from "./file_kind.js";
 
@@ -40,28 +40,13 @@ export class FileDrop {
       void this.take([...(this.input.files ?? [])]);
       this.input.value = "";
     });
-    this.listen();
+    onDrop((files) => this.take(files));
   }
 
   /** Take files of these formats as schedules. */
   fill(formats: readonly Format[]): void {
     this.suffixes = new Set(formats.map((format) => suffixOf(format.ending)));
     this.input.accept = [...new Set([...CONFIGS, ...this.suffixes])].join(",");
-  }
-
-  /** Files can be dropped anywhere on the page. */
-  private listen(): void {
-    const over = (on: boolean) => document.body.classList.toggle("dragging", on);
-    document.addEventListener("dragover", (event) => {
-      event.preventDefault();
-      over(true);
-    });
-    document.addEventListener("dragleave", (event) => event.relatedTarget === null && over(false));
-    document.addEventListener("drop", (event) => {
-      event.preventDefault();
-      over(false);
-      void this.take([...(event.dataTransfer?.files ?? [])]);
-    });
   }
 
   private async take(files: readonly File[]): Promise<void> {

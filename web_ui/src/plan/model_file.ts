@@ -1,7 +1,7 @@
 /** A config.json in place of a model's name: dropped anywhere on the page, or chosen. */
 
 import type { OwnFile } from "../app/api.js";
-import { button, make } from "../dom.js";
+import { button, make, onDrop } from "../dom.js";
 
 const MOST_BYTES = 1024 * 1024;
 
@@ -24,7 +24,7 @@ export class ModelFile {
       void this.take(this.input.files?.[0]);
       this.input.value = "";
     });
-    this.listen();
+    onDrop(([file]) => this.take(file));
   }
 
   get file(): OwnFile | null {
@@ -36,20 +36,6 @@ export class ModelFile {
     this.held = null;
     this.said.replaceChildren();
     this.changed();
-  }
-
-  private listen(): void {
-    const over = (on: boolean) => document.body.classList.toggle("dragging", on);
-    document.addEventListener("dragover", (event) => {
-      event.preventDefault();
-      over(true);
-    });
-    document.addEventListener("dragleave", (event) => event.relatedTarget === null && over(false));
-    document.addEventListener("drop", (event) => {
-      event.preventDefault();
-      over(false);
-      void this.take(event.dataTransfer?.files[0]);
-    });
   }
 
   private async take(file: File | undefined): Promise<void> {

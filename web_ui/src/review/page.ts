@@ -6,7 +6,7 @@ import type { FormFields } from "../app/fields.js";
 import { Form } from "../app/form.js";
 import { Sheet } from "../app/sheet.js";
 import { settingsOf } from "../app/values.js";
-import { make, part } from "../dom.js";
+import { make, onDrop, part } from "../dom.js";
 import { type Review, review } from "./api.js";
 import { listing } from "./listing.js";
 import { PatchView } from "./patch.js";
@@ -70,7 +70,7 @@ export class ReviewPage {
     });
     this.submit.addEventListener("click", () => void this.ask());
     this.form.element.addEventListener("submit", () => void this.ask());
-    this.listen();
+    onDrop(([file]) => this.take(file));
     part("#controls").prepend(this.form.element);
     const source = make(
       "section",
@@ -84,21 +84,6 @@ export class ReviewPage {
     this.answer.append(this.heading, this.body, this.patch.element);
     this.sheet.say("Trainer, model and cluster");
     part("main").replaceChildren(this.sheet.opener, this.banner.element, source, this.answer);
-  }
-
-  /** Files can be dropped anywhere on the page. */
-  private listen(): void {
-    const over = (on: boolean) => document.body.classList.toggle("dragging", on);
-    document.addEventListener("dragover", (event) => {
-      event.preventDefault();
-      over(true);
-    });
-    document.addEventListener("dragleave", (event) => event.relatedTarget === null && over(false));
-    document.addEventListener("drop", (event) => {
-      event.preventDefault();
-      over(false);
-      void this.take(event.dataTransfer?.files[0]);
-    });
   }
 
   private async take(file: File | undefined): Promise<void> {
