@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pipeplan
+import pipeplan.api
 from pipeplan.api.training.measured_costs import with_op_times
 from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs
 from pipeplan.costs import Settings, Spread

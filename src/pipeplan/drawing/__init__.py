@@ -42,21 +42,4 @@ if TYPE_CHECKING:
         Windows as Windows,
     )
 else:
-    __all__, __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "from_timeline": {"IdleReasons", "MemoryLimit", "order_of", "view_of"},
-            "sizes": {"Look", "LookOptions", "SIZES", "SizeName", "ThemeName"},
-            "text": {"text_of"},
-            "theme": {
-                "DARK",
-                "LIGHT",
-                "MEMORY_PARTS",
-                "Like",
-                "TIME_PARTS",
-                "Theme",
-                "theme_named",
-            },
-            "view": {"IdleGaps", "LanePart", "Ratios", "View", "Windows"},
-        },
-    )
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -58,43 +58,4 @@ if TYPE_CHECKING:
     from pipeplan.formats.trace import chrome_trace as chrome_trace
     from pipeplan.formats.traced_run import MeasuredRun as MeasuredRun, median_step as median_step
 else:
-    __all__, __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "costs_record": {"costs_json", "is_costs_json", "parse_costs_json"},
-            "format": {"Content", "Format", "TimelineContent", "TrainerSettings", "Training", "formats", "in_order"},
-            "kineto": {"parse_kineto"},
-            "pipeplan_json": {
-                "TimelineRecord",
-                "parse_json",
-                "schedule_json",
-                "timeline_json",
-            },
-            "pytorch_csv": {
-                "TORCH_RELEASES",
-                "has_waits",
-                "parse_torch_csv",
-                "torch_csv",
-                "torch_csv_compute",
-                "torch_csv_warnings",
-                "torch_release",
-            },
-            "reading": {
-                "STANDARD_INPUT",
-                "endings",
-                "is_readable",
-                "is_standard_input",
-                "parse",
-                "read_file",
-                "read_schedule_or_timeline",
-                "read_standard_input",
-                "unpacked_name",
-            },
-            "rows": {"Rows", "rows_of"},
-            "run_files": {"holds_run", "read_run"},
-            "schema": {"RECORDS"},
-            "timeline_table": {"timeline_columns", "timeline_csv"},
-            "trace": {"chrome_trace"},
-            "traced_run": {"MeasuredRun", "median_step"},
-        },
-    )
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

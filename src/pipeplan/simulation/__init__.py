@@ -45,24 +45,4 @@ if TYPE_CHECKING:
         located_windows as located_windows,
     )
 else:
-    __all__, __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "bounds": {"Bound", "earliest_starts", "lower_bound", "span_bound"},
-            "chain": {"compute_only", "timed_only"},
-            "critical": {"Cause", "CriticalPath", "cause_of_delay", "critical_ops", "critical_path"},
-            "idle": {"IdleTimes", "idle_times"},
-            "idle_gaps": {"WAITS"},
-            "simulator": {
-                "Simulation",
-                "memory_use",
-                "message_partners",
-                "message_times",
-                "recomputed_stages",
-                "simulate",
-                "step_time",
-            },
-            "what_if": {"WhatIf", "shortened", "what_ifs", "work_of_microbatches"},
-            "windows": {"LocatedWindow", "RoundTrips", "Window", "located_windows"},
-        },
-    )
+    __all__, __getattr__, __dir__ = lazy_names(__name__)
