@@ -57,15 +57,7 @@ class LayoutText(Record, frozen=True, kw_only=True):
 
 
 def translated(source: str | os.PathLike[str], to: str) -> LayoutText:
-    """Return a layout in the text of another trainer; ``source`` is a text, or a file that contains one.
-
-    Raises
-    ------
-    UnknownNameError
-        If the trainer has no text for layouts.
-    InputError
-        If the source is not a layout, or the trainer cannot express it.
-    """
+    """Return a layout in the text of another trainer; ``source`` is a text, or a file that contains one."""
     if to not in layout_trainers():
         raise UnknownNameError("trainer with layouts", to, layout_trainers(), field="to")
     layout = read_layout(_text_of(source))
@@ -87,13 +79,7 @@ def _text_of(source: str | os.PathLike[str]) -> str:
 
 
 def with_stage_layers(settings: Settings) -> Settings:
-    """Return settings with the numbers of layers of a layout's text, if costs per layer need them.
-
-    Raises
-    ------
-    InputError
-        If the text is not a layout, or has other layers than the costs.
-    """
+    """Return settings with the numbers of layers of a layout's text, if costs per layer need them."""
     text = settings.layers_per_stage
     if settings.layers is None or not isinstance(text, str):
         return settings

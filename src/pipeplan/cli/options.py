@@ -406,11 +406,6 @@ def request(
         Draw a picture if neither the command line nor the config file names an output.
     reads, writes
         Further files that the command reads and writes.
-
-    Raises
-    ------
-    InputError
-        For an invalid config file, and an output that cannot be written, is an input or is another output.
     """
     config, settings = api.configured(line.values)
     names = names or (() if config.schedule is None else (config.schedule,))

@@ -473,11 +473,6 @@ def per_stage(
     ----------
     name
         Name of the setting, for the error.
-
-    Raises
-    ------
-    CostError
-        If a list has the wrong length; ``pad=True`` repeats its last value, or cuts it, instead.
     """
     stages = placement.stages
     if isinstance(value, tuple):

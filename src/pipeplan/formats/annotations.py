@@ -87,11 +87,6 @@ def marks_of(source: str, spans: Iterable[Span]) -> list[AnnotatedOp]:
         Source of the annotations, for messages.
     spans
         Annotations of any kind.
-
-    Raises
-    ------
-    FormatError
-        If there are no marks, times are invalid, a name is not an op, or an annotation is inside another one.
     """
     marks = sorted((span for span in spans if is_mark(span.name)), key=lambda span: span.start)
     marks = [span for span in marks if span.name.startswith(PREFIX)] or marks

@@ -178,12 +178,6 @@ def parse_kineto(traces: Mapping[str, str]) -> tuple[Timeline, ...]:
     ----------
     traces
         Text of the traces by their names, which messages use: of every rank, each with one or several steps.
-
-    Raises
-    ------
-    FormatError
-        If a text is not a trace or is truncated, lacks pipeline annotations or has an incomplete step, and in the cases
-        of :func:`~pipeplan.formats.traced_run.traced_run`.
     """
     return traced_run([parse_rank(name, text) for name, text in traces.items()]).timelines
 

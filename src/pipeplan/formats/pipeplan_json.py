@@ -127,14 +127,6 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
         Source of the text, for messages.
     keep_duplicates
         True to leave duplicate ops for the checker to report.
-
-    Raises
-    ------
-    FormatError
-        If the text is not JSON or is truncated, a key or version is unknown, a key occurs twice, shapes contradict each
-        other, a cell is not an op, or times are invalid.
-    InvalidScheduleError
-        If a rank or stage holds nothing, or an op is out of range.
     """
 
     def content(record: ScheduleRecord) -> Schedule | Timeline:
@@ -145,10 +137,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
 
 
 def parse_steps(text: str, *, name: str = "") -> tuple[Timeline, ...]:
-    """Return the steps in the JSON text of a timeline on one clock, or the timeline alone; () for a schedule.
-
-    Raises the errors of :func:`parse_json`.
-    """
+    """Return the steps in the JSON text of a timeline on one clock, or the timeline alone; () for a schedule."""
 
     def steps(record: ScheduleRecord) -> tuple[Timeline, ...]:
         if not isinstance(record, TimelineRecord):

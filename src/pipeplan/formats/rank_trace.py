@@ -95,11 +95,6 @@ def rank_trace(
         Zero of the recorded times.
     receives, sends
         Sorted times at which the host started to receive and to send.
-
-    Raises
-    ------
-    FormatError
-        If a step is incomplete, or no op takes any time.
     """
     start, end = op_times(recorded)
     if (end - start).max() <= 2 * RESOLUTION and not any(mark.span.end > mark.span.start for mark in recorded.marks):

@@ -84,11 +84,6 @@ def zero_bubble_nodes(timeline: Timeline, transfer: float) -> tuple[tuple[Runtim
         Timeline of a V schedule with only F, I and W.
     transfer
         Time of a message between ranks, in the timeline's unit.
-
-    Raises
-    ------
-    ShapeError
-        If the placement is another one, there are other kinds of ops, or sequence slices.
     """
     schedule = timeline.schedule
     _require_split_v(schedule)

@@ -94,13 +94,6 @@ class Store:
         The file; it is created if it does not exist.
     identity
         Identity of the sweep, from :func:`identity`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, is in use by another process, or holds another sweep.
-    FormatError
-        If the file is not a store.
     """
 
     def __init__(self, path: Path, identity: str) -> None:

@@ -60,13 +60,6 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
     ----------
     names
         Names of strategies; none means all of them.
-
-    Raises
-    ------
-    ShapeError
-        With the number of ops and what to reduce.
-    UnknownNameError
-        For a name that is no strategy's: a name is never a file here.
     """
     settings = same_ranks(settings)
     chosen = [strategy(name).name for name in names] or list(STRATEGIES)
@@ -91,15 +84,7 @@ def ops_at_most(name: str, settings: Settings) -> int:
 
 
 def only_one(request: SchedulesIn) -> tuple[Source, Settings]:
-    """Return the one schedule of a request, and its settings.
-
-    Raises
-    ------
-    InputError
-        If the request has no schedule or several.
-    PipeplanError
-        For an unknown name, and for a file without a schedule.
-    """
+    """Return the one schedule of a request, and its settings."""
     requested: list[str | FileIn] = [*request.schedules, *request.files]
     if len(requested) != 1:
         raise InputError(f"choose one schedule, not {len(requested)}", field="schedules")

@@ -36,13 +36,6 @@ def serve(
         Receives messages, such as the page's address once the server listens.
     names
         Further host names of the server, such as that of a reverse proxy.
-
-    Raises
-    ------
-    MissingExtraError
-        If the extra ``web`` is not installed.
-    InputError
-        If the port is in use, or the address is not one of this machine; if it means every interface without saying so.
     """
     try:
         import uvicorn

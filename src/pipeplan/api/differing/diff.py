@@ -157,13 +157,6 @@ def diff_timelines(
 
     A plan without a unit of time is scaled to a run that has one, so that all its ops take as long in sum as the run's: the
     rest of the difference is that of the ops to each other, and of waiting. A run without a unit has that of the plan.
-
-    Raises
-    ------
-    InputError
-        If an op is in one of them only, or one in the run takes no time.
-    InvalidScheduleError
-        For ops in an order in which nothing can have run, or of which some are missing.
     """
     for timeline in (planned, measured):
         require_order(timeline.schedule, dependencies(timeline.schedule))

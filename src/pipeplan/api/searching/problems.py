@@ -23,10 +23,7 @@ _DEFAULT = ScheduleSearchOptions()
 
 
 def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, placement: str | None = None) -> Problem:
-    """Return the search problem, on the placement of the options (``auto``: linear) unless another one is named.
-
-    Raises what :func:`pipeplan.search` does.
-    """
+    """Return the search problem, on the placement of the options (``auto``: linear) unless another one is named."""
     searched = options if isinstance(options, ScheduleSearchOptions) else ScheduleSearchOptions()
     choices = choices_of(searched.decide, options.leave, full_backward=options.full_backward)
     _require_undecided(settings, choices)
@@ -161,15 +158,7 @@ def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
 
 
 def placement_named(name: str, settings: Settings) -> Placement:
-    """Return the placement of a name with the ranks and chunks of the settings, or of a list of ranks.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown name.
-    ShapeError
-        For ranks, chunks and stages that contradict each other or the name.
-    """
+    """Return the placement of a name with the ranks and chunks of the settings, or of a list of ranks."""
     if "," in name:
         return _custom_placement(name, settings)
     if name not in DEFAULT_CHUNKS:

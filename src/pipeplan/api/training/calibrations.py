@@ -118,15 +118,6 @@ def calibrate_gpu(
         Measurements of each kernel; their median counts.
     progress
         Called with the completed share.
-
-    Raises
-    ------
-    MissingExtraError
-        Without PyTorch.
-    InputError
-        For a GPU that is not there or another one, a device with too little memory, and sizes below 1.
-    PipeplanError
-        For an unknown model or GPU.
     """
     shape = model_of(model)
     sheet, preset = _sheet(gpu_name)
@@ -167,13 +158,6 @@ def calibrate_on_run(
         The run: the folder of its traces, one trace, or a timeline that was measured.
     calibration
         Existing calibration file to correct; None: nothing.
-
-    Raises
-    ------
-    InputError
-        For what cannot be read, a calibration of another GPU, and a run of another number of stages.
-    PipeplanError
-        For a configuration that cannot be.
     """
     path = Path(configuration)
     document = read_document(path, "configuration")

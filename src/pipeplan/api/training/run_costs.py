@@ -195,15 +195,7 @@ def _at_least_0(spread: Spread | None) -> float | None:
 
 
 def read_run_costs(source: str | os.PathLike[str]) -> RunCosts:
-    """Read the costs of a run: the folder of its traces, one trace, or a measured timeline.
-
-    Raises
-    ------
-    InputError
-        For a simulated timeline, steps of different schedules.
-    PipeplanError
-        For what :func:`pipeplan.formats.read_run` raises it.
-    """
+    """Read the costs of a run: the folder of its traces, one trace, or a measured timeline."""
     return run_costs(read_run(source), os.fspath(source))
 
 

@@ -117,13 +117,6 @@ def html_page(views: View | Sequence[View], *, title: str | None = None, theme: 
         Title of the browser's window; default the titles of the views.
     theme
         Initial theme; None follows the reader's system. A button on the page changes it.
-
-    Raises
-    ------
-    UnknownNameError
-        If the theme is unknown.
-    ValueError
-        If there are no views.
     """
     chosen = [views] if isinstance(views, View) else list(views)
     own = ", ".join(view.title for view in chosen) or "timeline"
