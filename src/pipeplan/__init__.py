@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pipeplan.api.differing.difference import Diff as Diff
     from pipeplan.api.explaining.explanation import Explanation as Explanation, explain as explain
     from pipeplan.api.exports import Export as Export, export as export
-    from pipeplan.api.layouts import LayoutText as LayoutText
+    from pipeplan.api.conversions import LayoutText as LayoutText
     from pipeplan.api.planning.estimates import Estimates as Estimates
     from pipeplan.api.planning.estimation import estimate as estimate
     from pipeplan.api.planning.planned import plan as plan

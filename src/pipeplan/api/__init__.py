@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         export as export,
         exported_to as exported_to,
     )
-    from pipeplan.api.layouts import LayoutText as LayoutText, with_stage_layers as with_stage_layers
+    from pipeplan.api.conversions import LayoutText as LayoutText, with_stage_layers as with_stage_layers
     from pipeplan.api.outputs import (
         all_formats as all_formats,
         built_in_formats as built_in_formats,

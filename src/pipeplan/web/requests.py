@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from pipeplan.api import EditedShape, all_formats, with_stage_layers
 from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.reviewing.options import ReviewOptions
+from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.costs import (

@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 
 from pipeplan.api.answers import FilePath
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
-from pipeplan.api.differing.departure import first_departure
 from pipeplan.api.differing.difference import Diff
-from pipeplan.api.differing.op_differences import rank_differences, slowest_ops, whole_kinds
-from pipeplan.api.differing.resimulation import Resimulation, kind_differences
+from pipeplan.api.differing.op_differences import (
+    Resimulation,
+    first_departure,
+    kind_differences,
+    rank_differences,
+    slowest_ops,
+    whole_kinds,
+)
 from pipeplan.api.differing.sentences import sentences_of
 from pipeplan.api.keywords import DiffKeywords
 from pipeplan.api.simulating.result import Result
