@@ -43,15 +43,7 @@ _PLAIN = {
 
 
 def json_text(document: Any, *, indent: int | None = None, compact: bool = False) -> str:
-    """Return a document of plain values, or a record, as JSON.
-
-    Parameters
-    ----------
-    indent
-        Blanks before nested values; None writes everything in one line.
-    compact
-        Write no blanks between values.
-    """
+    """Return a document of plain values, or a record, as JSON."""
     separators = (",", ":") if compact else None
     try:
         return json.dumps(document, indent=indent, separators=separators, allow_nan=False, default=msgspec.to_builtins)
@@ -80,15 +72,7 @@ def require_unique_keys(text: str) -> None:
 
 
 def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT) -> Any:
-    """Return the content of a YAML, TOML or JSON file as plain values.
-
-    Parameters
-    ----------
-    what
-        What the file should be, for messages: ``config file``.
-    limit
-        Maximum size in bytes.
-    """
+    """Return the content of a YAML, TOML or JSON file as plain values."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise UnknownNameError(f"suffix of a {what}", path.suffix or path.name, _READERS)

@@ -57,15 +57,7 @@ def file_name(text: str) -> str:
 
 
 def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str = "") -> Path:
-    """Return a path that is valid on this system: of a file, or of an existing folder.
-
-    Parameters
-    ----------
-    what
-        Role of the path, for messages.
-    field
-        Setting of the path, for the error.
-    """
+    """Return a path that is valid on this system: of a file, or of an existing folder."""
     value: object = path
     text: object = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str):
@@ -95,15 +87,7 @@ def _short(text: str) -> str:
 
 
 def read_text(path: Path, *, limit: int, what: str) -> str:
-    """Return the text of a file, uncompressed if gzip compressed it. The size is checked before anything is read.
-
-    Parameters
-    ----------
-    limit
-        Maximum size in bytes.
-    what
-        Kind of file, for messages: ``config file``, ``schedule``.
-    """
+    """Return the text of a file, uncompressed if gzip compressed it. The size is checked before anything is read."""
     try:
         data = _read_limited(path, limit, what)
         if data.startswith(_GZIP):

@@ -32,15 +32,7 @@ _LONGEST_TEXT = 200_000
 
 
 def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples.
-
-    Parameters
-    ----------
-    values
-        Values by the names of :class:`~pipeplan.costs.settings.SettingsTable`, or by aliases.
-    where
-        Source of the values, for messages; empty for keyword arguments.
-    """
+    """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples."""
     named = {name: value for name, value in known_names(values, SETTING_NAMES, where).items() if value is not None}
     plain = {name: _plain(name, value) for name, value in named.items()}
     if where:

@@ -236,13 +236,7 @@ def one_by_one(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def bounds_of(layout: Layout, layers: int, *, of: str = "the model") -> tuple[tuple[int, int], ...]:
-    """Return the first layer, and one past the last, of every stage.
-
-    Parameters
-    ----------
-    of
-        Description of the model, for messages.
-    """
+    """Return the first layer, and one past the last, of every stage."""
     if sum(layout) != layers or min(layout, default=0) < 1:
         raise InputError(
             f"invalid layout {'+'.join(map(str, layout))} = {sum(layout)}: its {len(layout)} stages must have at least one "

@@ -193,11 +193,6 @@ def attention_share_of(model: str, tokens: float) -> float:
     """Return the share of a layer's forward FLOPs that grows with the square of the length, at a length in tokens.
 
     Windowed attention and recurrences are linear in the length and do not count.
-
-    Parameters
-    ----------
-    model
-        Name of a built-in model.
     """
     from pipeplan.workload import model as model_named
     from pipeplan.workload import token_flops

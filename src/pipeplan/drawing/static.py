@@ -93,13 +93,7 @@ def save_picture(
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:
-    """Write a page of views to a path or an open binary file.
-
-    Parameters
-    ----------
-    format
-        ``png``, ``svg`` or ``pdf``; default the suffix of the path.
-    """
+    """Write a page of views to a path or an open binary file."""
     chosen = _format(path, format)
     save_figure(figure_of(views, size=size, theme=theme), path, format=chosen, dpi=size_named(size).dpi)
 

@@ -67,17 +67,7 @@ def schedule_json(schedule: Schedule) -> str:
 
 
 def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None, steps: Sequence[Timeline] = ()) -> str:
-    """Return a timeline as JSON.
-
-    Parameters
-    ----------
-    timeline
-        The timeline.
-    figures
-        Keys of its result, of which the timeline has some itself.
-    steps
-        All measured steps on one clock.
-    """
+    """Return a timeline as JSON."""
     times = _times_of(timeline)
     record = msgspec.to_builtins(
         TimelineRecord(

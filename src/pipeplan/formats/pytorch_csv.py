@@ -77,17 +77,7 @@ def _minor(name: str) -> str:
 
 
 def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
-    """Return the schedule in the text of a CSV.
-
-    Parameters
-    ----------
-    text
-        One line per rank; lines may differ in length.
-    name
-        Name of the schedule, also for messages.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-    """
+    """Return the schedule in the text of a CSV."""
     cells: list[list[str]] = []
     for number, line in enumerate(_lines(text), start=1):
         if not line.strip(", \t\r"):

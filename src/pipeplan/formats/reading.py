@@ -92,15 +92,7 @@ def is_standard_input(source: object) -> bool:
 
 
 def read_standard_input(source: BinaryIO | None = None, *, keep_duplicates: bool = False) -> Schedule | Timeline:
-    """Return the schedule or timeline from standard input: rows of ops, a CSV or JSON.
-
-    Parameters
-    ----------
-    source
-        Stream to read instead of this process's standard input.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-    """
+    """Return the schedule or timeline from standard input: rows of ops, a CSV or JSON."""
     content = _content(source)
     if len(content) > SIZE_LIMIT:
         raise FormatError(f"standard input is larger than {SIZE_LIMIT // MEBIBYTE} MiB, the maximum size of a schedule")

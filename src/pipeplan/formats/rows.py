@@ -52,15 +52,7 @@ def rows_of(text: str, *, ranks: int | None = None) -> Rows:
 
 
 def parse_rows(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
-    """Return the schedule in a text of rows.
-
-    Parameters
-    ----------
-    name
-        Name of the schedule, also for messages.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-    """
+    """Return the schedule in a text of rows."""
     return schedule_of_cells(rows_of(text).cells, name, keep_duplicates)
 
 

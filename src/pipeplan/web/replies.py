@@ -105,13 +105,7 @@ def explanation(source: Source, settings: Settings) -> Explanation:
 
 
 def config(upload: tuple[str, bytes]) -> Reply:
-    """Return the settings of a config or profile file.
-
-    Parameters
-    ----------
-    upload
-        Name of the file, whose suffix selects the language, and its content.
-    """
+    """Return the settings of a config or profile file."""
     name, content = upload
     with temporary_folder() as folder:
         path = folder / f"file{_extension(name)}"

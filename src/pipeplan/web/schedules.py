@@ -54,13 +54,7 @@ _EXTENSION = re.compile(r"\.[^\W\d][^.]*$")
 
 
 def require_servable(names: Iterable[str], settings: Settings) -> None:
-    """Refuse a request of more than ``MOST_OPS`` ops, from its numbers alone, before any work.
-
-    Parameters
-    ----------
-    names
-        Names of strategies; none means all of them.
-    """
+    """Refuse a request of more than ``MOST_OPS`` ops, from its numbers alone, before any work."""
     settings = same_ranks(settings)
     chosen = [strategy(name).name for name in names] or list(STRATEGIES)
     ops = {name: ops_at_most(name, settings) for name in chosen}
@@ -162,11 +156,6 @@ def read_file(file: FileIn) -> Schedule | Timeline:
 
 def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[list[Result], list[str]]:
     """Choose results to draw.
-
-    Parameters
-    ----------
-    wanted
-        Names in the order in which to draw them; if it is None, or names no result, the first result is drawn.
 
     Returns
     -------

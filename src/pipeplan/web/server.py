@@ -22,21 +22,7 @@ def serve(
     tell: Callable[[str], None] = print,
     names: tuple[str, ...] = (),
 ) -> None:
-    """Serve the app until interrupted.
-
-    Parameters
-    ----------
-    host
-        Address to listen on. Any address except loopback is open to everyone who can reach it.
-    port
-        Port to listen on; 0 for any free one.
-    open_page
-        Open the page in a browser.
-    tell
-        Receives messages, such as the page's address once the server listens.
-    names
-        Further host names of the server, such as that of a reverse proxy.
-    """
+    """Serve the app until interrupted."""
     try:
         import uvicorn
 

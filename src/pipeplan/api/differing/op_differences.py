@@ -90,17 +90,7 @@ def gap_of(planned: Timeline) -> float:
 def kind_differences(
     planned: Timeline, before: Floats, after: Floats, resimulate: Resimulation
 ) -> Iterator[KindDifference]:
-    """Yield a difference for the ops of each kind on each stage, and for the overlapped pairs of each stage.
-
-    Parameters
-    ----------
-    planned
-        Compute ops.
-    before, after
-        The planned and the measured time of each op, shape (ops,).
-    resimulate
-        Simulator of the planned timeline with other op times.
-    """
+    """Yield a difference for the ops of each kind on each stage, and for the overlapped pairs of each stage."""
     unchanged = resimulate(before).makespan
     for kind, stage, counted, changed in _groups(planned.schedule):
         # Every simulation takes as long as there are ops: none for those that took what was planned.
@@ -199,15 +189,7 @@ class WholeKind(Record, frozen=True, kw_only=True):
 
 
 def slowest_ops(planned: Timeline, before: Floats, after: Floats, starts: Floats) -> Iterator[OpDifference]:
-    """Return the ops that took the most beyond their plan, the worst first; an overlapped pair counts as its forward.
-
-    Parameters
-    ----------
-    planned
-        Compute ops.
-    before, after, starts
-        The planned and the measured time of each op, and its start in the run, shape (ops,).
-    """
+    """Return the ops that took the most beyond their plan, the worst first; an overlapped pair counts as its forward."""
     schedule = planned.schedule
     beyond = np.where(schedule.joined, -np.inf, after - before)
     for position in np.argsort(-beyond, kind="stable")[:SLOWEST].tolist():
@@ -305,15 +287,6 @@ def first_departure(
     """Return the first op that runs out of order on its rank; else the first that waits for something else than planned.
 
     An op waits for its rank, or for its message, whichever comes last. Where both come at once, either will do.
-
-    Parameters
-    ----------
-    planned, measured
-        Timelines of the same compute ops.
-    match
-        Position in the run of each planned op, shape (ops,).
-    transfer
-        Planned transfer time.
     """
     return _other_order(planned, measured, match) or _other_cause(planned, measured, match, transfer)
 

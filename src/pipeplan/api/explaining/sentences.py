@@ -160,15 +160,6 @@ def sentences_of(
     """Return a heading, one sentence per selected rank, one on the longest microbatch, and one on the lower bound.
 
     The last two are left out if microbatches are alike, and if no idle windows explain the bound.
-
-    Parameters
-    ----------
-    totals
-        Idle time by rank and reason, shape (ranks, reasons).
-    waits
-        The longest wait of each rank.
-    what_ifs
-        Changes that were simulated.
     """
     ranks = [_sentence(result, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
     return (_heading(result, times), *ranks, *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
