@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import Any
 
 _IMPORT = re.compile(r"^ +from (\S+) import (\([^)]*\)|.*)", re.MULTILINE)
-_NAME = re.compile(r"(\w+) as \1\b")
+_NAME = re.compile(r"\b(?!as\b)\w+")
 
 
 def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package whose names are loaded from its modules on first use.
 
-    The package declares the names once, by the imports that type checkers see: ``from package.module import name as name``
-    under ``if TYPE_CHECKING``. A name that is imported from the package itself is one of its modules.
+    The package declares the names once, by the imports that type checkers see, under ``if TYPE_CHECKING``. A name that is
+    imported from the package itself is one of its modules.
     """
     module = sys.modules[package]
     source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
