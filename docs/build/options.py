@@ -19,7 +19,7 @@ from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
 from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.reviewing.options import ReviewOptions
+from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.api.sweeping.study import SweepOptions
 from pipeplan.costs import (

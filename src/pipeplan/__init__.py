@@ -14,204 +14,72 @@ Its public submodules are for code that builds on pipeplan: ``costs``, ``errors`
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pipeplan.lazy import lazy_names
+
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pipeplan import (
         costs as costs,
-    )
-    from pipeplan import (
         errors as errors,
-    )
-    from pipeplan import (
         formats as formats,
-    )
-    from pipeplan import (
         hardware as hardware,
-    )
-    from pipeplan import (
         model as model,
-    )
-    from pipeplan import (
         passes as passes,
-    )
-    from pipeplan import (
         planner as planner,
-    )
-    from pipeplan import (
         runtime as runtime,
-    )
-    from pipeplan import (
         strategies as strategies,
-    )
-    from pipeplan import (
         sweeps as sweeps,
-    )
-    from pipeplan import (
         testing as testing,
-    )
-    from pipeplan import (
         trainers as trainers,
-    )
-    from pipeplan import (
         workload as workload,
     )
-    from pipeplan.api import (
-        CalibrationProfile,
-        Comparison,
-        CostProfile,
-        Diff,
-        Estimates,
-        Explanation,
-        Export,
-        Gpus,
-        LayoutText,
-        Models,
-        ParetoFront,
-        Plan,
-        Result,
-        ScheduleLike,
-        SearchRecord,
-        Study,
-        TrainingRun,
-        Verdict,
-        check,
-        compare,
-        convert,
-        diff,
-        explain,
-        export,
-        gpus,
-        models,
-        profile,
-        read,
-        read_schedule,
-        read_timeline,
-        register,
-        run,
-        save,
-        schedules,
-        simulate,
-        sweep,
+    from pipeplan.api.answers import save as save
+    from pipeplan.api.arguments import ScheduleLike as ScheduleLike
+    from pipeplan.api.catalogue import schedules as schedules
+    from pipeplan.api.checks import Verdict as Verdict, check as check
+    from pipeplan.api.comparing.compare import compare as compare
+    from pipeplan.api.comparing.comparison import Comparison as Comparison
+    from pipeplan.api.conversions import convert as convert
+    from pipeplan.api.differing.diff import diff as diff
+    from pipeplan.api.differing.difference import Diff as Diff
+    from pipeplan.api.explaining.explanation import Explanation as Explanation, explain as explain
+    from pipeplan.api.exports import Export as Export, export as export
+    from pipeplan.api.conversions import LayoutText as LayoutText
+    from pipeplan.api.planning.estimates import Estimates as Estimates
+    from pipeplan.api.planning.estimation import estimate as estimate
+    from pipeplan.api.planning.planned import plan as plan
+    from pipeplan.api.planning.plans import Plan as Plan
+    from pipeplan.api.planning.presets import Gpus as Gpus, Models as Models, gpus as gpus, models as models
+    from pipeplan.api.registering import register as register
+    from pipeplan.api.replanning import Replan as Replan, Replanner as Replanner
+    from pipeplan.api.reviewing.result import Review as Review
+    from pipeplan.api.reviewing.review import review as review
+    from pipeplan.api.reviewing.rules_table import ReviewRules as ReviewRules, review_rules as review_rules
+    from pipeplan.api.searching.fronts import ParetoFront as ParetoFront
+    from pipeplan.api.searching.search_record import SearchRecord as SearchRecord
+    from pipeplan.api.searching.searches import pareto as pareto, search as search
+    from pipeplan.api.searching.steady_states import SteadyStates as SteadyStates, steady_state as steady_state
+    from pipeplan.api.simulating.result import Result as Result
+    from pipeplan.api.simulating.simulate import simulate as simulate
+    from pipeplan.api.sources import read as read, read_schedule as read_schedule, read_timeline as read_timeline
+    from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
+    from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
+    from pipeplan.api.training.cost_profiles import CostProfile as CostProfile, profile as profile
+    from pipeplan.api.training.training_runs import TrainingRun as TrainingRun, run as run
+    from pipeplan.costs import Costs as Costs, Settings as Settings
+    from pipeplan.errors import PipeplanError as PipeplanError
+    from pipeplan.formats import Training as Training
+    from pipeplan.model import (
+        Kind as Kind,
+        Op as Op,
+        Placement as Placement,
+        Schedule as Schedule,
+        Timeline as Timeline,
     )
-    from pipeplan.api.planning.estimation import estimate
-    from pipeplan.api.planning.planned import plan
-    from pipeplan.api.replanning import Replan, Replanner
-    from pipeplan.api.reviewing.result import Review
-    from pipeplan.api.reviewing.review import review
-    from pipeplan.api.reviewing.rules_table import ReviewRules, review_rules
-    from pipeplan.api.searching.searches import pareto, search
-    from pipeplan.api.searching.steady_states import SteadyStates, steady_state
-    from pipeplan.costs import Costs, Settings
-    from pipeplan.errors import PipeplanError
-    from pipeplan.formats import Training
-    from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
 
-__version__ = "0.1.0"
-
-__all__ = [
-    "CalibrationProfile",
-    "Comparison",
-    "CostProfile",
-    "Costs",
-    "Diff",
-    "Estimates",
-    "Explanation",
-    "Export",
-    "Gpus",
-    "Kind",
-    "LayoutText",
-    "Models",
-    "Op",
-    "ParetoFront",
-    "PipeplanError",
-    "Placement",
-    "Plan",
-    "Replan",
-    "Replanner",
-    "Result",
-    "Review",
-    "ReviewRules",
-    "Schedule",
-    "ScheduleLike",
-    "SearchRecord",
-    "Settings",
-    "SteadyStates",
-    "Study",
-    "Timeline",
-    "Training",
-    "TrainingRun",
-    "Verdict",
-    "check",
-    "compare",
-    "convert",
-    "diff",
-    "estimate",
-    "explain",
-    "export",
-    "gpus",
-    "models",
-    "pareto",
-    "plan",
-    "profile",
-    "read",
-    "read_schedule",
-    "read_timeline",
-    "register",
-    "review",
-    "review_rules",
-    "run",
-    "save",
-    "schedules",
-    "search",
-    "simulate",
-    "steady_state",
-    "sweep",
-]
-
-SUBMODULES = (
-    "costs",
-    "errors",
-    "formats",
-    "hardware",
-    "model",
-    "passes",
-    "planner",
-    "runtime",
-    "strategies",
-    "sweeps",
-    "testing",
-    "trainers",
-    "workload",
-)
-"""Public submodules, which are loaded on first use as well; ``docs/reference/submodules.md`` lists their public names."""
-
-_HOMES = {
-    "pipeplan.api.planning.estimation": {"estimate"},
-    "pipeplan.api.planning.planned": {"plan"},
-    "pipeplan.api.reviewing.result": {"Review"},
-    "pipeplan.api.reviewing.review": {"review"},
-    "pipeplan.api.reviewing.rules_table": {"ReviewRules", "review_rules"},
-    "pipeplan.api.replanning": {"Replan", "Replanner"},
-    "pipeplan.api.searching.searches": {"pareto", "search"},
-    "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
-    "pipeplan.costs": {"Costs", "Settings"},
-    "pipeplan.errors": {"PipeplanError"},
-    "pipeplan.formats": {"Training"},
-    "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
-}
-"""Modules of the public names that are not in :mod:`pipeplan.api`; plans and searches load the planner and the solver."""
-
-
-def __getattr__(name: str) -> Any:
-    if name in SUBMODULES:
-        return import_module(f"pipeplan.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
-    home = next((home for home, names in _HOMES.items() if name in names), "pipeplan.api")
-    return getattr(import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *SUBMODULES})
+    __all__: list[str]
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

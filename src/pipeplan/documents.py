@@ -43,20 +43,7 @@ _PLAIN = {
 
 
 def json_text(document: Any, *, indent: int | None = None, compact: bool = False) -> str:
-    """Return a document of plain values, or a record, as JSON.
-
-    Parameters
-    ----------
-    indent
-        Blanks before nested values; None writes everything in one line.
-    compact
-        Write no blanks between values.
-
-    Raises
-    ------
-    CostError
-        For a number that is not finite; the message says where it is.
-    """
+    """Return a document of plain values, or a record, as JSON."""
     separators = (",", ":") if compact else None
     try:
         return json.dumps(document, indent=indent, separators=separators, allow_nan=False, default=msgspec.to_builtins)
@@ -77,13 +64,7 @@ def _not_finite(value: Any, place: str) -> Iterator[tuple[str, float]]:
 
 
 def require_unique_keys(text: str) -> None:
-    """Check that no object of a JSON text has a duplicate key: readers would silently take one of its values.
-
-    Raises
-    ------
-    FormatError
-        With the duplicate key.
-    """
+    """Check that no object of a JSON text has a duplicate key: readers would silently take one of its values."""
     try:
         json.loads(text, object_pairs_hook=_unique_keys)
     except ValueError as error:
@@ -91,24 +72,7 @@ def require_unique_keys(text: str) -> None:
 
 
 def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT) -> Any:
-    """Return the content of a YAML, TOML or JSON file as plain values.
-
-    Parameters
-    ----------
-    what
-        What the file should be, for messages: ``config file``.
-    limit
-        Maximum size in bytes.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    FormatError
-        If it is empty, over ``limit``, not in the language of its suffix, or has a duplicate key.
-    UnknownNameError
-        For an unknown suffix.
-    """
+    """Return the content of a YAML, TOML or JSON file as plain values."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise UnknownNameError(f"suffix of a {what}", path.suffix or path.name, _READERS)
@@ -154,14 +118,7 @@ def _read_toml(text: str) -> Any:
 
 
 def read_yaml(text: str) -> Any:
-    """Return the content of a YAML document as plain values.
-
-    Raises
-    ------
-    ValueError
-        For text that is not YAML; a duplicate key; a merge of groups (``<<``), of which a few lines make more keys than any
-        memory holds, and aliases (``*name``) that do; groups that are nested too deeply.
-    """
+    """Return the content of a YAML document as plain values."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

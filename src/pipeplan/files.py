@@ -57,21 +57,7 @@ def file_name(text: str) -> str:
 
 
 def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str = "") -> Path:
-    """Return a path that is valid on this system: of a file, or of an existing folder.
-
-    Parameters
-    ----------
-    what
-        Role of the path, for messages.
-    field
-        Setting of the path, for the error.
-
-    Raises
-    ------
-    InputError
-        For values that are not paths, empty paths, paths that are too long or contain a null byte, and paths that end with a
-        separator but lead to no folder (``Path`` would drop the separator).
-    """
+    """Return a path that is valid on this system: of a file, or of an existing folder."""
     value: object = path
     text: object = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str):
@@ -101,22 +87,7 @@ def _short(text: str) -> str:
 
 
 def read_text(path: Path, *, limit: int, what: str) -> str:
-    """Return the text of a file, uncompressed if gzip compressed it. The size is checked before anything is read.
-
-    Parameters
-    ----------
-    limit
-        Maximum size in bytes.
-    what
-        Kind of file, for messages: ``config file``, ``schedule``.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it cannot be read.
-    FormatError
-        If it is empty, larger than the limit, a truncated or damaged gzip file, or not text (UTF-8).
-    """
+    """Return the text of a file, uncompressed if gzip compressed it. The size is checked before anything is read."""
     try:
         data = _read_limited(path, limit, what)
         if data.startswith(_GZIP):
@@ -164,7 +135,7 @@ def _read_limited(path: Path, limit: int, what: str) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file atomically. Raises as :func:`replacing` does."""
+    """Write a file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
@@ -176,11 +147,6 @@ def replacing(path: Path) -> Iterator[Path]:
     An existing file is replaced atomically and keeps its mode and, if permitted, its owner; a link stays, and its target is
     replaced. A pipe or a device such as ``/dev/null`` receives the content. After a failure the previous content stays, and
     no temporary file is left.
-
-    Raises
-    ------
-    InputError
-        As :func:`require_writable` does, and if the disk is full or the reader of a pipe has closed it.
     """
     require_writable(path)
     try:
@@ -197,13 +163,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Create an empty folder that only this user can read, and remove it with its content after the block.
-
-    Raises
-    ------
-    InputError
-        If the system's folder for temporary files cannot be written.
-    """
+    """Create an empty folder that only this user can read, and remove it with its content after the block."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="pipeplan-"))
     except OSError as error:
@@ -286,14 +246,7 @@ def _followed(path: Path) -> Path:
 
 
 def require_writable(path: Path) -> None:
-    """Check that an output can be written, before any work.
-
-    Raises
-    ------
-    InputError
-        If its folder is missing, a file or read-only, and if the output is a folder, read-only, or neither a file nor a pipe
-        nor a character device.
-    """
+    """Check that an output can be written, before any work."""
     try:
         obstacle = _obstacle(path)
     except (OSError, ValueError, OverflowError) as error:
@@ -336,11 +289,6 @@ def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Check that no output is an input or another output.
 
     Files are compared by identity: links, relative paths and descriptors are followed. An input folder means all its files.
-
-    Raises
-    ------
-    InputError
-        If an output is one of the inputs, or another output.
     """
     read = {_identity(file) for path in inputs for file in _files(path)}
     written: dict[tuple[int, int] | str, Path] = {}
@@ -360,13 +308,7 @@ _MOST_BELOW = 100_000
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files in a folder and its subfolders, without following links; unreadable folders are left out.
-
-    Raises
-    ------
-    InputError
-        For more than 100,000 files, which cannot be those of one run.
-    """
+    """Return the files in a folder and its subfolders, without following links; unreadable folders are left out."""
     files: list[Path] = []
     for place, _, names in os.walk(folder):
         files += [Path(place, name) for name in names]

@@ -220,11 +220,6 @@ def compile_loop(function: Loop) -> Loop:
     """Compile a function and the plain functions that it calls with Numba: without the GIL, and stored on disk if possible.
 
     Threads that compile the same function at once wait for each other and get the same result.
-
-    Raises
-    ------
-    TypeError
-        If ``function`` is not a plain Python function.
     """
     if not isinstance(function, FunctionType):
         raise TypeError(f"cannot compile {function!r}: expected a plain function")

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+_IMPORT = re.compile(r"^ +from (\S+) import (\([^)]*\)|.*)", re.MULTILINE)
+_NAME = re.compile(r"\b(?!as\b)\w+")
 
-def lazy_names(
-    package: str, homes: Mapping[str, Collection[str]]
-) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+
+def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package whose names are loaded from its modules on first use.
 
-    Parameters
-    ----------
-    package
-        The ``__name__`` of the package.
-    homes
-        The names by the module of the package that defines them.
+    The package declares the names once, by the imports that type checkers see, under ``if TYPE_CHECKING``. A name that is
+    imported from the package itself is one of its modules.
     """
-    home_of = {name: f"{package}.{module}" for module, names in homes.items() for name in names}
+    module = sys.modules[package]
+    source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
+    home_of = {name: home for home, names in _IMPORT.findall(source) for name in _NAME.findall(names)}
 
     def load(name: str) -> Any:
         home = home_of.get(name)
         if home is None:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        value = getattr(import_module(home), name)
-        setattr(sys.modules[package], name, value)
+        value = import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
+        setattr(module, name, value)
         return value
 
-    return sorted(home_of), load, lambda: sorted({*vars(sys.modules[package]), *home_of})
+    names = sorted(name for name, home in home_of.items() if home != package)
+    return names, load, lambda: sorted({*vars(module), *home_of})

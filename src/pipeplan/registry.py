@@ -139,13 +139,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
     # --- additions -----------------------------------------------------------------------------------------------------
 
     def add(self, value: Any) -> None:
-        """Register a value for this process, in place of one that was registered under its name before.
-
-        Raises
-        ------
-        InputError
-            If the value is of another type, its name has blanks or slashes, or a built-in item has one of its names.
-        """
+        """Register a value for this process, in place of one that was registered under its name before."""
         if not isinstance(value, self.kind):
             raise InputError(f"expected a {self.kind.__name__}, not {type(value).__name__}")
         item = self._item(value)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.api.differing import resimulation
+from pipeplan.api.differing import op_differences
 from pipeplan.api.differing.diff import diff, diff_timelines
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
@@ -362,7 +362,7 @@ def test_ops_that_took_what_was_planned_are_not_simulated_again(monkeypatch):
         calls.append(1)
         return simulate(*given, **more)
 
-    monkeypatch.setattr(resimulation, "simulate", counted)
+    monkeypatch.setattr(op_differences, "simulate", counted)
     counts = []
     for chunks in (2, 32):
         calls.clear()

@@ -154,7 +154,7 @@ def test_published_schedules_that_hold_the_model_twice_compete_only_where_such_p
 
 
 def test_the_best_of_any_placement_is_named_only_where_others_were_looked_at(monkeypatch):
-    monkeypatch.setattr("pipeplan.api.searching.published.ORDERS_UP_TO", 1)
+    monkeypatch.setattr("pipeplan.api.searching.problems.ORDERS_UP_TO", 1)
     found = pipeplan.search(ranks=2, microbatches=4, evaluations=0)
     assert found.search is not None
     assert found.search.best_published is not None

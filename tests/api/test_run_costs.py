@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api.training.measured_costs import with_op_times
-from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs
+import pipeplan.api
+from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs, with_op_times
 from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, chrome_trace

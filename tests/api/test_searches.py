@@ -9,8 +9,7 @@ import pytest
 import pipeplan
 from pipeplan import solver
 from pipeplan.api.parts import number
-from pipeplan.api.searching.problems import placement_named, problem_of
-from pipeplan.api.searching.published import published_here
+from pipeplan.api.searching.problems import placement_named, problem_of, published_here
 from pipeplan.api.searching.search_record import PublishedSchedule
 from pipeplan.api.searching.search_words import costs_in_words, gain_of
 from pipeplan.api.simulating.result import result_of

@@ -88,13 +88,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         show(*self.table())
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a data frame, whose rows depend on the class.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
+        """Return a data frame, whose rows depend on the class."""
         try:
             from pandas import DataFrame
         except ImportError:

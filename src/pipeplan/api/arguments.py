@@ -94,7 +94,7 @@ def _types_of_keywords(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> tuple[_Record, Settings]:
-    """Return the options of a function and the settings among its keywords. Raises the errors of :func:`configured`."""
+    """Return the options of a function and the settings among its keywords."""
     options, settings = apart(record, keywords)
     return options_of(record, options), configured(settings)[1]
 
@@ -116,13 +116,6 @@ def configured(keywords: Mapping[str, Any] | SettingsKeywords) -> tuple[Config, 
     """Return the content of the config file among the keywords, and the settings: a keyword overrides its base.
 
     The base is a value, a mapping or a file as ``settings``, or a file as ``config``.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown name; the message suggests the nearest one.
-    InputError
-        For a value of the wrong type, two bases, and a config file that cannot be read or understood.
     """
     values = dict(keywords)
     base, file = values.pop("settings", None), values.pop("config", None)
@@ -138,7 +131,7 @@ def _with_counts(settings: Settings) -> Settings:
     """Return settings with numbers of layers in place of a trainer's text, where layers have costs."""
     if not isinstance(settings.layers_per_stage, str):
         return settings
-    from pipeplan.api.layouts import with_stage_layers  # most calls have no text for the layers
+    from pipeplan.api.conversions import with_stage_layers  # most calls have no text for the layers
 
     return with_stage_layers(settings)
 

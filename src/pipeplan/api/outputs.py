@@ -97,10 +97,7 @@ def write(
     training: Callable[[], Training] = Training,
     **look: Unpack[Look],
 ) -> Written:
-    """Write those contents that the file's format can hold; ``what`` names them in messages.
-
-    Gives and raises what :func:`pipeplan.save` does.
-    """
+    """Write those contents that the file's format can hold; ``what`` names them in messages."""
     chosen = format_of(path, contents, what, ending)
     if chosen.write_settings is not None and not is_stream(path):
         return write_settings(chosen.write_settings(contents["settings"](chosen), placed(training(), path)), path)
@@ -170,23 +167,12 @@ def content_as(
 
 
 def exported(contents: Contents, to: str) -> str:
-    """Return contents in the format of this name, which holds no trainer's settings.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown format.
-    FormatError, ShapeError
-        For a schedule that the format cannot express.
-    """
+    """Return contents in the format of this name, which holds no trainer's settings."""
     return content_as(export_format(to), contents, _EXPORTED).decode()
 
 
 def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | None = None) -> Format:
-    """Return the format of the longest suffix that a file has.
-
-    Raises as :func:`pipeplan.save`, also where the format can hold nothing of the contents.
-    """
+    """Return the format of the longest suffix that a file has."""
     name = (path.name if ending is None else ending).lower()
     candidates = _drawn(name) or _with_ending(name, known_formats())
     # Of a plugin's format, the suffix may be longer: .mine.json.
@@ -237,17 +223,14 @@ def is_picture(path: Path) -> bool:
 
 
 def holds_schedule(path: Path) -> bool:
-    """Return whether a file's suffix is one of a format that holds a schedule. Raises what :func:`is_picture` does."""
+    """Return whether a file's suffix is one of a format that holds a schedule."""
     return not format_of(path, _WHOLE, "").writers.keys().isdisjoint({"schedule", "settings"})
 
 
 def require_outputs(
     paths: Iterable[Path], contents: Sequence[Content] = _WHOLE, *, what: str = "another answer"
 ) -> None:
-    """Check, before any work is done, that each output is writable and its format can hold at least one of the contents.
-
-    Raises what :func:`pipeplan.save` does.
-    """
+    """Check, before any work is done, that each output is writable and its format can hold at least one of the contents."""
     for path in paths:
         format_of(path, contents, what)
         require_writable(path)

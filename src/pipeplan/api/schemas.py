@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 
-from pipeplan.api.catalogue import Catalogue
+from pipeplan.api.catalogue import Catalogue, Machines
 from pipeplan.api.checks import Verdict
 from pipeplan.api.comparing.comparison import Comparison
 from pipeplan.api.differing.difference import Diff
 from pipeplan.api.explaining.explanation import Explanation
-from pipeplan.api.machines import Machines
 from pipeplan.api.planning.estimates import Estimates
 from pipeplan.api.planning.plans import Plan
 from pipeplan.api.planning.presets import Gpus, Models

@@ -121,17 +121,6 @@ def resolve(
         Accept the order of ops of a measured timeline, for uses that neither show nor replace its times.
     called
         Name for messages; default: the source's own.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown name.
-    ShapeError
-        For a shape that the strategy cannot take, or that contradicts the file.
-    InputError, FormatError, InvalidScheduleError
-        For a file that cannot be read or understood; for a measured timeline unless ``of_measured``.
-    InfeasibleError
-        If a strategy that looks at costs finds no schedule under the memory limit.
     """
     opened_source = opened(source)
     if isinstance(opened_source, Strategy):
@@ -226,7 +215,7 @@ def _is_file(name: str) -> bool:
 
 
 def build(named: Strategy, settings: Settings) -> Schedule:
-    """Return the schedule of a strategy. See :func:`resolve` for the errors."""
+    """Return the schedule of a strategy."""
     shape = shape_of(named, settings)
     if not named.looks_at_costs:
         return named(shape)
@@ -235,15 +224,7 @@ def build(named: Strategy, settings: Settings) -> Schedule:
 
 
 def shape_of(named: Strategy, settings: Settings) -> Shape:
-    """Return the shape of the settings, with a strategy's own defaults; no schedule is generated.
-
-    Raises
-    ------
-    ShapeError
-        For a shape that the strategy cannot have, that contradicts itself, or that is too large to be planned.
-    UnknownNameError
-        For a variant that it does not know.
-    """
+    """Return the shape of the settings, with a strategy's own defaults; no schedule is generated."""
     chunks = named.chunks if settings.chunks is None else settings.chunks
     require_size(chunks=chunks)
     return named.shape(

@@ -126,11 +126,6 @@ def warm(progress: Callable[[float, str], None] = lambda share, description: Non
 
     Numba's variables apply: ``NUMBA_CACHE_DIR`` is the folder, and ``NUMBA_CPU_NAME=generic`` with an empty
     ``NUMBA_CPU_FEATURES`` compiles for any processor of the architecture.
-
-    Parameters
-    ----------
-    progress
-        Called with the share that is done and the description of the next job.
     """
     from pipeplan.numba_internals import processor
 

@@ -68,19 +68,7 @@ def deliver(
     messages: Iterable[str] = (),
     text: Callable[[], None] | None = None,
 ) -> None:
-    """Write an answer to files, and print it: as text, or as JSON with its warnings on stderr, too.
-
-    Parameters
-    ----------
-    outputs
-        Files that the answer's ``save`` writes, or files with their writers.
-    look
-        Theme and size of pictures.
-    messages
-        Further messages in addition to the JSON; the text holds them already.
-    text
-        Prints the text; by default the answer's ``print``.
-    """
+    """Write an answer to files, and print it: as text, or as JSON with its warnings on stderr, too."""
     save = partial(answer.save, **(look or {}))
     writers = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, save)
     with written(writers) as changes:
@@ -112,13 +100,7 @@ def tell(message: str) -> None:
 
 
 def sentence(error: Exception, options: Collection[str] | None = None) -> str:
-    """Return an error's message, shortened in the middle if it is too long.
-
-    Parameters
-    ----------
-    options
-        Options of the command; None allows any name.
-    """
+    """Return an error's message, shortened in the middle if it is too long."""
     message = _message(error, options)
     half = _LONGEST // 2
     return message if len(message) <= _LONGEST else f"{message[:half]}…{message[-half:]}"

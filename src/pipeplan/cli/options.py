@@ -394,24 +394,7 @@ def request(
     reads: Iterable[Path] = (),
     writes: Iterable[Path] = (),
 ) -> Request:
-    """Read the config file, apply the options, and check all inputs and outputs before any work.
-
-    Parameters
-    ----------
-    names
-        Schedules by name or file.
-    line, output
-        Options of the command line; ``output`` is None for a command without ``--output``.
-    draws
-        Draw a picture if neither the command line nor the config file names an output.
-    reads, writes
-        Further files that the command reads and writes.
-
-    Raises
-    ------
-    InputError
-        For an invalid config file, and an output that cannot be written, is an input or is another output.
-    """
+    """Read the config file, apply the options, and check all inputs and outputs before any work."""
     config, settings = api.configured(line.values)
     names = names or (() if config.schedule is None else (config.schedule,))
     result = Request(names, settings)

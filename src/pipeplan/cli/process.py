@@ -28,11 +28,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 success; 1 a negative answer; 2 invalid input, or no answer.
 
     A signal that ends the command gives 128 plus its number, as in shells.
-
-    Parameters
-    ----------
-    arguments
-        Arguments of ``pipeplan`` (default: those of ``sys.argv``).
     """
     if arguments is not None:
         return _run(list(arguments))

@@ -22,21 +22,7 @@ _WIDE = 110
 
 
 class ProgressBar:
-    """Progress bar with a description; its share never decreases.
-
-    Parameters
-    ----------
-    task
-        Description until the first call of :meth:`show`.
-    quiet
-        Show nothing.
-    every
-        Seconds between two lines if stderr is not a terminal.
-    refreshes
-        Refreshes of the bar per second.
-    clock
-        Returns the time in seconds.
-    """
+    """Progress bar with a description; its share never decreases."""
 
     def __init__(
         self,

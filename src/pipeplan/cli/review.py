@@ -9,9 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pipeplan.api import require_outputs
-from pipeplan.api.reviewing.options import ReviewOptions
 from pipeplan.api.reviewing.result import PATCH_ENDINGS
-from pipeplan.api.reviewing.review import reviewed
+from pipeplan.api.reviewing.review import ReviewOptions, reviewed
 from pipeplan.api.reviewing.rules_table import review_rules
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import OUTPUT, command, output_option

@@ -86,13 +86,6 @@ async def called(tool: Tool, call: Mapping[str, Any], *, seconds: float) -> Tool
         Values by the names of the tool's arguments, as :func:`~pipeplan.cli.tools.words_of` takes them.
     seconds
         Time limit, after which a search or a plan answers with its best result so far, and other commands do not answer.
-
-    Raises
-    ------
-    InputError
-        If the call is invalid, the answer is too long, or there is none within the time limit.
-    PipeplanError
-        If the command fails, with its message.
     """
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()

@@ -166,11 +166,6 @@ def tools(selection: Collection[str] = ()) -> dict[str, Tool]:
 
     Rarely needed settings, which most commands share, are listed by the first command that has them: an agent reads every
     schema before its first question. The descriptions of the others refer to it.
-
-    Raises
-    ------
-    UnknownNameError
-        If the selection has a name that is no tool's.
     """
     app = command_line("all")
     names = [name for name in app if not name.startswith("-") and name not in (*_NOT_TOOLS, "help")]
@@ -262,13 +257,6 @@ def words_of(tool: Tool, call: Mapping[str, Any], folder: Path) -> list[str]:
         a file: ``{"name": ..., "text": ...}`` one with this name and content, any other object a JSON document.
     folder
         Empty folder for these files.
-
-    Raises
-    ------
-    UnknownNameError
-        If an argument is unknown; the message suggests the most similar name.
-    InputError
-        If an argument is missing, or its value has no form that an argument of a command may have.
     """
     names = {argument.name for argument in tool.arguments} | set(tool.own)
     for name in call:
@@ -331,13 +319,7 @@ def _file_of(argument: ToolArgument, content: Json, folder: Path) -> Path:
 
 
 def parts_of(document: Json, paths: list[str]) -> Json:
-    """Return the parts of an answer at these paths, such as ``results.makespan``; a list stands for all of its items.
-
-    Raises
-    ------
-    UnknownNameError
-        If the answer has nothing at a path; the message suggests the most similar name.
-    """
+    """Return the parts of an answer at these paths, such as ``results.makespan``; a list stands for all of its items."""
     if not paths:
         return document
     split = [path.split(".") for path in paths]

@@ -56,19 +56,7 @@ _EXTRAS = tuple(extra.name for extra in msgspec.structs.fields(_Extras))
 
 
 def load_config(path: Path) -> Config:
-    """Read a config file in the format of its suffix.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    FormatError
-        If it is empty, too large, not a mapping, not in the format of its suffix, or has a key twice.
-    UnknownNameError
-        If a key or the suffix is unknown.
-    CostError
-        If a value has the wrong type.
-    """
+    """Read a config file in the format of its suffix."""
     from pipeplan.documents import read_document
 
     content = read_document(path, "config file")
@@ -78,10 +66,7 @@ def load_config(path: Path) -> Config:
 
 
 def load_layers(path: Path) -> tuple[Layer, ...]:
-    """Read costs per layer from a file: a list of layers, or a mapping with such a list as ``layers``.
-
-    Raises the errors of :func:`load_config`.
-    """
+    """Read costs per layer from a file: a list of layers, or a mapping with such a list as ``layers``."""
     from pipeplan.documents import read_document
 
     content = read_document(path, "layers file")
@@ -97,8 +82,6 @@ def load_lengths(path: Path) -> Lengths:
 
     A YAML or JSON file has a list, or a mapping with such a list as ``lengths``. Any other file has a line per microbatch,
     with a number, or one per document separated by blanks or commas; ``#`` begins a comment.
-
-    Raises the errors of :func:`load_config`.
     """
     from pipeplan.documents import SIZE_LIMIT, read_document
 
@@ -129,10 +112,7 @@ def _number(word: str, path: Path) -> float:
 
 
 def parse_config(content: Mapping[Any, Any], where: str) -> Config:
-    """Return the content of a config file as records; ``where`` is its source, for messages.
-
-    Raises the errors of :func:`load_config`.
-    """
+    """Return the content of a config file as records; ``where`` is its source, for messages."""
     values = known_names(content, (*SETTING_NAMES, *_EXTRAS), where)
     try:
         extras = typed({name: values[name] for name in _EXTRAS if name in values}, _Extras)

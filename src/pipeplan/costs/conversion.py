@@ -32,24 +32,7 @@ _LONGEST_TEXT = 200_000
 
 
 def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples.
-
-    Parameters
-    ----------
-    values
-        Values by the names of :class:`~pipeplan.costs.settings.SettingsTable`, or by aliases.
-    where
-        Source of the values, for messages; empty for keyword arguments.
-
-    Raises
-    ------
-    UnknownNameError
-        If a name is unknown, or a value is not one of a setting's choices.
-    CostError
-        If a value has the wrong type, or a time or size is out of its range.
-    ShapeError
-        If a count is out of its range.
-    """
+    """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples."""
     named = {name: value for name, value in known_names(values, SETTING_NAMES, where).items() if value is not None}
     plain = {name: _plain(name, value) for name, value in named.items()}
     if where:
@@ -113,13 +96,7 @@ def _sizes(name: str, value: Any) -> Any:
 
 
 def _plain_layer(layer: Any) -> Any:
-    """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`.
-
-    Raises
-    ------
-    UnknownNameError
-        If a key is unknown.
-    """
+    """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`."""
     if isinstance(layer, Layer):
         return asdict(layer)
     names = [field.name for field in fields(Layer)]

@@ -53,11 +53,6 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
     """Write the settings that differ from the defaults as a config file (.yaml, .yml or .json).
 
     A YAML file starts with ``comments``, one line each, on the source of the numbers.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another one, or the file cannot be written.
     """
     require_costs_file(path)
     values = settings.changed

@@ -411,13 +411,7 @@ BASIC_TIMES = ("forward_times", "backward_times", "backward_input_times", "backw
 
 
 def stages_in(named: str | tuple[int, ...], stages: int, name: str = "recompute") -> tuple[int, ...]:
-    """Return the stages in a setting, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``.
-
-    Raises
-    ------
-    ShapeError
-        If the text is invalid or a stage does not exist.
-    """
+    """Return the stages in a setting, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``."""
     if named in ("none", ()):
         return ()
     if named == "all":

@@ -201,12 +201,6 @@ def blocks_of(layers: Sequence[Layer], layout: Layout) -> tuple[tuple[int, ...],
     """Return the transformer blocks of each stage as trainers count them, and the number of MTP layers.
 
     None if no layer has a role. Layers without one are blocks if another layer has one.
-
-    Raises
-    ------
-    InputError
-        If an embedding is not on the first stage before all blocks, or a head or an MTP layer not on the last stage behind
-        them, where every trainer has them.
     """
     layers = one_by_one(layers)
     if not any(layer.role for layer in layers):
@@ -233,13 +227,7 @@ _END_OF: dict[str, int | None] = {"embedding": 0, "block": None, "mtp": -1, "hea
 
 
 def one_by_one(layers: Sequence[Layer]) -> list[Layer]:
-    """Return every layer separately; a layer with a count is repeated.
-
-    Raises
-    ------
-    InputError
-        If there are more than ``MOST_LAYERS``.
-    """
+    """Return every layer separately; a layer with a count is repeated."""
     if sum(layer.count for layer in layers) > MOST_LAYERS:
         raise InputError(
             f"{sum(layer.count for layer in layers):,} layers are more than {MOST_LAYERS:,}", field="layers"
@@ -248,18 +236,7 @@ def one_by_one(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def bounds_of(layout: Layout, layers: int, *, of: str = "the model") -> tuple[tuple[int, int], ...]:
-    """Return the first layer, and one past the last, of every stage.
-
-    Parameters
-    ----------
-    of
-        Description of the model, for messages.
-
-    Raises
-    ------
-    InputError
-        If the layout does not match the layers or has an empty stage.
-    """
+    """Return the first layer, and one past the last, of every stage."""
     if sum(layout) != layers or min(layout, default=0) < 1:
         raise InputError(
             f"invalid layout {'+'.join(map(str, layout))} = {sum(layout)}: its {len(layout)} stages must have at least one "
@@ -314,13 +291,6 @@ def balanced(times: Sequence[float], stages: int, *, fits: NDArray[np.bool_] | N
     fits
         ``fits[stage, first, stop]``: True if the stage can hold the layers from ``first`` to ``stop - 1``, shape
         (stages, layers + 1, layers + 1). None: every stage can hold any layers.
-
-    Raises
-    ------
-    InputError
-        If there are more stages than layers.
-    InfeasibleError
-        If no layout fits.
     """
     layers = len(times)
     if not 1 <= stages <= layers:

@@ -62,11 +62,6 @@ class MicrobatchFactors:
     size
         Factor on the bytes of activations, of their copies to the host, and of the messages that the stage sends to the next
         one and gets back from it.
-
-    Raises
-    ------
-    CostError
-        If arrays differ in shape, or a factor is not from ``SMALLEST_FACTOR`` to ``LARGEST_FACTOR``.
     """
 
     forward: Floats
@@ -173,11 +168,6 @@ def factors_of_lengths(lengths: Lengths, share: Floats, reference: float | None 
         Share of each stage's forward that is attention at the reference length, shape (stages,).
     reference
         Tokens of the microbatch that the costs are for; None: the mean of ``lengths``.
-
-    Raises
-    ------
-    CostError
-        If a factor is out of range.
     """
     tokens = tokens_of(lengths)
     squares = np.array([np.square(np.atleast_1d(length)).sum() for length in lengths], np.float64)
@@ -203,16 +193,6 @@ def attention_share_of(model: str, tokens: float) -> float:
     """Return the share of a layer's forward FLOPs that grows with the square of the length, at a length in tokens.
 
     Windowed attention and recurrences are linear in the length and do not count.
-
-    Parameters
-    ----------
-    model
-        Name of a built-in model.
-
-    Raises
-    ------
-    UnknownNameError
-        If the model is unknown.
     """
     from pipeplan.workload import model as model_named
     from pipeplan.workload import token_flops

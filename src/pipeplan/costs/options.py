@@ -180,14 +180,7 @@ class Setting:
         return words.removesuffix("s") if self.kind == "per_stage" and words.endswith("times") else words
 
     def check(self, value: Any) -> None:
-        """Check a value of the right type; None means not set.
-
-        Raises
-        ------
-        ShapeError, CostError, UnknownNameError
-            If a count, a time or size, or a word is invalid, with the setting as its ``field``. InputError for settings
-            other than shape and costs.
-        """
+        """Check a value of the right type; None means not set."""
         check = _CHECKS.get(self.kind)
         if value is not None and check is not None:
             check(self, value)
@@ -203,13 +196,7 @@ def option(default: Any = None, /, **setting: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of the records of options. A value other than the default is checked when its record is made, and then trusted.
-
-    Raises
-    ------
-    InputError
-        If an option has an invalid value, with the option as its ``field``.
-    """
+    """Base of the records of options, whose values are checked when a record is made, and then trusted."""
 
     def __post_init__(self) -> None:
         settings = table_of(type(self))
@@ -245,15 +232,7 @@ _Record = TypeVar("_Record", bound=Options)
 
 
 def options_of(record: type[_Record], values: Mapping[str, Any]) -> _Record:
-    """Return a record from keywords. None means not set; numpy's numbers become Python's, lists become tuples.
-
-    Raises
-    ------
-    UnknownNameError
-        If an option is unknown; the message suggests the most similar name.
-    InputError
-        If an option is missing or has an invalid value.
-    """
+    """Return a record from keywords. None means not set; numpy's numbers become Python's, lists become tuples."""
     table = table_of(record)
     for name in values:
         if name not in table:
@@ -270,7 +249,7 @@ def missing_in(record: type[Options], values: Mapping[str, Any]) -> list[str]:
 
 
 def require_settings(table: Mapping[str, Setting], **values: Any) -> None:
-    """Check values by the names of their settings. Raises the errors of :meth:`Setting.check`."""
+    """Check values by the names of their settings."""
     for name, value in values.items():
         table[name].check(value)
 

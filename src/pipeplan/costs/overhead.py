@@ -110,13 +110,7 @@ class Machine:
     source: str
 
     def overhead_in(self, unit: str) -> Overhead:
-        """Return the overhead in a unit of time.
-
-        Raises
-        ------
-        CostError
-            If the unit is unknown.
-        """
+        """Return the overhead in a unit of time."""
         if unit not in TIME_UNITS:
             problem = f"not '{unit}'" if unit else "but it is not set"
             raise CostError(

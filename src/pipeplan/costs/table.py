@@ -468,16 +468,6 @@ def per_stage(
 
     A list is per stage. A number is the total of all chunks of a rank (``times_per="rank"``), of which each stage on
     that rank gets an equal share, or the value of each stage (``times_per="stage"``).
-
-    Parameters
-    ----------
-    name
-        Name of the setting, for the error.
-
-    Raises
-    ------
-    CostError
-        If a list has the wrong length; ``pad=True`` repeats its last value, or cuts it, instead.
     """
     stages = placement.stages
     if isinstance(value, tuple):

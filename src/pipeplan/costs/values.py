@@ -56,13 +56,7 @@ def parse_duration(value: float | str, field: str) -> tuple[float, bool]:
 
 
 def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
-    """Return a limit as a number with its unit: ``8act`` is (8, "act"), ``12GiB`` is (12 * 2**30, "byte").
-
-    Raises
-    ------
-    CostError
-        If the text is not a size, or the size is not positive, not finite or too large.
-    """
+    """Return a limit as a number with its unit: ``8act`` is (8, "act"), ``12GiB`` is (12 * 2**30, "byte")."""
     match = _LIMIT.fullmatch(str(value))
     try:
         number, unit = float(match.group(1)), match.group(2)  # type: ignore[union-attr]

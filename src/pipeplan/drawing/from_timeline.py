@@ -86,12 +86,6 @@ def view_of(
         Reasons for idle times.
     costs
         Name of the costs of the simulation.
-
-    Raises
-    ------
-    ValueError
-        If the memory is of a schedule of another length, a limit is given without memory, or a limit is in bytes but the
-        memory is not.
     """
     schedule = timeline.schedule
     return View(

@@ -48,19 +48,7 @@ class Label:
 
 
 class Room:
-    """Free space of some axes, in points of the page.
-
-    Parameters
-    ----------
-    ax
-        Axes, whose size and scales must be final.
-    points
-        Points of the chart in data coordinates, to keep free.
-    lines
-        Horizontal and vertical lines in data coordinates, each as its two ends, to keep free.
-    size
-        Font size.
-    """
+    """Free space of some axes, in points of the page."""
 
     def __init__(self, ax: Axes, points: Sequence[Point], lines: Sequence[tuple[Point, Point]], size: float) -> None:
         self._scale = 72 / ax.figure.dpi

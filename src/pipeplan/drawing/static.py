@@ -77,15 +77,6 @@ def figure_of(views: View | Sequence[View], *, size: SizeName = "page", theme: T
 
     One or two views are below each other, each with its memory; more are the rows of a table, with makespan and peak
     memory.
-
-    Raises
-    ------
-    UnknownNameError
-        If the theme or size is unknown.
-    InputError
-        If the units of their times differ.
-    ValueError
-        If there are no views.
     """
     chosen = [views] if isinstance(views, View) else list(views)
     if not chosen:
@@ -102,22 +93,7 @@ def save_picture(
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:
-    """Write a page of views to a path or an open binary file.
-
-    Parameters
-    ----------
-    format
-        ``png``, ``svg`` or ``pdf``; default the suffix of the path.
-
-    Raises
-    ------
-    FormatError
-        If the format is another one, or is missing for an open file.
-    UnknownNameError
-        If the theme or size is unknown.
-    InputError
-        If the file cannot be written.
-    """
+    """Write a page of views to a path or an open binary file."""
     chosen = _format(path, format)
     save_figure(figure_of(views, size=size, theme=theme), path, format=chosen, dpi=size_named(size).dpi)
 

@@ -46,11 +46,6 @@ def text_of(
         and a dot is idle time.
     max_lanes
         Maximum number of ranks to show; if there are more, the first and the last ones.
-
-    Raises
-    ------
-    UnknownNameError
-        If the theme is unknown.
     """
     palette = theme_named(theme)
     names = [label if width >= _NARROW else label.split()[-1] for label in view.lanes.label]

@@ -7,94 +7,43 @@ from typing import TYPE_CHECKING
 from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.formats.costs_record import (
-        costs_json as costs_json,
-        is_costs_json as is_costs_json,
-        parse_costs_json as parse_costs_json,
-    )
+    from pipeplan.formats.costs_record import costs_json, is_costs_json, parse_costs_json
     from pipeplan.formats.format import (
-        Content as Content,
+        Content,
         Format as Format,
         TimelineContent as TimelineContent,
         TrainerSettings as TrainerSettings,
-        Training as Training,
-        formats as formats,
-        in_order as in_order,
+        Training,
+        formats,
+        in_order,
     )
-    from pipeplan.formats.kineto import parse_kineto as parse_kineto
-    from pipeplan.formats.pipeplan_json import (
-        TimelineRecord as TimelineRecord,
-        parse_json as parse_json,
-        schedule_json as schedule_json,
-        timeline_json as timeline_json,
-    )
+    from pipeplan.formats.kineto import parse_kineto
+    from pipeplan.formats.pipeplan_json import TimelineRecord, parse_json, schedule_json, timeline_json
     from pipeplan.formats.pytorch_csv import (
-        TORCH_RELEASES as TORCH_RELEASES,
-        has_waits as has_waits,
-        parse_torch_csv as parse_torch_csv,
+        TORCH_RELEASES,
+        has_waits,
+        parse_torch_csv,
         torch_csv as torch_csv,
-        torch_csv_compute as torch_csv_compute,
-        torch_csv_warnings as torch_csv_warnings,
-        torch_release as torch_release,
+        torch_csv_compute,
+        torch_csv_warnings,
+        torch_release,
     )
     from pipeplan.formats.reading import (
-        STANDARD_INPUT as STANDARD_INPUT,
-        endings as endings,
-        is_readable as is_readable,
-        is_standard_input as is_standard_input,
-        parse as parse,
-        read_file as read_file,
-        read_schedule_or_timeline as read_schedule_or_timeline,
-        read_standard_input as read_standard_input,
-        unpacked_name as unpacked_name,
+        STANDARD_INPUT,
+        endings,
+        is_readable,
+        is_standard_input,
+        parse,
+        read_file,
+        read_schedule_or_timeline,
+        read_standard_input,
+        unpacked_name,
     )
-    from pipeplan.formats.rows import Rows as Rows, rows_of as rows_of
-    from pipeplan.formats.run_files import (
-        holds_run as holds_run,
-        read_run as read_run,
-    )
-    from pipeplan.formats.schema import RECORDS as RECORDS
-    from pipeplan.formats.timeline_table import timeline_columns as timeline_columns, timeline_csv as timeline_csv
+    from pipeplan.formats.rows import Rows, rows_of
+    from pipeplan.formats.run_files import holds_run, read_run
+    from pipeplan.formats.schema import RECORDS
+    from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
     from pipeplan.formats.trace import chrome_trace as chrome_trace
-    from pipeplan.formats.traced_run import MeasuredRun as MeasuredRun, median_step as median_step
+    from pipeplan.formats.traced_run import MeasuredRun, median_step
 else:
-    __all__, __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "costs_record": {"costs_json", "is_costs_json", "parse_costs_json"},
-            "format": {"Content", "Format", "TimelineContent", "TrainerSettings", "Training", "formats", "in_order"},
-            "kineto": {"parse_kineto"},
-            "pipeplan_json": {
-                "TimelineRecord",
-                "parse_json",
-                "schedule_json",
-                "timeline_json",
-            },
-            "pytorch_csv": {
-                "TORCH_RELEASES",
-                "has_waits",
-                "parse_torch_csv",
-                "torch_csv",
-                "torch_csv_compute",
-                "torch_csv_warnings",
-                "torch_release",
-            },
-            "reading": {
-                "STANDARD_INPUT",
-                "endings",
-                "is_readable",
-                "is_standard_input",
-                "parse",
-                "read_file",
-                "read_schedule_or_timeline",
-                "read_standard_input",
-                "unpacked_name",
-            },
-            "rows": {"Rows", "rows_of"},
-            "run_files": {"holds_run", "read_run"},
-            "schema": {"RECORDS"},
-            "timeline_table": {"timeline_columns", "timeline_csv"},
-            "trace": {"chrome_trace"},
-            "traced_run": {"MeasuredRun", "median_step"},
-        },
-    )
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

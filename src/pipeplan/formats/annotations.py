@@ -80,18 +80,6 @@ def marks_of(source: str, spans: Iterable[Span]) -> list[AnnotatedOp]:
     """Return the ops that annotations mark, in the order of their starts.
 
     If some marks have a stage, those without one belong to something else and are ignored.
-
-    Parameters
-    ----------
-    source
-        Source of the annotations, for messages.
-    spans
-        Annotations of any kind.
-
-    Raises
-    ------
-    FormatError
-        If there are no marks, times are invalid, a name is not an op, or an annotation is inside another one.
     """
     marks = sorted((span for span in spans if is_mark(span.name)), key=lambda span: span.start)
     marks = [span for span in marks if span.name.startswith(PREFIX)] or marks

@@ -143,15 +143,7 @@ def is_costs_json(text: str) -> bool:
 
 
 def parse_costs_json(text: str, *, name: str = "") -> Costs:
-    """Return the costs in the text of :func:`costs_json`.
-
-    Raises
-    ------
-    FormatError
-        If the text is not JSON or is truncated, a key or version is unknown, or a key occurs twice.
-    CostError
-        If times or sizes are invalid, or lists differ in length.
-    """
+    """Return the costs in the text of :func:`costs_json`."""
     try:
         record = msgspec.json.decode(text, type=CostsRecord)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -172,19 +172,7 @@ def _annotated_work(marks: Sequence[AnnotatedOp], events: Iterable[_Event]) -> d
 
 
 def parse_kineto(traces: Mapping[str, str]) -> tuple[Timeline, ...]:
-    """Return the measured timelines of a run, one per step and replica, in milliseconds from its first start.
-
-    Parameters
-    ----------
-    traces
-        Text of the traces by their names, which messages use: of every rank, each with one or several steps.
-
-    Raises
-    ------
-    FormatError
-        If a text is not a trace or is truncated, lacks pipeline annotations or has an incomplete step, and in the cases
-        of :func:`~pipeplan.formats.traced_run.traced_run`.
-    """
+    """Return the measured timelines of a run, one per step and replica, in milliseconds from its first start."""
     return traced_run([parse_rank(name, text) for name, text in traces.items()]).timelines
 
 

@@ -150,15 +150,7 @@ def _message_time(recorded: Recorded, mark: AnnotatedOp) -> tuple[float, float]:
 
 
 def _compute_time(recorded: Recorded, number: int, arrival: float, free: float) -> tuple[float, float]:
-    """Return the start and end of a compute op.
-
-    Parameters
-    ----------
-    arrival
-        End of its receive, if its own mark recorded it.
-    free
-        End of the previous op.
-    """
+    """Return the start and end of a compute op."""
     span = recorded.marks[number].span
     if number in recorded.annotated_work and not len(recorded.kernels):
         return recorded.annotated_work[number]

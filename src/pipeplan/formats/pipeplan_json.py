@@ -67,17 +67,7 @@ def schedule_json(schedule: Schedule) -> str:
 
 
 def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None, steps: Sequence[Timeline] = ()) -> str:
-    """Return a timeline as JSON.
-
-    Parameters
-    ----------
-    timeline
-        The timeline.
-    figures
-        Keys of its result, of which the timeline has some itself.
-    steps
-        All measured steps on one clock.
-    """
+    """Return a timeline as JSON."""
     times = _times_of(timeline)
     record = msgspec.to_builtins(
         TimelineRecord(
@@ -127,14 +117,6 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
         Source of the text, for messages.
     keep_duplicates
         True to leave duplicate ops for the checker to report.
-
-    Raises
-    ------
-    FormatError
-        If the text is not JSON or is truncated, a key or version is unknown, a key occurs twice, shapes contradict each
-        other, a cell is not an op, or times are invalid.
-    InvalidScheduleError
-        If a rank or stage holds nothing, or an op is out of range.
     """
 
     def content(record: ScheduleRecord) -> Schedule | Timeline:
@@ -145,10 +127,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
 
 
 def parse_steps(text: str, *, name: str = "") -> tuple[Timeline, ...]:
-    """Return the steps in the JSON text of a timeline on one clock, or the timeline alone; () for a schedule.
-
-    Raises the errors of :func:`parse_json`.
-    """
+    """Return the steps in the JSON text of a timeline on one clock, or the timeline alone; () for a schedule."""
 
     def steps(record: ScheduleRecord) -> tuple[Timeline, ...]:
         if not isinstance(record, TimelineRecord):

@@ -40,11 +40,6 @@ def torch_release(name: str | None = None) -> str:
     name
         Release as the user writes it, such as ``2.14`` or ``2.15.0+cpu``. None: that of the installed PyTorch, even if
         it is not supported, or without PyTorch the newest supported release.
-
-    Raises
-    ------
-    InputError
-        If the release is not supported.
     """
     if name is None:
         return _installed() or TORCH_RELEASES[-1]
@@ -82,25 +77,7 @@ def _minor(name: str) -> str:
 
 
 def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
-    """Return the schedule in the text of a CSV.
-
-    Parameters
-    ----------
-    text
-        One line per rank; lines may differ in length.
-    name
-        Name of the schedule, also for messages.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-
-    Raises
-    ------
-    FormatError
-        If there is a header, a line without ops, a cell that is not an op (the message has the line and the cell), or a
-        number that is too large.
-    InvalidScheduleError
-        If a rank or stage holds nothing.
-    """
+    """Return the schedule in the text of a CSV."""
     cells: list[list[str]] = []
     for number, line in enumerate(_lines(text), start=1):
         if not line.strip(", \t\r"):
@@ -151,17 +128,7 @@ def torch_csv_compute(schedule: Schedule) -> str:
 
 
 def torch_csv_comms(schedule: Schedule, release: str | None = None) -> str:
-    """Return the text of a schedule's CSV with communication, for a release of PyTorch; None: the installed one.
-
-    Raises
-    ------
-    FormatError
-        As :func:`torch_csv`.
-    ShapeError, DeadlockError
-        As :func:`~pipeplan.passes.lower_for_torch`.
-    InputError
-        For an unknown release.
-    """
+    """Return the text of a schedule's CSV with communication, for a release of PyTorch; None: the installed one."""
     lowered = lower_for_torch(schedule, waits=has_waits(torch_release(release)))
     return torch_csv(in_order_of_losses(lowered))
 

@@ -85,22 +85,7 @@ def rank_trace(
     receives: Floats = _NEVER,
     sends: Floats = _NEVER,
 ) -> RankTrace:
-    """Return the trace of one rank from what a profiler recorded.
-
-    Parameters
-    ----------
-    name, rank, world_size, host, groups
-        Attributes of :class:`RankTrace`.
-    base
-        Zero of the recorded times.
-    receives, sends
-        Sorted times at which the host started to receive and to send.
-
-    Raises
-    ------
-    FormatError
-        If a step is incomplete, or no op takes any time.
-    """
+    """Return the trace of one rank from what a profiler recorded."""
     start, end = op_times(recorded)
     if (end - start).max() <= 2 * RESOLUTION and not any(mark.span.end > mark.span.start for mark in recorded.marks):
         raise FormatError(

@@ -44,17 +44,6 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
     """Return the schedule, timeline or costs in a file.
 
     A schedule without a name is named after the file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    UnknownNameError
-        If the suffix is not one of :func:`endings`.
-    FormatError
-        If it is empty, larger than ``SIZE_LIMIT``, binary, truncated, or not in the format of its suffix.
-    InvalidScheduleError
-        If a rank or stage holds nothing, or an op is out of range.
     """
     path = path_of(path, "the schedule file")
     unpacked = Path(unpacked_name(path.name))
@@ -69,7 +58,7 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
 
 
 def parse(text: str, name: str, *, keep_duplicates: bool = False) -> Readable:
-    """Return the content of the text of a file of this name. Raises the errors of :func:`read_file`."""
+    """Return the content of the text of a file of this name."""
     suffix = Path(name).suffix.lower()
     # A plugin's format of a common suffix, such as .json, is one that recognises its text.
     chosen = formats().matching(
@@ -84,7 +73,7 @@ def parse(text: str, name: str, *, keep_duplicates: bool = False) -> Readable:
 
 
 def read_schedule_or_timeline(path: FilePath, *, keep_duplicates: bool = False) -> Schedule | Timeline:
-    """Return the schedule or timeline in a file. Raises the errors of :func:`read_file`."""
+    """Return the schedule or timeline in a file."""
     content = read_file(path, keep_duplicates=keep_duplicates)
     if isinstance(content, Costs):
         raise InputError(f"{path} contains costs, not a schedule: pass it with --config")
@@ -103,24 +92,7 @@ def is_standard_input(source: object) -> bool:
 
 
 def read_standard_input(source: BinaryIO | None = None, *, keep_duplicates: bool = False) -> Schedule | Timeline:
-    """Return the schedule or timeline from standard input: rows of ops, a CSV or JSON.
-
-    Parameters
-    ----------
-    source
-        Stream to read instead of this process's standard input.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-
-    Raises
-    ------
-    FormatError
-        If it is not text, empty, larger than ``SIZE_LIMIT``, or in none of these formats.
-    InputError
-        If it contains costs or cannot be read.
-    InvalidScheduleError
-        If its ops are not a valid schedule.
-    """
+    """Return the schedule or timeline from standard input: rows of ops, a CSV or JSON."""
     content = _content(source)
     if len(content) > SIZE_LIMIT:
         raise FormatError(f"standard input is larger than {SIZE_LIMIT // MEBIBYTE} MiB, the maximum size of a schedule")

@@ -52,27 +52,12 @@ def rows_of(text: str, *, ranks: int | None = None) -> Rows:
 
 
 def parse_rows(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
-    """Return the schedule in a text of rows.
-
-    Parameters
-    ----------
-    name
-        Name of the schedule, also for messages.
-    keep_duplicates
-        True to leave duplicate ops for the checker to report.
-
-    Raises
-    ------
-    FormatError
-        If there are no ops, a word is not an op, or a number is too large.
-    InvalidScheduleError
-        If no rank holds some stage.
-    """
+    """Return the schedule in a text of rows."""
     return schedule_of_cells(rows_of(text).cells, name, keep_duplicates)
 
 
 def schedule_of_cells(cells: Sequence[Sequence[str]], name: str, keep_duplicates: bool) -> Schedule:
-    """Return the schedule with these rows of ops. Parameters and errors are those of :func:`parse_rows`."""
+    """Return the schedule with these rows of ops. Parameters are those of :func:`parse_rows`."""
     try:
         return schedule_from_cells(cells, name=name, keep_duplicates=keep_duplicates)
     except (NotationError, ShapeError) as error:

@@ -34,13 +34,6 @@ def read_run(path: FilePath) -> MeasuredRun:
     In a folder and its subfolders, the ``.json`` files count, compressed by gzip or not: traces of PyTorch's profiler,
     of every rank and of one step or several; or timelines that ``pipeplan run`` has measured. So do ``.sqlite`` exports
     of Nsight Systems.
-
-    Raises
-    ------
-    InputError
-        If something cannot be read, or the file contains a schedule, which has no times.
-    PipeplanError
-        In the cases of :func:`read_file` and :func:`~pipeplan.formats.traced_run.traced_run`.
     """
     path = path_of(path, "the run")
     if not os.path.exists(path) and not path.suffix:

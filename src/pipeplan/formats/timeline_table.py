@@ -100,7 +100,7 @@ def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
 
 
 def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
-    """Return the timeline in the text of :func:`timeline_columns_json`. Raises like :func:`parse_timeline_csv`."""
+    """Return the timeline in the text of :func:`timeline_columns_json`."""
     try:
         table = msgspec.json.decode(text, type=TimelineTable)
         require_unique_keys(text)

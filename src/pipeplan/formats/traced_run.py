@@ -85,12 +85,6 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
     ----------
     recordings
         Traces of every rank; several of one rank are of different steps.
-
-    Raises
-    ------
-    FormatError
-        If there are no traces, two of them are of the same rank and time, they are of different runs or steps, some
-        rank has none, or the ops are not a valid schedule.
     """
     if not recordings:
         raise FormatError("a run needs a trace of every rank, but there is none")

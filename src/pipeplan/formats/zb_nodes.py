@@ -76,20 +76,7 @@ Rows = list[list[RuntimeNode]]
 
 
 def zero_bubble_nodes(timeline: Timeline, transfer: float) -> tuple[tuple[RuntimeNode, ...], ...]:
-    """Return every rank's nodes in the order in which the runtime executes them.
-
-    Parameters
-    ----------
-    timeline
-        Timeline of a V schedule with only F, I and W.
-    transfer
-        Time of a message between ranks, in the timeline's unit.
-
-    Raises
-    ------
-    ShapeError
-        If the placement is another one, there are other kinds of ops, or sequence slices.
-    """
+    """Return every rank's nodes in the order in which the runtime executes them."""
     schedule = timeline.schedule
     _require_split_v(schedule)
     validations = _validations(_validation_times(timeline, transfer))

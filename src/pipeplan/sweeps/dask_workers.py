@@ -56,13 +56,6 @@ class DaskWorkers:
         Function that the workers call. It must be importable on them.
     address
         ``tcp://HOST:PORT``, ``HOST:PORT``, or the ``.json`` file that the scheduler wrote for its workers.
-
-    Raises
-    ------
-    InputError
-        If no scheduler answers at the address, or it has no workers.
-    MissingExtraError
-        If the package ``distributed`` is not installed.
     """
 
     blamed = 1  # Dask gives up only the batch that several dead workers had in common.
@@ -96,17 +89,7 @@ class DaskWorkers:
         return max(self._threads, 1)
 
     def run(self, tasks: Iterable[SweepTask[Any]], *, careful: bool = False) -> Generator[Row, None, None]:
-        """Yield results in order of completion.
-
-        Raises
-        ------
-        WorkerLost
-            If Dask gave up a batch because several workers died with it. The other batches are finished first.
-        RunError
-            If the scheduler or all workers are gone.
-        InputError
-            If the workers lack pipeplan, or have another version of it.
-        """
+        """Yield results in order of completion."""
         drawn = iter(tasks)
         under_way: set[Any] = set()
         gave_up = False

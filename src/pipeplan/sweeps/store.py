@@ -86,22 +86,7 @@ CREATE TABLE finished (
 
 
 class Store:
-    """Finished tasks of one sweep, in a file.
-
-    Parameters
-    ----------
-    path
-        The file; it is created if it does not exist.
-    identity
-        Identity of the sweep, from :func:`identity`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, is in use by another process, or holds another sweep.
-    FormatError
-        If the file is not a store.
-    """
+    """Finished tasks of one sweep, in a file."""
 
     def __init__(self, path: Path, identity: str) -> None:
         if is_stream(path):

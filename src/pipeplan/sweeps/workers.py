@@ -48,11 +48,6 @@ class TaskRunner(Protocol):
 
         Tasks are drawn as workers become free, possibly from another thread. ``careful`` sends tasks one by one, so that
         a worker that dies loses few of them.
-
-        Raises
-        ------
-        WorkerLost
-            If a worker died. Every task that was drawn and has no result is lost.
         """
         ...
 

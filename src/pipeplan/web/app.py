@@ -72,15 +72,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(*, hosts: Iterable[str] = LOOPBACK, any_address: bool = False, workers: Workers | None = None) -> Guard:
-    """Return the app behind its guard, for any ASGI server.
-
-    Parameters
-    ----------
-    hosts, any_address
-        Host names of the server; see :class:`~pipeplan.web.guard.Guard`.
-    workers
-        Processes that answer (default: two).
-    """
+    """Return the app behind its guard, for any ASGI server."""
     return Guard(create_api(workers or Workers()), hosts, any_address=any_address)
 
 

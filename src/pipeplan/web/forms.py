@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from pipeplan.api import gpus, models
 from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.reviewing.options import ReviewOptions
+from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.costs import FOLDED_GROUPS, GROUPS, SETTINGS, Setting, SettingKind, table_of
 from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, Like
 from pipeplan.planner import GpuMemory, StepTime

@@ -46,17 +46,7 @@ SECURITY_HEADERS = {
 
 
 class Guard:
-    """ASGI middleware: host, origin and size of requests, and the headers of answers.
-
-    Parameters
-    ----------
-    app
-        App to protect.
-    hosts
-        Host names of the server, without ports.
-    any_address
-        Accept every numeric address as a host name, too, for a server on all interfaces.
-    """
+    """ASGI middleware: host, origin and size of requests, and the headers of answers."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], *, any_address: bool = False) -> None:
         self._app = app

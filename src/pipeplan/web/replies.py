@@ -95,15 +95,7 @@ def explain(request: ExplainIn) -> Reply:
 
 
 def explanation(source: Source, settings: Settings) -> Explanation:
-    """Explain a schedule that is small enough to be explained in a moment.
-
-    Raises
-    ------
-    InputError
-        For more ops and ranks than are explained here.
-    PipeplanError
-        As :func:`pipeplan.explain` does.
-    """
+    """Explain a schedule that is small enough to be explained in a moment."""
     if not can_be_explained([timed(source, settings)]):
         raise InputError("too large to be explained here: 'pipeplan explain' has no such limit")
     return explained(source, settings)
@@ -113,13 +105,7 @@ def explanation(source: Source, settings: Settings) -> Explanation:
 
 
 def config(upload: tuple[str, bytes]) -> Reply:
-    """Return the settings of a config or profile file.
-
-    Parameters
-    ----------
-    upload
-        Name of the file, whose suffix selects the language, and its content.
-    """
+    """Return the settings of a config or profile file."""
     name, content = upload
     with temporary_folder() as folder:
         path = folder / f"file{_extension(name)}"

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from pipeplan.api import EditedShape, all_formats, with_stage_layers
 from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.reviewing.options import ReviewOptions
+from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.costs import (
@@ -180,17 +180,7 @@ def _fields(
     limits: Mapping[str, Mapping[str, Any]] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return options of a record as fields of a request.
-
-    Parameters
-    ----------
-    record, names
-        Record, and its options that a request may have.
-    limits
-        What this server narrows in the declaration of an option.
-    defaults
-        Defaults of this server.
-    """
+    """Return options of a record as fields of a request."""
     table = table_of(record)
     served = {name: dataclasses.replace(table[name], **(limits or {}).get(name, {})) for name in names}
     return {name: _field(setting, (defaults or {}).get(name)) for name, setting in served.items()}

@@ -9,9 +9,8 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 
 from pipeplan.api.planning.configurations import cluster_of, model_of
-from pipeplan.api.reviewing.options import ReviewOptions
 from pipeplan.api.reviewing.result import Review
-from pipeplan.api.reviewing.review import reviewed_text
+from pipeplan.api.reviewing.review import ReviewOptions, reviewed_text
 from pipeplan.errors import PipeplanError
 from pipeplan.web.faults import fault
 from pipeplan.web.forms import FormOut, review_form

@@ -54,20 +54,7 @@ _EXTENSION = re.compile(r"\.[^\W\d][^.]*$")
 
 
 def require_servable(names: Iterable[str], settings: Settings) -> None:
-    """Refuse a request of more than ``MOST_OPS`` ops, from its numbers alone, before any work.
-
-    Parameters
-    ----------
-    names
-        Names of strategies; none means all of them.
-
-    Raises
-    ------
-    ShapeError
-        With the number of ops and what to reduce.
-    UnknownNameError
-        For a name that is no strategy's: a name is never a file here.
-    """
+    """Refuse a request of more than ``MOST_OPS`` ops, from its numbers alone, before any work."""
     settings = same_ranks(settings)
     chosen = [strategy(name).name for name in names] or list(STRATEGIES)
     ops = {name: ops_at_most(name, settings) for name in chosen}
@@ -91,15 +78,7 @@ def ops_at_most(name: str, settings: Settings) -> int:
 
 
 def only_one(request: SchedulesIn) -> tuple[Source, Settings]:
-    """Return the one schedule of a request, and its settings.
-
-    Raises
-    ------
-    InputError
-        If the request has no schedule or several.
-    PipeplanError
-        For an unknown name, and for a file without a schedule.
-    """
+    """Return the one schedule of a request, and its settings."""
     requested: list[str | FileIn] = [*request.schedules, *request.files]
     if len(requested) != 1:
         raise InputError(f"choose one schedule, not {len(requested)}", field="schedules")
@@ -177,11 +156,6 @@ def read_file(file: FileIn) -> Schedule | Timeline:
 
 def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[list[Result], list[str]]:
     """Choose results to draw.
-
-    Parameters
-    ----------
-    wanted
-        Names in the order in which to draw them; if it is None, or names no result, the first result is drawn.
 
     Returns
     -------

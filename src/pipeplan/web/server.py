@@ -22,28 +22,7 @@ def serve(
     tell: Callable[[str], None] = print,
     names: tuple[str, ...] = (),
 ) -> None:
-    """Serve the app until interrupted.
-
-    Parameters
-    ----------
-    host
-        Address to listen on. Any address except loopback is open to everyone who can reach it.
-    port
-        Port to listen on; 0 for any free one.
-    open_page
-        Open the page in a browser.
-    tell
-        Receives messages, such as the page's address once the server listens.
-    names
-        Further host names of the server, such as that of a reverse proxy.
-
-    Raises
-    ------
-    MissingExtraError
-        If the extra ``web`` is not installed.
-    InputError
-        If the port is in use, or the address is not one of this machine; if it means every interface without saying so.
-    """
+    """Serve the app until interrupted."""
     try:
         import uvicorn
 

@@ -58,17 +58,7 @@ class Workers:
         self._pool: ProcessPool | None = None
 
     async def ask(self, work: Callable[[Any], _Result], argument: object) -> _Result:
-        """Return ``work(argument)``; ``work`` must be a function of a module. Cancelling ends its process.
-
-        Raises
-        ------
-        BusyError
-            If too many requests wait.
-        TooSlowError
-            After ``seconds`` of work.
-        WorkError
-            If the process died, most likely for lack of memory.
-        """
+        """Return ``work(argument)``; ``work`` must be a function of a module. Cancelling ends its process."""
         if self._pool is None:
             self._pool = ProcessPool(max_workers=self._count, initializer=_ignore_interrupts, context=_SPAWN)
         with self._counted():

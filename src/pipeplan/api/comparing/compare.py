@@ -36,7 +36,7 @@ class Entrants:
     settings: Settings
 
     def again(self, result: Result, settings: Settings) -> Result:
-        """Simulate one of them on other settings. Raises what :func:`pipeplan.simulate` does."""
+        """Simulate one of them on other settings."""
         source = self.sources[result.name]
         return simulated(source, settings_for(source, settings), called=result.name)
 
@@ -112,13 +112,7 @@ def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, lead
 
 
 def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
-    """Return the results, the best first, and the error of every other schedule by its name; see :func:`compare`.
-
-    Raises
-    ------
-    InputError
-        For a variant that none of the schedules has, and for ranks and stages that contradict each other.
-    """
+    """Return the results, the best first, and the error of every other schedule by its name; see :func:`compare`."""
     _, results, refused = _compared(sources, settings)
     return results, refused
 

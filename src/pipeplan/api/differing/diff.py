@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 
 from pipeplan.api.answers import FilePath
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
-from pipeplan.api.differing.departure import first_departure
 from pipeplan.api.differing.difference import Diff
-from pipeplan.api.differing.op_differences import rank_differences, slowest_ops, whole_kinds
-from pipeplan.api.differing.resimulation import Resimulation, kind_differences
+from pipeplan.api.differing.op_differences import (
+    Resimulation,
+    first_departure,
+    kind_differences,
+    rank_differences,
+    slowest_ops,
+    whole_kinds,
+)
 from pipeplan.api.differing.sentences import sentences_of
 from pipeplan.api.keywords import DiffKeywords
 from pipeplan.api.simulating.result import Result
@@ -157,13 +162,6 @@ def diff_timelines(
 
     A plan without a unit of time is scaled to a run that has one, so that all its ops take as long in sum as the run's: the
     rest of the difference is that of the ops to each other, and of waiting. A run without a unit has that of the plan.
-
-    Raises
-    ------
-    InputError
-        If an op is in one of them only, or one in the run takes no time.
-    InvalidScheduleError
-        For ops in an order in which nothing can have run, or of which some are missing.
     """
     for timeline in (planned, measured):
         require_order(timeline.schedule, dependencies(timeline.schedule))

@@ -17,15 +17,15 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.differing.departure import Departure
 from pipeplan.api.differing.op_differences import (
+    Departure,
+    KindDifference,
     OpDifference,
     RankDifference,
     WholeKind,
     measured_over_planned,
     scale_of,
 )
-from pipeplan.api.differing.resimulation import KindDifference
 from pipeplan.api.parts import Points, columns, line, notes
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.model import Floats, Timeline, one_line

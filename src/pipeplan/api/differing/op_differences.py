@@ -1,15 +1,135 @@
-"""Measured against planned times of single ops, of whole kinds of ops, and of ranks."""
+"""Measured against planned: times of ops, of whole kinds of ops and of ranks, and the first op out of the plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.differing.resimulation import KindDifference, Resimulation
-from pipeplan.model import Floats, Timeline
+from pipeplan.costs import Settings
+from pipeplan.model import Floats, Kind, Schedule, Timeline, crosses_ranks, dependencies, tolerances
 from pipeplan.records import Record
+from pipeplan.simulation import simulate
+
+Positions = NDArray[np.intp]
+
+
+class KindDifference(Record, frozen=True, kw_only=True):
+    """All ops of one kind and stage, in the unit of the measured timeline.
+
+    Attributes
+    ----------
+    kind, stage, ops
+        Kind (``F+B``: overlapped pairs, by the forward's stage), stage, and number of ops.
+    planned, measured
+        Medians of their durations.
+    effect
+        By how much the planned makespan changes if these ops alone take their measured times.
+    """
+
+    kind: str
+    stage: int
+    ops: int
+    planned: float
+    measured: float
+    effect: float
+
+
+class Resimulation:
+    """Simulates the schedule of a planned timeline with other op times and its own transfers."""
+
+    def __init__(self, planned: Timeline) -> None:
+        self.schedule, self.unit = planned.schedule, planned.unit
+        self.transfer = transfer_of(planned)
+        gap = gap_of(planned)
+        ones = tuple(np.ones(self.schedule.stages).tolist())
+        self._costs = Settings(
+            forward_times=ones,
+            backward_input_times=ones,
+            backward_weight_times=ones,
+            p2p_time=max(self.transfer - gap, 0.0),
+            op_gap=gap,
+        ).costs(self.schedule.placement)
+        self._unit_durations = self._costs.durations(self.schedule)
+
+    def __call__(self, durations: Floats) -> Timeline:
+        """Return the timeline with these op times, shape (ops,)."""
+        simulation = simulate(self.schedule, self._costs, factors=durations / self._unit_durations)
+        return replace(simulation.timeline, unit=self.unit)
+
+
+def transfer_of(planned: Timeline) -> float:
+    """Return the transfer time: the least time between an op and one on another rank that needs it.
+
+    It is that time wherever a rank waits for a message, as every rank but the first does for its first op.
+    """
+    arrival = dependencies(planned.schedule).arrival
+    later = np.flatnonzero(crosses_ranks(planned.schedule, arrival))
+    return (
+        max(float((planned.start[later] - planned.end[arrival[later]]).min(initial=np.inf)), 0.0) if later.size else 0.0
+    )
+
+
+def gap_of(planned: Timeline) -> float:
+    """Return the overhead before each op of a simulated timeline: the least time between two ops of a rank.
+
+    Some ops wait for nothing, as a backward on the last stage right after its forward. 0 for a measured timeline, in which
+    the least is an accident.
+    """
+    schedule = planned.schedule
+    later = 1 + np.flatnonzero((schedule.rank[1:] == schedule.rank[:-1]) & ~schedule.joined[1:])
+    if planned.source == "measured" or not later.size:
+        return 0.0
+    least = float((planned.start[later] - planned.end[later - 1]).min())
+    return least if least > tolerances.ROUNDING * planned.makespan else 0.0
+
+
+def kind_differences(
+    planned: Timeline, before: Floats, after: Floats, resimulate: Resimulation
+) -> Iterator[KindDifference]:
+    """Yield a difference for the ops of each kind on each stage, and for the overlapped pairs of each stage."""
+    unchanged = resimulate(before).makespan
+    for kind, stage, counted, changed in _groups(planned.schedule):
+        # Every simulation takes as long as there are ops: none for those that took what was planned.
+        same = np.array_equal(before[changed], after[changed])
+        alone = unchanged if same else resimulate(_with(before, after, changed)).makespan
+        yield KindDifference(
+            kind=kind,
+            stage=stage,
+            ops=len(counted),
+            planned=float(np.median(before[counted])),
+            measured=float(np.median(after[counted])),
+            effect=alone - unchanged,
+        )
+
+
+def _with(before: Floats, after: Floats, changed: Positions) -> Floats:
+    durations = before.copy()
+    durations[changed] = after[changed]
+    return durations
+
+
+def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Positions, Positions]]:
+    """Yield kind, stage, the counted ops, and the ops whose time changes with them: a pair counts once and is two ops."""
+    columns, second = schedule.columns, schedule.joined
+    first = np.append(second[1:], False)
+    number = columns.kind.astype(np.int64) * schedule.stages + columns.stage
+    for group, alone in _alike(np.flatnonzero(~(first | second)), number):
+        kind, stage = divmod(group, schedule.stages)
+        yield Kind(kind).name, stage, alone, alone
+    for stage, pairs in _alike(np.flatnonzero(first), columns.stage):
+        yield "F+B", stage, pairs, np.concatenate((pairs, pairs + 1))
+
+
+def _alike(chosen: Positions, numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Positions]]:
+    """Yield each number among the chosen ops, in order, with the ops that have it."""
+    order = chosen[np.argsort(numbers[chosen], kind="stable")]
+    classes, begins = np.unique(numbers[order], return_index=True)
+    yield from zip(classes.tolist(), np.split(order, begins[1:]), strict=len(classes) > 0)
+
 
 SLOWEST = 5
 """Maximum number of listed ops, those furthest over their plan first."""
@@ -69,15 +189,7 @@ class WholeKind(Record, frozen=True, kw_only=True):
 
 
 def slowest_ops(planned: Timeline, before: Floats, after: Floats, starts: Floats) -> Iterator[OpDifference]:
-    """Return the ops that took the most beyond their plan, the worst first; an overlapped pair counts as its forward.
-
-    Parameters
-    ----------
-    planned
-        Compute ops.
-    before, after, starts
-        The planned and the measured time of each op, and its start in the run, shape (ops,).
-    """
+    """Return the ops that took the most beyond their plan, the worst first; an overlapped pair counts as its forward."""
     schedule = planned.schedule
     beyond = np.where(schedule.joined, -np.inf, after - before)
     for position in np.argsort(-beyond, kind="stable")[:SLOWEST].tolist():
@@ -146,3 +258,90 @@ def scale_of(ratios: Floats) -> float:
         return _SCALES[0]
     wanted = float(np.exp(np.percentile(np.abs(np.log(ratios)), 95)))
     return next((limit for limit in _SCALES if limit >= wanted), _SCALES[-1])
+
+
+class Departure(Record, frozen=True, kw_only=True):
+    """The first op, by its start in the run, at which a run departs from its plan.
+
+    Attributes
+    ----------
+    op, rank, start
+        The op that the rank ran, and when it started in the run.
+    planned, happened
+        Planned and actual event, in words.
+    reordered
+        True if the op ran out of order; else it was in order, and waited for something else than planned.
+    """
+
+    op: str
+    rank: int
+    start: float
+    planned: str
+    happened: str
+    reordered: bool
+
+
+def first_departure(
+    planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float
+) -> Departure | None:
+    """Return the first op that runs out of order on its rank; else the first that waits for something else than planned.
+
+    An op waits for its rank, or for its message, whichever comes last. Where both come at once, either will do.
+    """
+    return _other_order(planned, measured, match) or _other_cause(planned, measured, match, transfer)
+
+
+def _other_order(planned: Timeline, measured: Timeline, match: NDArray[np.intp]) -> Departure | None:
+    """Return the first op at another position in its rank's order."""
+    mine = np.lexsort((np.arange(len(match)), planned.start, planned.schedule.rank))
+    theirs = np.lexsort((np.arange(len(match)), measured.start, measured.schedule.rank))
+    same_rank = planned.schedule.rank[mine] == measured.schedule.rank[theirs]
+    differs = np.flatnonzero((match[mine] != theirs) | ~same_rank)
+    differs = differs[planned.start[mine[differs]] != _start_in_plan(planned, match, theirs[differs])]
+    if not differs.size:
+        return None
+    first = int(differs[measured.start[theirs[differs]].argmin()])
+    position = int(theirs[first])
+    return Departure(
+        op=str(measured.schedule.op(position)),
+        rank=int(measured.schedule.rank[position]),
+        start=float(measured.start[position]),
+        planned=f"{planned.schedule.op(int(mine[first]))} runs here",
+        happened=f"{measured.schedule.op(position)} ran before it",
+        reordered=True,
+    )
+
+
+def _start_in_plan(planned: Timeline, match: NDArray[np.intp], positions: NDArray[np.intp]) -> Floats:
+    """Return the planned starts of ops of the run; both ops of an overlapped pair start together, in either order."""
+    back = np.empty(len(match), np.intp)
+    back[match] = np.arange(len(match))
+    return planned.start[back[positions]]
+
+
+def _other_cause(planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float) -> Departure | None:
+    """Return the first op that waits for its rank instead of its message, or for its message instead of its rank."""
+    schedule = planned.schedule
+    arrival = dependencies(schedule).arrival
+    ops = np.flatnonzero(crosses_ranks(schedule, arrival))
+    ops = ops[~schedule.joined[ops] & (ops > schedule.offsets[schedule.rank[ops]])]
+    message, free = planned.end[arrival[ops]] + transfer, planned.end[ops - 1]
+    slack = tolerances.ROUNDING * planned.makespan
+    sent, was_free = measured.end[match[arrival[ops]]], measured.end[match[ops - 1]]
+    late = (message < free - slack) & (sent > was_free)
+    early = (message > free + slack) & (sent + transfer < was_free)
+    if not (late | early).any():
+        return None
+    departed = np.flatnonzero(late | early)
+    which = int(departed[measured.start[match[ops[departed]]].argmin()])
+    op = int(ops[which])
+    source, before = schedule.op(int(arrival[op])), schedule.op(op - 1)
+    there, waits = f"the result of {source} arrives before {before} ends", f"the rank waits for the result of {source}"
+    return Departure(
+        op=str(schedule.op(op)),
+        rank=int(schedule.rank[op]),
+        start=float(measured.start[match[op]]),
+        planned=there if late[which] else waits,
+        happened=f"{source} ended after {before}" if late[which] else f"it arrived before {before} ended",
+        reordered=False,
+    )

@@ -86,11 +86,6 @@ def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, n
         Shape of the edited schedule. A text that is only valid for the shape implied by its numbers has that one.
     name
         Name of its schedule.
-
-    Raises
-    ------
-    PipeplanError
-        For settings that cannot be, such as a list of times for another number of stages.
     """
     settings = _without_shape(settings)
     read = read_edit(text, ranks=None if shape is None else shape.placement.ranks)

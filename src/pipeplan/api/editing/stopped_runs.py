@@ -73,11 +73,6 @@ def stopped_run(
         Problems of the schedule; an op that a problem points at never runs.
     place_of
         Gives the word of an op, by the op's position.
-
-    Raises
-    ------
-    PipeplanError
-        For settings that cannot be.
     """
     costs = settings.costs(schedule.placement)
     try:

@@ -14,8 +14,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, asked, takes
 from pipeplan.api.explaining.remedies import Remedy, remedies, round_off
-from pipeplan.api.explaining.sentences import advice_of, sentences_of
-from pipeplan.api.explaining.waits import Wait, longest_waits
+from pipeplan.api.explaining.sentences import Wait, advice_of, longest_waits, sentences_of
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
 from pipeplan.api.simulating.result import Result, ResultRecord
 from pipeplan.api.simulating.simulate import timed

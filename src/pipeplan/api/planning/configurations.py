@@ -48,13 +48,6 @@ def model_of(source: Any, folder: Path | None = Path(), *, approximate: bool = F
         Folder of relative file names; None: names of files are refused.
     approximate
         Whether a config.json whose layers are not modelled is read as the nearest architecture.
-
-    Raises
-    ------
-    UnknownNameError
-        For a name that is neither a preset's nor a file's.
-    InputError
-        For a file that cannot be read, and for an unknown model.
     """
     if isinstance(source, ModelShape):
         return source
@@ -112,13 +105,6 @@ def read_configuration(
         Folder of relative file names; None: names of files are refused.
     approximate
         Whether a config.json whose layers are not modelled is read as the nearest architecture.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown key; the message suggests the nearest one.
-    InputError
-        For a key that is missing, and a value that cannot be.
     """
     missing = [name for name in _QUESTION if document.get(name) is None]
     if missing:

@@ -1,21 +1,161 @@
-"""The answer of a review: its findings, its patch, and their table."""
+"""Answer of a review: the records of its findings, its patch, and their table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import facts, figure, line
-from pipeplan.api.reviewing.findings import Question, ReviewChange, ReviewedConfiguration, ReviewedRun, ReviewFinding
 from pipeplan.formats import TrainerSettings
 from pipeplan.model import counted
 from pipeplan.readable import change as relative
 from pipeplan.readable import percent
+from pipeplan.records import Record
 from pipeplan.reviewing import plain
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
+
+Severity = Literal["error", "warning", "advice"]
+Question = Literal["starts", "right", "loses"]
+
+
+class ReviewFinding(Record, frozen=True, kw_only=True):
+    """Fault of a configuration.
+
+    Attributes
+    ----------
+    rule
+        Identifier of the rule; ``pipeplan review --rules`` lists all.
+    severity
+        ``error``: the trainer refuses the configuration or trains wrongly; ``warning``: it is slow, tight or fragile;
+        ``advice``: a better setting exists.
+    question
+        Question that the rule answers: does it start, is it right, where does it lose.
+    where
+        Place of the setting at fault: file, line, and the key as written.
+    file, line
+        The same place; line 0 if the file has no line for it.
+    message, remedy
+        Sentences: what is wrong, and what to do.
+    source
+        File and function of the trainer that refuses it, or the issue that reports it.
+    configuration
+        Name of the configuration, in a file that holds several.
+    """
+
+    rule: str
+    severity: Severity
+    question: Question
+    where: str
+    file: str
+    line: int
+    message: str
+    remedy: str
+    source: str
+    configuration: str
+
+
+class ReviewChange(Record, frozen=True, kw_only=True):
+    """Change that removes faults, and its effect as estimated again.
+
+    Attributes
+    ----------
+    settings
+        New values by the trainer's own keys; null removes a setting.
+    removes
+        Rules whose faults it removes.
+    gain
+        Share of the step time that it saves, negative if the step gets longer; null without an estimate before and after.
+    step_time_s, peak_memory_gib
+        Step time and peak memory with this change and those before it; null without an estimate.
+    """
+
+    settings: dict[str, Any]
+    removes: tuple[str, ...]
+    gain: float | None
+    step_time_s: float | None
+    peak_memory_gib: float | None
+
+
+class ReviewedConfiguration(Record, frozen=True, kw_only=True):
+    """Configuration that was reviewed, with its estimate where it says enough for one.
+
+    Attributes
+    ----------
+    name, file, trainer
+        Name in its file, the file, and the trainer.
+    settings
+        Settings that were read, by the names of rules.
+    step_time_s, peak_memory_gib, peak_memory_by_rank_gib
+        Estimated step time and memory; null without an estimate.
+    memory_limit_gib, fit
+        Memory that a framework can use in comfort, and whether the peak fits.
+    work_by_rank_s
+        Work of each pipeline rank in a step.
+    heaviest_rank
+        Rank with the most work.
+    bubble
+        Idle time of the pipeline over the step.
+    lower_bound_s
+        Lower bound on the pipeline's part of the step for these stages; null with one rank.
+    idle
+        Idle time by its reason, as shares of all idle time.
+    assumed
+        What the configuration does not say and the estimate assumes.
+    not_estimated
+        Reason why there is no estimate; empty if there is one.
+    changes
+        Changes in the order in which they are made.
+    patch
+        All changes in the form of the input.
+    """
+
+    name: str
+    file: str
+    trainer: str
+    settings: dict[str, Any]
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    peak_memory_by_rank_gib: tuple[float, ...] | None
+    memory_limit_gib: float | None
+    fit: str | None
+    work_by_rank_s: tuple[float, ...] | None
+    heaviest_rank: int | None
+    bubble: float | None
+    lower_bound_s: float | None
+    idle: dict[str, float] | None
+    assumed: tuple[str, ...]
+    not_estimated: str
+    changes: tuple[ReviewChange, ...]
+    patch: str
+
+
+class ReviewedRun(Record, frozen=True, kw_only=True):
+    """Measurements in the traces of a run.
+
+    Attributes
+    ----------
+    source
+        Folder of the traces.
+    step_time_s
+        Measured step from the first op to the last.
+    predicted
+        Measured over estimated step time, less 1; null without an estimate.
+    work_by_rank_s, idle_by_rank_s
+        Measured work and idle time of each rank.
+    sentences
+        Why the ranks idled.
+    """
+
+    source: str
+    step_time_s: float
+    predicted: float | None
+    work_by_rank_s: tuple[float, ...]
+    idle_by_rank_s: tuple[float, ...]
+    sentences: tuple[str, ...]
+
 
 PATCH_ENDINGS = (".patch", ".diff")
 """Suffixes of the file with the patch."""

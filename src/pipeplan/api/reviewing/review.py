@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Unpack
 
 from pipeplan.api.arguments import takes
+from pipeplan.api.explaining.explanation import explained
 from pipeplan.api.keywords import ReviewOptionsKeywords
 from pipeplan.api.planning.configurations import cluster_of, model_of
-from pipeplan.api.planning.options import FilePath
-from pipeplan.api.reviewing.findings import ReviewChange, ReviewedConfiguration, ReviewFinding
-from pipeplan.api.reviewing.options import AUTO, ReviewOptions
-from pipeplan.api.reviewing.pipelines import pipeline_figures
-from pipeplan.api.reviewing.result import Review
-from pipeplan.api.reviewing.runs import reviewed_run
-from pipeplan.costs import options_of
+from pipeplan.api.planning.one_configuration import simulated
+from pipeplan.api.planning.options import ClusterLike, FilePath, ModelLike
+from pipeplan.api.reviewing.result import Review, ReviewChange, ReviewedConfiguration, ReviewedRun, ReviewFinding
+from pipeplan.costs import COUNT, Options, Settings, option, options_of
 from pipeplan.documents import json_text
-from pipeplan.errors import InputError
+from pipeplan.errors import InputError, PipeplanError
 from pipeplan.files import path_of
+from pipeplan.model import TIME_UNITS, Reason
+from pipeplan.readable import change, percent
 from pipeplan.reviewing import (
     RULES,
+    TRAINER_KINDS,
     Estimated,
     Reading,
     ReviewFacts,
@@ -36,6 +38,44 @@ from pipeplan.reviewing import (
     spelling,
 )
 
+AUTO = "auto"
+"""Choice of the trainer that the file shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewOptions(Options):
+    """Options of a review."""
+
+    trainer: str = option(
+        AUTO, kind="choice", title="Trainer", group="trainer", choices=(AUTO, *(kind.name for kind in TRAINER_KINDS)),
+        flags=("--for",), help="Trainer of the configuration; auto: as the file shows.",
+    )  # fmt: skip
+    trainer_version: str | None = option(
+        kind="text", title="Release", group="trainer",
+        help="Release of the trainer, such as 0.16 for megatron-lm: only its rules apply.", default="the newest",
+    )  # fmt: skip
+    model: ModelLike | None = option(
+        kind="object", title="Model", group="training", longest=4096,
+        help="Model, where the file does not name it: a preset or a config.json.",
+    )  # fmt: skip
+    cluster: ClusterLike | None = option(
+        kind="object", title="Cluster", group="training", longest=4096,
+        help="Cluster, where the file does not name it: GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file.",
+    )  # fmt: skip
+    global_batch: int | None = option(
+        kind="count", title="Global batch", group="training", unit="sequences", range=COUNT,
+        help="Sequences per step, where the file does not say.",
+    )  # fmt: skip
+    sequence: int | None = option(
+        kind="count", title="Sequence", group="training", unit="tokens", range=COUNT,
+        help="Sequence length in tokens, where the file does not say.",
+    )  # fmt: skip
+    trace: FilePath | None = option(
+        kind="file", title="Traces", group="training",
+        help="Folder with the traces of a run of this configuration, which is reviewed, too.",
+    )  # fmt: skip
+
+
 _ALONE = "configuration"
 
 
@@ -49,7 +89,7 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
         Files with a trainer's arguments, a recipe, a layout or rows of pipeplan's own form; or such a row as a mapping.
         Nothing in them is executed.
     **options
-        The options of a review (:class:`~pipeplan.api.reviewing.options.ReviewOptions`).
+        The options of a review (:class:`~pipeplan.api.reviewing.review.ReviewOptions`).
 
     Raises
     ------
@@ -220,3 +260,89 @@ def _change(step: VerifiedChange, facts: ReviewFacts) -> ReviewChange:
         step_time_s=None if after is None else after.estimate.step_time,
         peak_memory_gib=None if after is None else after.peak_gib,
     )
+
+
+_MOST_OPS = 60_000
+"""Number of ops up to which the step is simulated for its reasons."""
+
+
+def pipeline_figures(made: Estimated) -> tuple[float | None, dict[str, float] | None]:
+    """Return the lower bound of the pipeline's makespan in seconds, and the shares of idle time by reason.
+
+    Returns None for both with one rank, or if the step has too many ops.
+    """
+    configuration = made.configuration
+    if configuration.pipeline == 1 or 3 * configuration.stages * configuration.microbatches > _MOST_OPS:
+        return None, None
+    try:
+        result = simulated(made.model, made.cluster, configuration)
+    except PipeplanError:
+        return None, None
+    totals = result.idle_times().totals(result.ranks).sum(axis=0)
+    whole = float(totals.sum())
+    shares = {reason.key: float(totals[reason]) / whole for reason in Reason if whole and totals[reason]}
+    return float(result.lower_bound), shares
+
+
+_UNEVEN = 0.08
+"""Measured work of the heaviest rank over the mean, less 1, above which a review warns."""
+
+_SLOWER = 0.25
+"""Measured over estimated step time, less 1, above which a review warns; most predictions are nearer."""
+
+
+def reviewed_run(folder: Path, configuration: ReviewedConfiguration) -> tuple[ReviewedRun, list[ReviewFinding]]:
+    """Return what the traces of a run show, and findings about it.
+
+    Raises PipeplanError for a folder without traces that can be read.
+    """
+    explanation = explained(str(folder), Settings())
+    result = explanation.result
+    unit = 1 / TIME_UNITS.get(result.time_unit, 1.0)
+    step = unit * result.makespan
+    work = tuple(unit * value for value in result.work)
+    predicted = None if configuration.step_time_s is None else step / configuration.step_time_s - 1
+    run = ReviewedRun(
+        source=str(folder),
+        step_time_s=step,
+        predicted=predicted,
+        work_by_rank_s=work,
+        idle_by_rank_s=tuple(unit * value for value in result.idle),
+        sentences=explanation.sentences,
+    )
+    return run, _findings(run, configuration)
+
+
+def _findings(run: ReviewedRun, configuration: ReviewedConfiguration) -> list[ReviewFinding]:
+    mean = sum(run.work_by_rank_s) / len(run.work_by_rank_s)
+    heaviest = max(range(len(run.work_by_rank_s)), key=run.work_by_rank_s.__getitem__)
+    uneven = run.work_by_rank_s[heaviest] / mean - 1 if mean else 0.0
+    pipeline = configuration.settings.get("pp")
+    faults = []
+    if pipeline and pipeline != len(run.work_by_rank_s):
+        message = f"the traces have {len(run.work_by_rank_s)} pipeline ranks, and the configuration {pipeline}"
+        faults.append(("run-of-other-ranks", message, "pass the traces of a run of this configuration"))
+    if uneven > _UNEVEN:
+        message = f"in the run, rank {heaviest} worked {percent(uneven)} longer than the mean of the ranks"
+        remedy = "move layers from it to other ranks; `pipeplan profile --from` gives the costs for a search"
+        faults.append(("measured-unbalanced", message, remedy))
+    if run.predicted is not None and run.predicted > _SLOWER:
+        message = f"the run's step took {run.step_time_s:.3g} s, {change(run.predicted)} of the estimate"
+        faults.append(
+            ("measured-slower", message, "look at the longest waits: `pipeplan explain` of the traces names them")
+        )
+    return [
+        ReviewFinding(
+            rule=rule,
+            severity="warning",
+            question="loses",
+            where=run.source,
+            file=run.source,
+            line=0,
+            message=message,
+            remedy=remedy,
+            source="traces of the run",
+            configuration=configuration.name,
+        )
+        for rule, message, remedy in faults
+    ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, line
-from pipeplan.api.reviewing.findings import Question, Severity
+from pipeplan.api.reviewing.result import Question, Severity
 from pipeplan.model import counted
 from pipeplan.records import Record
 from pipeplan.reviewing import RULES, RuleRow

@@ -1,17 +1,34 @@
-"""From settings and the options of a search to the problem that is solved. Importing this loads the solver."""
+"""From settings and the options of a search to its problem, and the published schedules that it has to beat."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
+from operator import attrgetter
 
 import numpy as np
 
 from pipeplan.api.searching.options import AUTO, EverySearchOptions, Names, ParetoOptions, ScheduleSearchOptions
-from pipeplan.api.sources import DEFAULT_MICROBATCHES
+from pipeplan.api.searching.search_record import Need, PublishedSchedule
+from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, build, shape_of
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, shortened
-from pipeplan.solver import Choices, Problem
+from pipeplan.model import Placement, shortened, tolerances
+from pipeplan.passes import insert_recompute
+from pipeplan.simulation import simulate
+from pipeplan.solver import (
+    EVERYTHING_UP_TO,
+    Choices,
+    Judge,
+    Problem,
+    PublishedEntry,
+    SearchResult,
+    fixed_orders,
+    is_of,
+    value_as_is,
+)
+from pipeplan.strategies import STRATEGIES, Strategy
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1, "bidirectional-v": 2}
 """The placements that are searched by name, and their default numbers of chunks: of each copy, if there are two."""
@@ -23,10 +40,7 @@ _DEFAULT = ScheduleSearchOptions()
 
 
 def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, placement: str | None = None) -> Problem:
-    """Return the search problem, on the placement of the options (``auto``: linear) unless another one is named.
-
-    Raises what :func:`pipeplan.search` does.
-    """
+    """Return the search problem, on the placement of the options (``auto``: linear) unless another one is named."""
     searched = options if isinstance(options, ScheduleSearchOptions) else ScheduleSearchOptions()
     choices = choices_of(searched.decide, options.leave, full_backward=options.full_backward)
     _require_undecided(settings, choices)
@@ -161,15 +175,7 @@ def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
 
 
 def placement_named(name: str, settings: Settings) -> Placement:
-    """Return the placement of a name with the ranks and chunks of the settings, or of a list of ranks.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown name.
-    ShapeError
-        For ranks, chunks and stages that contradict each other or the name.
-    """
+    """Return the placement of a name with the ranks and chunks of the settings, or of a list of ranks."""
     if "," in name:
         return _custom_placement(name, settings)
     if name not in DEFAULT_CHUNKS:
@@ -201,3 +207,116 @@ def _custom_placement(text: str, settings: Settings) -> Placement:
         if getattr(settings, name) not in (None, getattr(placement, name)):
             raise ShapeError(f"placement {text} has {getattr(placement, name)} {name}, not {getattr(settings, name)}")
     return placement
+
+
+ORDERS_UP_TO = 16_384
+"""Ranks times microbatches up to which the published schedules of other placements are tried."""
+
+
+def published_here(solution: SearchResult) -> PublishedSchedule | None:
+    """Return the best published schedule of the searched placement; None if none fits."""
+    best, problem = solution.published, solution.problem
+    if best is None:
+        return None
+    robustness = solution.published_robustness
+    value = best.value if robustness is None else robustness.judged_under(problem.variation)
+    return PublishedSchedule(schedule=best.name, placement=problem.placement.name, value=value)
+
+
+def least_need(problem: Problem) -> Need | None:
+    """Return the published order of the placement that needs the least memory; None for shapes that are too large."""
+    if problem.limits is None or _size(problem) > EVERYTHING_UP_TO:
+        return None
+    free = replace(problem, limits=None)
+    in_activations = problem.limits.in_activations
+    needs = []
+    for name, schedule in fixed_orders(free):
+        memory = simulate(schedule, free.costs).memory
+        peaks = memory.peak_activation if in_activations or memory.peak_bytes is None else memory.peak_bytes
+        needs.append(Need(name, float(peaks.max()), in_activations))
+    return min(needs, key=attrgetter("memory"), default=None)
+
+
+def published_elsewhere(entries: Iterable[PublishedEntry], problem: Problem) -> list[PublishedSchedule]:
+    """Return the published schedules of other placements and slices than those of a problem."""
+    return [_record_of(entry) for entry in entries if not is_of(entry.schedule, problem)]
+
+
+def _record_of(entry: PublishedEntry) -> PublishedSchedule:
+    slices = entry.schedule.slices
+    placement = entry.problem.placement.name + (f", {slices} slices" if slices > 1 else "")
+    return PublishedSchedule(schedule=entry.schedule.name, placement=placement, value=entry.value)
+
+
+def looks_everywhere(problem: Problem) -> bool:
+    """Return whether the shape is small enough to try published schedules of other placements."""
+    return _size(problem) <= ORDERS_UP_TO
+
+
+def published_everywhere(problem: Problem, settings: Settings) -> list[PublishedEntry]:
+    """Return the published schedules of all placements that are within the settings' limits.
+
+    They are those that a comparison lists for the same shape, costs and limit. Of shapes that are too large there are none.
+    """
+    return list(_entries(problem, settings)) if looks_everywhere(problem) else []
+
+
+def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> Callable[[float], list[PublishedEntry]]:
+    """Return a function from a memory limit (infinite: none) to its :func:`published_everywhere`; settings have no limit.
+
+    Fixed orders are reused; strategies that use costs generate another order under each limit.
+    """
+    free = published_everywhere(problem, settings)
+
+    @cache
+    def under(limit: float) -> list[PublishedEntry]:
+        fitting = [entry for entry in free if within(entry.peak, limit)]
+        if np.isfinite(limit) and _size(problem) <= EVERYTHING_UP_TO:
+            limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
+            fitting += _entries(problem, limited, made_from_costs=True)
+        return fitting
+
+    return under
+
+
+def within(peak: float, limit: float) -> bool:
+    """Return whether the peak of a rank is within a limit, which is infinite for none."""
+    return peak <= limit * (1 + tolerances.MEMORY)
+
+
+def _size(problem: Problem) -> int:
+    return problem.placement.ranks * problem.microbatches
+
+
+def _entries(problem: Problem, settings: Settings, *, made_from_costs: bool = False) -> Iterator[PublishedEntry]:
+    """Return the entries of all strategies, or only of those that make a schedule from its costs."""
+    alike = replace(settings, ranks=problem.placement.ranks, stages=None)
+    for strategy in STRATEGIES.values():
+        too_large = strategy.looks_at_costs and _size(problem) > EVERYTHING_UP_TO
+        if too_large or (made_from_costs and not strategy.looks_at_costs):
+            continue
+        try:
+            own = _of(strategy, as_taken_by(strategy, alike), problem)
+        except PipeplanError:
+            continue  # It does not take this shape, these costs or this limit.
+        if own is not None:
+            yield own
+
+
+def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEntry | None:
+    """Return the schedule that a strategy makes of the settings, or None if they do not fit it."""
+    placement = strategy.placed(shape_of(strategy, settings))
+    there = replace(
+        problem, placement=placement, costs=settings.costs(placement), limits=settings.limits(placement), slices=1
+    )
+    schedule, name = build(strategy, settings), strategy.name
+    value = value_as_is(schedule, there)
+    if problem.choices.recompute and np.isinf(value):
+        schedule, name = insert_recompute(schedule), f"{name}, all recomputed"
+        value = value_as_is(schedule, there)
+    if np.isinf(value):
+        return None
+    there = replace(there, slices=schedule.slices)
+    if there.variation is not None:
+        value = Judge(there)(schedule)
+    return PublishedEntry(there, schedule.renamed(name), value)

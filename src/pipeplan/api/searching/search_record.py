@@ -200,17 +200,7 @@ def record_of(
     tried: Iterable[PlacementTried],
     need: Need | None,
 ) -> SearchRecord:
-    """Return the record of the solver's result.
-
-    Parameters
-    ----------
-    here, everywhere
-        The best published schedule of its placement, and those of all placements; none if others were not tried.
-    tried
-        Bound and best value of each placement.
-    need
-        The published schedule that needs the least memory, where none of the placement fits.
-    """
+    """Return the record of the solver's result."""
     from pipeplan.solver import SlowRank
 
     problem = solution.problem

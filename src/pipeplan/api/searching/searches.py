@@ -14,10 +14,10 @@ from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
 from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
 from pipeplan.api.searching.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
-from pipeplan.api.searching.problems import problems_of
-from pipeplan.api.searching.published import (
+from pipeplan.api.searching.problems import (
     least_need,
     looks_everywhere,
+    problems_of,
     published_elsewhere,
     published_everywhere,
     published_here,

@@ -106,7 +106,7 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
 
     Raises InvalidScheduleError for ops in an order in which nothing can have run, or of which some are missing.
     """
-    from pipeplan.api.training.measured_costs import settings_measured
+    from pipeplan.api.training.run_costs import settings_measured
 
     require_order(timeline.schedule, dependencies(timeline.schedule))
     placement = resolve(timeline, settings, of_measured=True).placement

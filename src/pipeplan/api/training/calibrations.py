@@ -102,32 +102,7 @@ def calibrate_gpu(
     samples: int = 5,
     progress: Callable[[float], None] = lambda share: None,
 ) -> CalibrationProfile:
-    """Measure the kernels of one layer of each kind, the head, the loss and the optimizer on one GPU.
-
-    Parameters
-    ----------
-    model
-        A preset's name, a config.json, or the keys of a shape.
-    gpu_name
-        GPU whose data sheet is corrected: a preset's name, or a cluster's file with your own GPU.
-    sequence, microbatch_size, precision
-        Shape and precision of the layers' input.
-    device, threads
-        ``cpu``, ``cuda`` or ``auto``; threads of the CPU.
-    samples
-        Measurements of each kernel; their median counts.
-    progress
-        Called with the completed share.
-
-    Raises
-    ------
-    MissingExtraError
-        Without PyTorch.
-    InputError
-        For a GPU that is not there or another one, a device with too little memory, and sizes below 1.
-    PipeplanError
-        For an unknown model or GPU.
-    """
+    """Measure the kernels of one layer of each kind, the head, the loss and the optimizer on one GPU."""
     shape = model_of(model)
     sheet, preset = _sheet(gpu_name)
     tokens = min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE) if sequence is None else sequence
@@ -157,24 +132,7 @@ def calibrate_gpu(
 def calibrate_on_run(
     configuration: FilePath, source: FilePath, *, calibration: FilePath | None = None
 ) -> CalibrationProfile:
-    """Correct a calibration by the measured stage times of a run.
-
-    Parameters
-    ----------
-    configuration
-        File of the one that ran, as :func:`pipeplan.estimate` takes it.
-    source
-        The run: the folder of its traces, one trace, or a timeline that was measured.
-    calibration
-        Existing calibration file to correct; None: nothing.
-
-    Raises
-    ------
-    InputError
-        For what cannot be read, a calibration of another GPU, and a run of another number of stages.
-    PipeplanError
-        For a configuration that cannot be.
-    """
+    """Correct a calibration by the measured stage times of a run."""
     path = Path(configuration)
     document = read_document(path, "configuration")
     if not isinstance(document, dict):

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.api.differing.op_differences import gap_of, transfer_of
 from pipeplan.api.sources import in_unit
 from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
@@ -195,15 +196,7 @@ def _at_least_0(spread: Spread | None) -> float | None:
 
 
 def read_run_costs(source: str | os.PathLike[str]) -> RunCosts:
-    """Read the costs of a run: the folder of its traces, one trace, or a measured timeline.
-
-    Raises
-    ------
-    InputError
-        For a simulated timeline, steps of different schedules.
-    PipeplanError
-        For what :func:`pipeplan.formats.read_run` raises it.
-    """
+    """Read the costs of a run: the folder of its traces, one trace, or a measured timeline."""
     return run_costs(read_run(source), os.fspath(source))
 
 
@@ -328,3 +321,75 @@ def _cells(timeline: Timeline) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):
         ready = before - sender_end
     return np.column_stack([start - before, start - sender_end, ready, sends, received])
+
+
+def settings_measured(timeline: Timeline, settings: Settings) -> Settings:
+    """Return the settings with the times of a timeline: mean op times of each stage, shortest transfer, gap between ops."""
+    compute = compute_only(timeline)
+    gap = gap_of(compute)
+    between = max(transfer_of(compute) - gap, 0.0)
+    return replace(with_op_times(timeline, settings), p2p_time=between, op_gap=gap or None)
+
+
+def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
+    """Return the settings with the mean time of each kind of op on each stage.
+
+    An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
+    that some stage lacks is derived from the others, as for costs without that kind. Copies to the host and back are of
+    one kind.
+    """
+    copies = _copies(timeline)
+    timeline = compute_only(timeline)
+    second = timeline.schedule.joined
+    first = np.append(second[1:], False)
+    times = {kind: _means(timeline, kind, first | second) for kind in (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R)}
+    return replace(
+        settings,
+        forward_times=times[Kind.F],
+        backward_times=times[Kind.B],
+        backward_input_times=times[Kind.I],
+        backward_weight_times=times[Kind.W],
+        recompute_times=times[Kind.R],
+        overlap_times=_pairs(timeline, first, times),
+        offload_times=settings.offload_times if copies is None else copies,
+        offload_bandwidth=settings.offload_bandwidth if copies is None else None,
+        time_unit=timeline.unit,
+    )
+
+
+def _copies(timeline: Timeline) -> tuple[float, ...] | None:
+    """Return the mean time of a copy to the host or back on each stage; a stage without copies gets the longest."""
+    times = _mean(timeline, among(timeline.schedule.columns.kind, HOST_KINDS))
+    copied = np.isfinite(times)
+    return tuple(np.where(copied, times, times[copied].max()).tolist()) if copied.any() else None
+
+
+def _means(timeline: Timeline, kind: Kind, paired: NDArray[np.bool_]) -> tuple[float, ...] | None:
+    """Return the mean time of a kind on each stage; None unless every stage has some."""
+    schedule = timeline.schedule
+    of_kind = schedule.columns.kind == kind
+    alone, whole = _mean(timeline, of_kind & ~paired), _mean(timeline, of_kind)
+    times = np.where(np.isfinite(alone), alone, whole / 2)
+    return tuple(times.tolist()) if np.isfinite(times).all() else None
+
+
+def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
+    """Return the mean time of the chosen ops on each stage, shape (stages,); NaN on a stage that has none."""
+    stage, stages = timeline.schedule.columns.stage[chosen], timeline.schedule.stages
+    count = np.bincount(stage, minlength=stages)
+    total = np.bincount(stage, (timeline.end - timeline.start)[chosen], minlength=stages)
+    means = np.full(stages, np.nan)
+    np.divide(total, count, out=means, where=count > 0)
+    return means
+
+
+def _pairs(
+    timeline: Timeline, first: NDArray[np.bool_], halves: Mapping[Kind, tuple[float, ...] | None]
+) -> tuple[float, ...] | None:
+    """Return the mean time of a pair on each stage, at least that of its longer half; None unless every stage has some."""
+    times = _mean(timeline, first)
+    if not np.isfinite(times).all():
+        return None
+    for kind in (Kind.F, Kind.B):
+        times = np.maximum(times, halves[kind] or 0.0)
+    return tuple(times.tolist())

@@ -20,7 +20,6 @@ from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.simulating.result import Result, ResultRecord, result_of
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import in_unit, resolve
-from pipeplan.api.training.measured_costs import with_op_times
 from pipeplan.api.training.measuring import (
     RuntimeReport,
     TrainingReport,
@@ -28,6 +27,7 @@ from pipeplan.api.training.measuring import (
     part,
     stages_measured,
 )
+from pipeplan.api.training.run_costs import with_op_times
 from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError

@@ -109,22 +109,7 @@ main { flex: 1; min-height: 420px; }
 
 
 def html_page(views: View | Sequence[View], *, title: str | None = None, theme: ThemeName | None = None) -> str:
-    """Return the page of one view, or of several views on one time axis.
-
-    Parameters
-    ----------
-    title
-        Title of the browser's window; default the titles of the views.
-    theme
-        Initial theme; None follows the reader's system. A button on the page changes it.
-
-    Raises
-    ------
-    UnknownNameError
-        If the theme is unknown.
-    ValueError
-        If there are no views.
-    """
+    """Return the page of one view, or of several views on one time axis."""
     chosen = [views] if isinstance(views, View) else list(views)
     own = ", ".join(view.title for view in chosen) or "timeline"
     return document(
