@@ -33,7 +33,7 @@ def sticks_out(page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (900, "dark"), (390, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (900, "dark"), (390, "dark")])
 def test_the_page_of_schedules_with_every_panel(visit, width, scheme):
     watched = visit(width, scheme)
     page = watched.page
