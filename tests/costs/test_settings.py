@@ -45,25 +45,25 @@ def test_the_table_has_every_field_and_every_keyword():
     assert set(SettingsKeywords.__optional_keys__) == {*SETTINGS, "config", "settings"}
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_keywords_and_fields_have_the_same_types(name):
+def test_keywords_and_fields_have_the_same_types():
     """Keywords take None and lists where a field has its default and tuples."""
-    keyword, field = get_type_hints(SettingsKeywords)[name], get_type_hints(Settings)[name]
-    assert type(None) in get_args(keyword)
-    plain = {part for part in get_args(field) or (field,) if part is not type(None)}
-    scalars = {part for part in plain if part in (int, float, str, bool)}
-    assert scalars <= set(get_args(keyword)) or plain <= set(get_args(get_args(keyword)[0]) or ())
-    assert settings_given({name: sample(name)})[name] is not None
+    for name in SETTINGS:
+        keyword, field = get_type_hints(SettingsKeywords)[name], get_type_hints(Settings)[name]
+        assert type(None) in get_args(keyword), name
+        plain = {part for part in get_args(field) or (field,) if part is not type(None)}
+        scalars = {part for part in plain if part in (int, float, str, bool)}
+        assert scalars <= set(get_args(keyword)) or plain <= set(get_args(get_args(keyword)[0]) or ()), name
+        assert settings_given({name: sample(name)})[name] is not None, name
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_setting_is_said_in_words(name):
-    setting = SETTINGS[name]
-    assert setting.help.endswith(".")
-    assert setting.title
-    assert setting.group
-    assert setting.range is not None or setting.kind not in ("count", "number", "per_stage")
-    assert bool(setting.choices) == (setting.kind == "choice")
+def test_every_setting_is_said_in_words():
+    for name in SETTINGS:
+        setting = SETTINGS[name]
+        assert setting.help.endswith("."), name
+        assert setting.title, name
+        assert setting.group, name
+        assert setting.range is not None or setting.kind not in ("count", "number", "per_stage"), name
+        assert bool(setting.choices) == (setting.kind == "choice"), name
 
 
 def test_names_are_told_apart():
