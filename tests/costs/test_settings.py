@@ -136,12 +136,38 @@ def test_a_list_of_forwards_gives_a_list_of_backwards():
     assert Settings(forward_times=(1.0, 3.0)).costs(Placement.linear(2)).backward.tolist() == [2.0, 6.0]
 
 
-def test_a_half_is_less_than_the_whole():
+@pytest.mark.parametrize("half", [2.0, 3.0])
+def test_a_half_is_less_than_the_whole(half):
     with pytest.raises(
-        CostError, match=r"backward input time 3 of stage 0 must be less .* full backward time, 2"
+        CostError, match=rf"backward input time {half:g} of stage 0 must be less .* full backward time, 2"
     ) as caught:
-        Settings(backward_times=2.0, backward_input_times=3.0).costs(Placement.linear(2))
+        Settings(backward_times=2.0, backward_input_times=half).costs(Placement.linear(2))
     assert caught.value.field == "backward_input_times"
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"ranks": 0}, ShapeError, "ranks must be at least 1, not 0"),
+        ({"chunks": 0}, ShapeError, "chunks must be at least 1"),
+        ({"ranks": 10**9}, ShapeError, "ranks must be at most 65,536, not 1,000,000,000"),
+        ({"forward_times": 0}, CostError, "forward time must be more than 0 and finite, not 0"),
+        ({"forward_times": float("inf")}, CostError, "not inf"),
+        ({"forward_times": 1e308}, CostError, "forward time: .* too large"),
+        ({"forward_times": True}, CostError, "expected a number or a list, got true or false"),
+        ({"forward_times": [1.0, float("nan")]}, CostError, "forward time of stage 1 must be more than 0"),
+        ({"p2p_time": float("nan")}, CostError, "at least 0 and finite"),
+        ({"p2p_time": -1}, CostError, "at least 0 and finite, not -1"),
+        ({"p2p_bandwidth": 0}, CostError, "bandwidth must be more than 0"),
+        ({"memory_limit": "many"}, CostError, "memory limit: invalid size"),
+        ({"memory_limit": "0act"}, CostError, "memory limit must be more than 0"),
+        ({"overlap_times": 1.5}, CostError, r"overlap time 1\.5 of stage 0 is below its longer half, 2"),
+    ],
+)
+def test_values_that_cannot_be(values, error, message):
+    with pytest.raises(error, match=message) as caught:
+        Settings(**values).costs(Placement.linear(2))
+    assert caught.value.field == next(iter(values))
 
 
 def plan(name: str):

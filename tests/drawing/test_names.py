@@ -35,7 +35,7 @@ def texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if not text.get_parse_math()]
 
 
-@pytest.mark.parametrize(("name", "ending"), zip(ODD, cycle(("png", "svg", "pdf"))))
+@pytest.mark.parametrize(("name", "ending"), list(zip(ODD, cycle(("png", "svg", "pdf")))))
 def test_a_name_is_drawn_as_it_stands(name, ending):
     view = replace(example_view(), title=name, unit="$s$")
     figure = figure_of(view)
