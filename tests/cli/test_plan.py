@@ -71,14 +71,6 @@ def test_flags_are_for_the_release_that_is_asked_for(run):
     assert out.rstrip("\n") == Path("train.sh").read_text().rstrip("\n")
 
 
-def test_from_a_config_json_to_flags_in_one_command(run):
-    Path("config.json").write_text(json.dumps(CONFIG))
-    line = "plan --model config.json --cluster h100-sxm:8x1 --global-batch 16 --sequence 2048 --seconds 2 --workers 1"
-    code, out, _ = run(f"{line} --flags megatron")
-    assert code == 0
-    assert "--hidden-size 1024" in out
-
-
 def test_where_nothing_fits_the_answer_is_no(run):
     code, out, _ = run(f"{ASKED} --seconds 2 --memory-limit 2GiB")
     assert code == 1
