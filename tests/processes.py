@@ -2,29 +2,34 @@
 
 import gc
 import importlib
+import multiprocessing
 import os
 import pickle
 import random
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["torch", "pipeplan.runtime"])
 
 
 def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list[Any]:
     """What ``module.main(job)`` returns in each of ``ranks`` processes, in the order of their ranks.
 
     The processes have ``RANK``, ``LOCAL_RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` as torchrun gives them;
-    the module starts its own process group. ``job`` and what is returned are pickled. The ranks are forks of one process
-    that has loaded the module: loading PyTorch takes some seconds, so a job is best a list of cases.
+    the module starts its own process group. ``job`` and what is returned are pickled. Loading PyTorch takes some seconds:
+    the ranks are forks of one process that has loaded the module, and this one is a fork of one that has loaded PyTorch.
 
     Raises
     ------
@@ -34,17 +39,16 @@ def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "job").write_bytes(pickle.dumps(job))
-        with (folder / "log").open("wb") as log:
-            command = [sys.executable, "-m", "tests.processes", module, name, str(ranks)]
-            running = subprocess.Popen(
-                command, env=environment(ranks), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-            )
+        variables = environment(ranks)
+        running = _FORKS.Process(target=lead, args=(module, folder, ranks, variables))
+        with patch.dict(os.environ, variables):  # of the server that forks, if this call starts it
+            running.start()
         try:
             wait(running, folder, module, timeout)
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
+                os.killpg(running.pid or 0, signal.SIGKILL)
+            running.join()
         return [pickle.loads((folder / f"result{rank}").read_bytes()) for rank in range(ranks)]
 
 
@@ -61,14 +65,11 @@ def environment(ranks: int) -> dict[str, str]:
     }
 
 
-def wait(running: subprocess.Popen[bytes], folder: Path, module: str, timeout: float) -> None:
+def wait(running: BaseProcess, folder: Path, module: str, timeout: float) -> None:
     """Until all ranks have ended well; the first that fails, or the time, ends them all."""
-    try:
-        code = running.wait(timeout)
-        what = "failed"
-    except subprocess.TimeoutExpired:
-        code, what = None, f"did not end within {timeout:g} s"
-    if code != 0:
+    running.join(timeout)
+    what = f"did not end within {timeout:g} s" if running.exitcode is None else "failed"
+    if running.exitcode != 0:
         logs = sorted(folder.glob("log*"))
         said = [f"{log.name}:\n{log.read_text(errors='replace')[-4000:]}" for log in logs]
         raise RuntimeError("\n".join([f"{module}: rank(s) {what}", *said]))
@@ -86,23 +87,31 @@ def free_port() -> int:
     raise RuntimeError("of a hundred ports from 20000 to 32000 none is free")
 
 
-def main(module: str, folder: Path, ranks: int) -> int:
-    """Load the module, and with it PyTorch, once; fork the ranks. The exit code is 1 as soon as one of them fails."""
+def lead(module: str, folder: Path, ranks: int, variables: dict[str, str]) -> None:
+    """Load the module once and fork the ranks; the process exits with 1 as soon as one of them fails."""
+    os.setsid()
+    os.environ.update(variables)
+    redirect(folder / "log")
     work = importlib.import_module(module).main
     gc.freeze()  # as a worker of the runtime does
     for rank in range(ranks):
         if os.fork() == 0:
             os._exit(as_rank(rank, work, folder))
     codes = (os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(ranks))
-    return 1 if any(codes) else 0
+    sys.exit(1 if any(codes) else 0)
+
+
+def redirect(path: Path) -> None:
+    """Write what the process prints to a file."""
+    with path.open("wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
 
 
 def as_rank(rank: int, work: Callable[[Any], Any], folder: Path) -> int:
     """Leave what the work on the job returns, and what it writes, in files of this rank."""
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-    with (folder / f"log{rank}").open("wb") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
+    redirect(folder / f"log{rank}")
     try:
         result = work(pickle.loads((folder / "job").read_bytes()))
         (folder / f"result{rank}").write_bytes(pickle.dumps(result))
@@ -113,7 +122,3 @@ def as_rank(rank: int, work: Callable[[Any], Any], folder: Path) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))

@@ -65,7 +65,7 @@ def commands(block: Block) -> Iterator[tuple[list[str], int]]:
 def test_an_errand_does_what_its_recipe_says(errand: str, tmp_path: Path) -> None:
     found = errands()
     for name in ("src", "tests"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "src"), "COLUMNS": "120"}
     blocks = [block for name in (*BUILDS_ON.get(errand, ()), errand) for block in found[name]]

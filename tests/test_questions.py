@@ -56,14 +56,8 @@ def test_every_answer_holds(name, tmp_path):
 
 THROUGH_TOOLS = (
     "group-below-p",
-    "choose-vpp",
     "interleaved-or-zero-bubble",
-    "zero-bubble-with-checkpointing",
-    "warm-up-of-interleaved",
-    "first-rank-holds-most",
-    "selective-or-full",
     "receives-before-their-ops",
-    "count-embedding-and-loss",
     "tensor-or-pipeline-in-a-node",
 )
 

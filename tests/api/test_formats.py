@@ -4,8 +4,6 @@
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -72,65 +70,6 @@ def test_text_says_its_format_where_the_ending_does_not():
     kinds = {"torch-csv": Schedule, "timeline-csv": Timeline, "timeline-columns": Timeline, "costs": Costs}
     for name, kind in kinds.items():
         assert isinstance(parse(str(pipeplan.export(result, to=name)), f"a{all_formats()[name].suffix}"), kind)
-
-
-def recipe() -> str:
-    """The format of the recipe in the documentation."""
-    text = (PAGE.parents[1] / "extending.md").read_text()
-    return text.partition('formats/words.py"\n')[2].partition("```")[0]
-
-
-ERRAND = """
-import sys
-from pathlib import Path
-
-import pipeplan
-import pipeplan.formats
-
-pipeplan.formats.__path__.append(sys.argv[1])
-
-from pipeplan.api.outputs import all_formats
-from pipeplan.cli import main
-
-assert main(["export", "1f1b", "-p", "2", "-m", "2", "--to", "words"]) == 0
-assert main(["simulate", "1f1b", "-p", "2", "-m", "2", "-o", "a.words"]) == 0
-assert main(["convert", "a.words", "a.csv"]) == 0
-assert main(["convert", "a.csv", "b.words"]) == 0
-assert Path("a.words").read_text() == Path("b.words").read_text()
-assert pipeplan.simulate("a.words").name == "a"
-assert all_formats()["words"].ending == ".words"
-"""
-
-
-def test_adding_a_format_takes_one_file(tmp_path):
-    (tmp_path / "added").mkdir()
-    (tmp_path / "added" / "words.py").write_text(recipe())
-    done = subprocess.run(
-        [sys.executable, "-c", ERRAND + WEB * _has_web(), str(tmp_path / "added")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n" + done.stdout[32:]), done.stderr
-
-
-WEB = """
-from pipeplan.web.replies import download, downloads
-from pipeplan.web.requests import DownloadIn
-
-assert "Words" in [each.title for each in downloads()]
-answer = download(DownloadIn(schedules=["1f1b"], format="words"))
-assert (answer.status, answer.filename) == (200, "1f1b.words")
-"""
-
-
-def _has_web() -> bool:
-    try:
-        import fastapi  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

@@ -62,9 +62,15 @@ UNEVEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("lost", [{"message_time": 0.5}, {"op_gap": 0.25}, {"op_gap": 0.5, "message_time": 0.25}])
-@pytest.mark.parametrize("communication", ["edge", "contended", "blocking"])
-def test_tables_searches_and_bounds_have_one_definition_of_a_span(lost, communication, capsys):
+@pytest.mark.parametrize(
+    ("communication", "lost"),
+    [
+        ("edge", {"message_time": 0.5}),
+        ("contended", {"op_gap": 0.25}),
+        ("blocking", {"op_gap": 0.5, "message_time": 0.25}),
+    ],
+)
+def test_tables_searches_and_bounds_have_one_definition_of_a_span(communication, lost, capsys):
     settings = UNEVEN | lost | {"communication": communication}
     published = [pipeplan.simulate(name, **settings) for name in ("1f1b", "zb-h1", "zb-h2", "gpipe")]
     for result in published:

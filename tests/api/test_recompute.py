@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import InputError
 
 SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
 
@@ -27,25 +27,6 @@ def test_its_own_time():
     result = pipeplan.simulate("1f1b", recompute="all", recompute_times=0.5, **SHAPE)
     assert result.makespan == 37.0
     assert not any("recomputation" in note for note in (*result.notes, *result.warnings))
-
-
-def test_what_it_takes_is_assumed_to_be_the_forward():
-    result = pipeplan.simulate("1f1b", recompute="all", forward_times=2.0, **SHAPE)
-    assert "a recomputation is assumed to take the forward's time" in result.warnings
-
-
-def test_the_memory_limit_sees_it():
-    assert not pipeplan.simulate("1f1b", memory_limit="2act", **SHAPE).fits
-    assert pipeplan.simulate("1f1b", memory_limit="2act", recompute="all", **SHAPE).fits
-
-
-@pytest.mark.parametrize(
-    ("which", "message"), [("4", "no stage 4"), ("some", "none, all or stages"), ([-1], "stage -1")]
-)
-def test_stages_that_are_not_there(which, message):
-    with pytest.raises(ShapeError, match=message) as caught:
-        pipeplan.simulate("1f1b", recompute=which, **SHAPE)
-    assert caught.value.field == "recompute"
 
 
 def test_search_refuses_it():

@@ -104,9 +104,7 @@ ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", ["", "--jitter 0.1", "--objective span", "--placement v", "--leave split --placement linear"]
-)
+@pytest.mark.parametrize("options", ["--jitter 0.1", "--objective span", "--leave split --placement linear"])
 def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
     files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
     outputs = " ".join(f"-o {path}" for path in files)
@@ -307,7 +305,6 @@ def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monk
     [
         ("--searches 0", "searches must be at least 1, not 0"),
         ("--dask nonsense", "cannot reach a scheduler at 'nonsense': missing port number"),
-        ("--pareto --dask nonsense", "cannot reach a scheduler at 'nonsense': missing port number"),
         ("--store none/s.db", "cannot write none/s.db: there is no folder none"),
         ("--store s.csv -o s.csv", "s.csv is given twice"),
         ("--store s.csv --start s.csv", "s.csv is also an input, and inputs are never overwritten"),

@@ -69,8 +69,8 @@ def test_what_is_simulated_can_be(name, communication):
     assert list(check_times(timeline)) == []
 
 
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
-def test_messages_of_a_simulation_can_be(name):
-    schedule = insert_communication(pipeplan.simulate(name, ranks=4, microbatches=8).schedule)
-    timeline = pipeplan.simulate(schedule, p2p_time=0.3, forward_times=1.1, message_time=0.05).timeline
-    assert list(check_times(timeline)) == []
+def test_messages_of_a_simulation_can_be():
+    for name in sorted(STRATEGIES):
+        schedule = insert_communication(pipeplan.simulate(name, ranks=4, microbatches=8).schedule)
+        timeline = pipeplan.simulate(schedule, p2p_time=0.3, forward_times=1.1, message_time=0.05).timeline
+        assert list(check_times(timeline)) == [], name

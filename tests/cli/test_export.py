@@ -124,14 +124,11 @@ def test_settings_in_a_pipe_come_alone(run):
             "--mtp-layers is for the settings of a trainer (automodel, megatron, megatron-bridge, primus, torchtitan, ",
         ),
         ("export --to megatron --csv a.csv", "csv does not apply to megatron"),
-        ("export --to torchtitan --microbatch-size 0", "microbatch size must be at least 1, not 0"),
-        ("export --to torchtitan --trainer-version 0.1", "unsupported torchtitan 0.1"),
         ("export --to torchtitan --trainer-version main", "set --sequence-length to the tokens per sequence"),
         (
             "export interleaved-1f1b -v 3 --to torchtitan",
             "set --layers-per-stage to the layers of each of its 12 stages",
         ),
-        ("export --to torchtitan --layers-per-stage 1 2", "layers per stage: 2 values for 4 stages"),
         ("export --to torch-csv --layers-per-stage 1 2 3 4", "layers per stage are set, but no layers"),
     ],
 )

@@ -12,7 +12,6 @@ import pipeplan.api
 from pipeplan.cli import main
 
 DEADLOCK = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"
-INCOMPLETE = "0F0,0B0\n1F0\n"
 
 
 def write(name: str, text: str) -> None:
@@ -162,9 +161,6 @@ def test_check_notes_what_needs_sends_that_do_not_block(run):
     ("text", "rule"),
     [
         (DEADLOCK, "deadlock"),
-        (INCOMPLETE, "incomplete"),
-        ("0B0,0F0\n1F0,1B0\n", "order"),
-        ("0F0,0F0,0B0\n1F0,1B0\n", "duplicate"),
         ("0F0,0B0\n2F0,2B0\n", "structure"),
     ],
 )
@@ -175,14 +171,6 @@ def test_check_in_json(run, text, rule):
     assert (code, document["valid"]) == (1, False)
     assert document["problems"][0]["rule"] == rule
     assert set(document["problems"][0]) == {"rule", "where", "message"}
-
-
-def test_check_of_a_right_file_in_json(run):
-    write("plan.csv", "0F0,0B0\n1F0,1B0\n")
-    code, out, _ = run("check plan.csv --json")
-    assert code == 0
-    assert json.loads(out)["valid"] is True
-    assert json.loads(out)["problems"] == []
 
 
 def test_a_wrong_file_is_not_simulated(run):
@@ -211,23 +199,15 @@ def test_simulating_a_file_draws_under_its_name(run):
     assert run("simulate ./mine.csv")[2] == "wrote pipeline_mine.png\n"
 
 
-"""Marks a file of 100 MB without contents."""
-
 BAD_INPUT = [
     ("simulate -f 0", "forward time must be more than 0 and finite, not 0"),
-    ("simulate -f -1", "not -1"),
-    ("simulate -f nan", "not nan"),
-    ("simulate -f inf -bw 1", "not inf"),
     ("simulate -f x", "-f: invalid number 'x'"),
     ("simulate -f , ", "-f needs a number"),
     ("simulate -f 1 2", "2 values for 4 stages"),
-    ("simulate --p2p-time nan", "at least 0 and finite"),
     ("simulate --p2p-time far", "--p2p-time: invalid number 'far'"),
-    ("simulate 1f1b-overlap --overlap-times 1", "below its longer half"),
     ("simulate -p 0", "ranks must be at least 1, not 0"),
     ("simulate -p 4.5", "-p: invalid integer '4.5'"),
     ("simulate -p 4e3", "-p: invalid integer '4e3'"),
-    ("simulate -p 99999999999", "at most 65,536"),
     ("simulate -p 99999999999999999999", "ranks must be at most 65,536, not about 10^20"),
     ("simulate dualpipe -p 3", "even number of ranks, not 3"),
     ("simulate interleaved-1f1b -g 9", "group size"),
@@ -237,9 +217,7 @@ BAD_INPUT = [
     ("simulate 1f1b zbv", "unexpected argument 'zbv': 'pipeplan help simulate' lists what the command takes"),
     ("search zbv 1f1b", "unexpected argument 'zbv 1f1b': 'pipeplan help search'"),
     ("simulate --memory-limit 2GiB", "is in bytes, but"),
-    ("simulate --memory-limit lots", "invalid size 'lots'"),
     ("simulate absent.csv", "cannot read the schedule file absent.csv"),
-    ("simulate -c absent.yaml", "cannot read the config file absent.yaml"),
     ("simulate -o missing/a.png", "there is no folder missing"),
     ("simulate -o a.gif", "suffix of an output '.gif'"),
     ("simulate -o a.htm", "did you mean '.html'"),
@@ -250,7 +228,6 @@ BAD_INPUT = [
     ("simulate --activation-bytes 2GB2", "--activation-bytes: invalid size '2GB2'"),
     ("export 1f1b --to torch", "torch-csv"),
     ("export 1f1b --to json -o missing/a.json", "there is no folder missing"),
-    ("convert absent.csv a.json", "cannot read the schedule file absent.csv"),
     ("check", "FILE"),
 ]
 
@@ -267,15 +244,14 @@ def test_bad_input_is_one_paragraph(run, line, message):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("line", "content", "message"),
     [
-        (b"", "is empty"),
-        (b"\x89PNG\r\n\x1a\n", "not text"),
-        (b"ranks: [1, 2\n", "|invalid config file"),
-        (None, "100,000,000 bytes"),
+        ("check bad.csv", b"", "is empty"),
+        ("check bad.json", b"\x89PNG\r\n\x1a\n", "not text"),
+        ("simulate -c bad.yaml", b"ranks: [1, 2\n", "invalid config file"),
+        ("simulate bad.json", None, "100,000,000 bytes"),
     ],
 )
-@pytest.mark.parametrize("line", ["check bad.csv", "check bad.json", "simulate -c bad.yaml", "simulate bad.json"])
 def test_files_that_are_not_what_they_should_be(run, line, content, message):
     name = line.split()[-1]
     with open(name, "wb") as file:

@@ -62,23 +62,6 @@ def test_a_help_text_ends_with_its_default():
             )
 
 
-def test_completion_is_installed_for_a_shell(run, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    code, _, err = run("--install-completion --shell bash")
-    assert code == 0
-    (script,) = tmp_path.rglob("completions/pipeplan")
-    assert str(script) in err
-    assert "--memory-limit" in script.read_text()
-    assert str(script) in (tmp_path / ".bashrc").read_text()
-
-
-def test_a_machine_needs_the_unit_of_the_times(run):
-    code, _, err = run("simulate --machine megatron-a100 --no-visualization")
-    assert code == 2
-    assert "needs a time unit" in err
-    assert run("simulate --machine megatron-a100 --time-unit ms --no-visualization")[0] == 0
-
-
 def test_a_script_for_the_shell_knows_schedules_and_formats(run, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     run("--install-completion --shell bash")

@@ -45,27 +45,11 @@ def test_a_model_that_ends_the_process_gives_a_sentence_and_no_answer(tmp_path, 
     assert err.count("\n") == 1
 
 
-def test_profile_then_run_with_it(tmp_path, capsys):
-    costs, timeline, trace = (str(tmp_path / name) for name in ("costs.yaml", "run.json", "run.trace"))
-    assert main(["profile", "zbv", "-p", "2", "--repeats", "2", "-o", costs]) == 0
-    capsys.readouterr()
-    line = [
-        "run",
-        "zbv",
-        "-c",
-        costs,
-        "-m",
-        "3",
-        "--steps",
-        "2",
-        "--verify",
-        "--trace",
-        trace,
-        "-o",
-        timeline,
-        "--json",
-    ]
-    assert main(line) == 0
+def test_a_run_is_compared_with_its_prediction(tmp_path, capsys):
+    """The tutorial of training profiles a model and runs with the costs."""
+    timeline, trace = (str(tmp_path / name) for name in ("run.json", "run.trace"))
+    line = ["run", "zbv", "-p", "2", "-m", "3", "-f", "1", "--time-unit", "ms", "--steps", "2", "--verify", "--json"]
+    assert main([*line, "--trace", trace, "-o", timeline]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["max_gradient_difference"] == 0
     assert len(document["step_seconds"]["steps"]) == 2

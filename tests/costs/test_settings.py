@@ -45,25 +45,25 @@ def test_the_table_has_every_field_and_every_keyword():
     assert set(SettingsKeywords.__optional_keys__) == {*SETTINGS, "config", "settings"}
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_keywords_and_fields_have_the_same_types(name):
+def test_keywords_and_fields_have_the_same_types():
     """Keywords take None and lists where a field has its default and tuples."""
-    keyword, field = get_type_hints(SettingsKeywords)[name], get_type_hints(Settings)[name]
-    assert type(None) in get_args(keyword)
-    plain = {part for part in get_args(field) or (field,) if part is not type(None)}
-    scalars = {part for part in plain if part in (int, float, str, bool)}
-    assert scalars <= set(get_args(keyword)) or plain <= set(get_args(get_args(keyword)[0]) or ())
-    assert settings_given({name: sample(name)})[name] is not None
+    for name in SETTINGS:
+        keyword, field = get_type_hints(SettingsKeywords)[name], get_type_hints(Settings)[name]
+        assert type(None) in get_args(keyword), name
+        plain = {part for part in get_args(field) or (field,) if part is not type(None)}
+        scalars = {part for part in plain if part in (int, float, str, bool)}
+        assert scalars <= set(get_args(keyword)) or plain <= set(get_args(get_args(keyword)[0]) or ()), name
+        assert settings_given({name: sample(name)})[name] is not None, name
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_setting_is_said_in_words(name):
-    setting = SETTINGS[name]
-    assert setting.help.endswith(".")
-    assert setting.title
-    assert setting.group
-    assert setting.range is not None or setting.kind not in ("count", "number", "per_stage")
-    assert bool(setting.choices) == (setting.kind == "choice")
+def test_every_setting_is_said_in_words():
+    for name in SETTINGS:
+        setting = SETTINGS[name]
+        assert setting.help.endswith("."), name
+        assert setting.title, name
+        assert setting.group, name
+        assert setting.range is not None or setting.kind not in ("count", "number", "per_stage"), name
+        assert bool(setting.choices) == (setting.kind == "choice"), name
 
 
 def test_names_are_told_apart():
@@ -136,12 +136,38 @@ def test_a_list_of_forwards_gives_a_list_of_backwards():
     assert Settings(forward_times=(1.0, 3.0)).costs(Placement.linear(2)).backward.tolist() == [2.0, 6.0]
 
 
-def test_a_half_is_less_than_the_whole():
+@pytest.mark.parametrize("half", [2.0, 3.0])
+def test_a_half_is_less_than_the_whole(half):
     with pytest.raises(
-        CostError, match=r"backward input time 3 of stage 0 must be less .* full backward time, 2"
+        CostError, match=rf"backward input time {half:g} of stage 0 must be less .* full backward time, 2"
     ) as caught:
-        Settings(backward_times=2.0, backward_input_times=3.0).costs(Placement.linear(2))
+        Settings(backward_times=2.0, backward_input_times=half).costs(Placement.linear(2))
     assert caught.value.field == "backward_input_times"
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"ranks": 0}, ShapeError, "ranks must be at least 1, not 0"),
+        ({"chunks": 0}, ShapeError, "chunks must be at least 1"),
+        ({"ranks": 10**9}, ShapeError, "ranks must be at most 65,536, not 1,000,000,000"),
+        ({"forward_times": 0}, CostError, "forward time must be more than 0 and finite, not 0"),
+        ({"forward_times": float("inf")}, CostError, "not inf"),
+        ({"forward_times": 1e308}, CostError, "forward time: .* too large"),
+        ({"forward_times": True}, CostError, "expected a number or a list, got true or false"),
+        ({"forward_times": [1.0, float("nan")]}, CostError, "forward time of stage 1 must be more than 0"),
+        ({"p2p_time": float("nan")}, CostError, "at least 0 and finite"),
+        ({"p2p_time": -1}, CostError, "at least 0 and finite, not -1"),
+        ({"p2p_bandwidth": 0}, CostError, "bandwidth must be more than 0"),
+        ({"memory_limit": "many"}, CostError, "memory limit: invalid size"),
+        ({"memory_limit": "0act"}, CostError, "memory limit must be more than 0"),
+        ({"overlap_times": 1.5}, CostError, r"overlap time 1\.5 of stage 0 is below its longer half, 2"),
+    ],
+)
+def test_values_that_cannot_be(values, error, message):
+    with pytest.raises(error, match=message) as caught:
+        Settings(**values).costs(Placement.linear(2))
+    assert caught.value.field == next(iter(values))
 
 
 def plan(name: str):

@@ -106,6 +106,7 @@ def test_pictures_of_windows_are_of_bounds_that_bind():
     assert all(5_000 < len(picture) < 60_000 for picture in pictures.values())
 
 
+@pytest.mark.slow
 def test_every_term_of_the_glossary_has_its_figure_in_both_themes():
     page = (ROOT / "docs" / "explanation" / "glossary.md").read_text(encoding="utf-8")
     shown = re.findall(r"\]\(glossary/([\w-]+)-light\.svg#only-light\)", page)

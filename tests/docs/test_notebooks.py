@@ -1,9 +1,7 @@
-"""The notebooks run, carry no outputs of an earlier run, and become pages that show what they print."""
+"""The notebooks carry no outputs of an earlier run, and become pages that show what they print."""
 
 import json
 from pathlib import Path
-
-import pytest
 
 from docs.build import notebooks
 
@@ -32,16 +30,12 @@ def test_there_are_three_notebooks_in_the_navigation():
     assert len(NOTEBOOKS) == 3
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    assert notebook["nbformat"] == 4
-    names = {"__name__": "__main__"}
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            assert cell["outputs"] == []
-            exec(compile("".join(cell["source"]), f"{path.stem}, {cell['id']}", "exec"), names)
+def test_a_notebook_has_no_outputs():
+    """They run when the site is built."""
+    for path in NOTEBOOKS:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        assert notebook["nbformat"] == 4
+        assert all(cell.get("outputs", []) == [] for cell in notebook["cells"])
 
 
 def test_a_page_shows_what_cells_print_and_return():

@@ -36,11 +36,11 @@ def flagged(facts: ReviewFacts) -> set[str]:
     return {fault.rule.id for fault in judged(facts, RULES)}
 
 
-@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
-def test_a_rule_flags_its_fault_alone(rule):
-    faulty, clean = example(rule)
-    assert rule in flagged(faulty)
-    assert rule not in flagged(clean)
+def test_a_rule_flags_its_fault_alone():
+    for rule in [rule.id for rule in RULES]:
+        faulty, clean = example(rule)
+        assert rule in flagged(faulty), rule
+        assert rule not in flagged(clean), rule
 
 
 def test_there_are_enough_rules_and_each_has_an_example():
@@ -58,17 +58,17 @@ def test_a_setting_that_is_left_out_is_not_judged():
             judged(ReviewFacts(faulty.trainer, without, faulty.release), RULES)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_is_a_complete_row(rule):
-    assert rule.severity in SEVERITIES
-    assert rule.settings
-    assert set(rule.settings) <= SETTINGS.keys()
-    assert set(rule.repairs) <= REPAIRS.keys()
-    assert rule.source
-    assert not rule.message.endswith(".")
-    fault = next(fault for fault in judged(example(rule.id)[0], RULES) if fault.rule is rule)
-    assert "{" not in fault.message.replace("{}", "")
-    assert "None" not in fault.message
+def test_a_rule_is_a_complete_row():
+    for rule in RULES:
+        assert rule.severity in SEVERITIES, rule
+        assert rule.settings, rule
+        assert set(rule.settings) <= SETTINGS.keys(), rule
+        assert set(rule.repairs) <= REPAIRS.keys(), rule
+        assert rule.source, rule
+        assert not rule.message.endswith("."), rule
+        fault = next(fault for fault in judged(example(rule.id)[0], RULES) if fault.rule is rule)
+        assert "{" not in fault.message.replace("{}", ""), rule
+        assert "None" not in fault.message, rule
 
 
 def test_the_line_of_a_finding_is_that_of_the_setting_at_fault():

@@ -8,12 +8,11 @@ from pipeplan.model import parse_schedule
 from pipeplan.runtime import run
 
 PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
-ALONE = "0F0 0B0"
 
 
-def main(model: str, plan: str) -> int:
+def main(model: str) -> int:
     try:
-        result = run(parse_schedule(plan), model, steps=1, verify=True, timeout=4.0)
+        result = run(parse_schedule(PLAN), model, steps=1, verify=True, timeout=4.0)
     except PipeplanError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return error.exit_code
@@ -23,4 +22,4 @@ def main(model: str, plan: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], ALONE if os.environ.get("WORLD_SIZE") == "1" and len(sys.argv) > 2 else PLAN))
+    sys.exit(main(sys.argv[1]))

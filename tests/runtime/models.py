@@ -107,10 +107,6 @@ def fails() -> Model:
     return _with(trouble)
 
 
-def exits() -> Model:
-    return _with(lambda: os._exit(7))
-
-
 def returns_nothing():
     print("here I am")
 

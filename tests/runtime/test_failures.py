@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from pipeplan.errors import InputError, MissingExtraError, RunError
 from pipeplan.model import parse_schedule
-from pipeplan.runtime import group, requirements, run
+from pipeplan.runtime import group, launch, requirements, run
 from pipeplan.runtime.models import load_model
 from tests.runtime.job import PLAN
 
@@ -36,7 +36,6 @@ run(parse_schedule({PLAN!r}), "{MODELS}:hangs", timeout=100.0)
     ("model", "message"),
     [
         ("dies", r"^rank 1, step 0, op \d+ \(1F1\), computing: the process was killed by SIGKILL$"),
-        ("exits", r"^rank 1, step 0, op \d+ \(1F1\), computing: the process ended with exit code 7"),
         ("fails", r"^rank 1, step 0, op \d+ \(1F1\), computing: RuntimeError: the disk is full$"),
         ("hangs", r"^no rank made progress for 4 s: rank 1, step 0, op \d+ \(1F1\), computing$"),
     ],
@@ -45,6 +44,10 @@ def test_a_rank_that_goes_wrong_is_named_with_its_op(model: str, message: str) -
     with pytest.raises(RunError, match=message):
         run(parse_schedule(PLAN), f"{MODELS}:{model}", timeout=4.0)
     assert workers(os.getpid()) == []
+
+
+def test_an_exit_code_is_named() -> None:
+    assert launch._ending(7) == "the process ended with exit code 7"
 
 
 def test_wrong_input_that_only_a_rank_finds() -> None:
@@ -101,11 +104,23 @@ def test_inside_a_torchrun_job() -> None:
     assert job.stdout.strip() == "difference 0.0"
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The port of a torchrun job whose one process this is, which something else listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        for name, value in place.items():
+            monkeypatch.setenv(name, value)
+        yield port
+
+
+@pytest.mark.usefixtures("alone")
 def test_fewer_processes_than_ranks() -> None:
-    job = torchrun(1, f"{MODELS}:tiny")
-    assert job.returncode != 0
-    assert "InputError: the schedule has 2 ranks but the job has 1 process(es)" in job.stderr
-    assert "torchrun --nproc-per-node 2" in job.stderr
+    with pytest.raises(InputError, match=r"has 2 ranks but the job has 1 process\(es\);.* torchrun --nproc-per-node 2"):
+        run(parse_schedule(PLAN), f"{MODELS}:tiny")
 
 
 def test_a_rank_that_hangs_in_a_torchrun_job_is_named() -> None:
@@ -114,18 +129,11 @@ def test_a_rank_that_hangs_in_a_torchrun_job_is_named() -> None:
     assert re.search(r"no progress for 4 s: rank 1, step 0, op \d+ \(1F1\), computing", job.stderr)
 
 
-def test_a_port_that_is_in_use() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, "-m", "tests.runtime.job", f"{MODELS}:tiny", "alone"]
-        job = subprocess.run(
-            command, env=environment(**place), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-        )
-    assert job.returncode == 2
-    assert f"rank 0 cannot connect to the other ranks at 127.0.0.1:{port} (port in use" in job.stderr
+def test_a_port_that_is_in_use(alone: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"^rank 0 cannot connect to the other ranks at 127.0.0.1:{alone} \(port in use"
+    ):
+        run(parse_schedule("0F0 0B0"), f"{MODELS}:tiny")
 
 
 def test_pytorch_is_missing_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_no_bound_is_above_the_least_of_all_orders(seed):
     assert found.makespan >= step.best * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", [3, 149])
+@pytest.mark.parametrize("seed", [3, pytest.param(149, marks=pytest.mark.slow)])
 def test_a_search_proves_the_least_of_all_orders(seed):
     step, options = tiny(seed)
     found = pipeplan.search(evaluations=200_000, workers=1, **options)

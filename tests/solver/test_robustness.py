@@ -19,7 +19,7 @@ from pipeplan.solver.variation import Factors
 from tests.solver.problems import problem
 
 SMALL = problem(Placement.v(3), 4, limit=3)
-BEST = search(SMALL, evaluations=2000).schedule
+BEST = search(SMALL, evaluations=1).schedule
 PAIRED = search(problem(Placement.bidirectional(4), 8), evaluations=1).schedule
 
 

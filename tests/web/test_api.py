@@ -95,14 +95,6 @@ def test_when_none_can_be_had_the_field_is_named(client):
     assert "3 values for 4 stages" in errors["forward_times"]
 
 
-def test_over_the_limit_is_said_and_comes_last(client):
-    settings = {"ranks": 4, "microbatches": 8, "memory_limit": "3act"}
-    answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b", "v-half"]}).json()
-    assert [(result["schedule"], result["fits"]) for result in answer["results"]] == [("v-half", True), ("1f1b", False)]
-    assert [result["gap"] is None for result in answer["results"]] == [False, True]
-    assert any("over the memory limit" in warning for warning in answer["warnings"])
-
-
 def test_schedules_of_ones_own(client):
     text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4).text
     question = {"settings": {}, "files": [{"name": "mine.csv", "text": text}], "schedules": ["1f1b"]}
@@ -143,8 +135,6 @@ def test_a_measured_timeline_is_explained_and_not_compared(client):
     ("name", "text"),
     [
         ("x.csv", "nonsense,here"),
-        ("x.csv", ""),
-        ("x.json", '{"format": "pipeplan-schedule"'),
         ("x.exe", "0F0"),
         ("x.csv", "0F0,0B0,0F0,0B0"),
         ("../../etc/passwd.csv", "1F0\n"),
@@ -164,17 +154,6 @@ def test_names_are_never_files(client, tmp_path):
     for question in ("compare", "explain"):
         errors = errors_of(client.post(f"/api/{question}", json={"schedules": [str(path)[-80:]]}))
         assert "unknown schedule" in errors["schedules"]
-
-
-@pytest.mark.parametrize("lost", [{}, {"op_gap": 0.2, "message_time": 0.1}])
-def test_explain_adds_up(client, lost):
-    answer = client.post("/api/explain", json={"settings": COSTS | lost, "schedules": ["1f1b"]}).json()
-    timeline = pipeplan.simulate("1f1b", **COSTS | lost).timeline
-    assert np.sum(list(answer["explain"]["reasons"].values()), axis=0) == pytest.approx(timeline.idle)
-    path = answer["explain"]["critical_path"]
-    compute = sum(path["by_kind"].values())
-    assert compute + path["transfer"] + path["overhead"] == pytest.approx(timeline.makespan)
-    assert (path["overhead"] > 0) == bool(lost)
 
 
 def test_explain_tries_its_changes(client):
@@ -259,12 +238,7 @@ def test_a_config_never_names_a_file_of_the_server(client):
     [
         ("a.yaml", b"rank: 4", "did you mean 'ranks'"),
         ("a.yaml", b"ranks: [", "invalid config file"),
-        ("a.json", b'{"ranks": 4', "invalid config file"),
-        ("a.json", b'{"ranks": NaN}', "NaN is not a valid JSON number"),
-        ("a.toml", b"\xff\xfe\x00", "not text"),
         ("a.txt", b"ranks: 4", "unknown suffix"),
-        ("a.yaml", b"", "empty"),
-        ("a.yaml", b"[" * 5000, "nested too deeply"),
         ("a.yaml", b"x: 1\n" * 300_000, "at most"),
     ],
 )

@@ -126,9 +126,10 @@ def test_a_config_json_is_dropped_in_place_of_a_name(watched):
     page.wait_for_selector("[data-field=model] .error:not([hidden])")
 
 
-@pytest.mark.parametrize(
-    ("field", "typed", "words"),
-    [
+def test_what_is_wrong_stands_at_its_field(watched):
+    visit(watched, QUICK)
+    page = watched.page
+    for field, typed, words in (
         ("model", "llama3-8x", "did you mean 'llama3-8b'"),
         ("cluster", "h100-sxm:0x2", "expected at least 1"),
         ("global_batch", "0", "must be at least 1, not 0"),
@@ -136,17 +137,15 @@ def test_a_config_json_is_dropped_in_place_of_a_name(watched):
         ("sequence", "many", "must be a whole number"),
         ("memory_limit", "much", "invalid size"),
         ("fix", "tp", "NAME=VALUE"),
-    ],
-)
-def test_what_is_wrong_stands_at_its_field(watched, field, typed, words):
-    visit(watched, QUICK)
-    page = watched.page
-    page.fill(f"#field-{field}", typed)
-    page.click("button.primary")
-    page.wait_for_selector(f"[data-field={field}] .error:not([hidden])")
-    assert words in watched.error_of(field)
-    assert page.get_attribute(f"#field-{field}", "aria-invalid") == "true"
-    assert page.is_hidden(".answer")
+    ):
+        before = page.input_value(f"#field-{field}")
+        page.fill(f"#field-{field}", typed)
+        page.click("button.primary")
+        page.wait_for_selector(f"[data-field={field}] .error:not([hidden])")
+        assert words in watched.error_of(field)
+        assert page.get_attribute(f"#field-{field}", "aria-invalid") == "true"
+        assert page.is_hidden(".answer")
+        page.fill(f"#field-{field}", before)
 
 
 def test_where_nothing_fits_the_nearest_shows(watched):

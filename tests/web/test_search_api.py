@@ -55,15 +55,6 @@ def test_progress_and_the_best_come_before_what_is_found(client):
     assert result["over"] is None
 
 
-@pytest.mark.parametrize("placement", ["wave", "bidirectional", "bidirectional-v"])
-def test_every_placement_can_be_searched(client, placement):
-    *_, last = lines_of(client.post("/api/search", json=ASKED | {"placement": placement, "seconds": 0.2}))
-    found = last["found"]
-    copies = found["placement"] if placement.startswith("bidirectional") else [found["placement"]]
-    chunks = {"wave": 4, "bidirectional": 1, "bidirectional-v": 2}[placement]
-    assert [len(ranks) for ranks in copies] == [4 * chunks] * (2 if placement.startswith("bidirectional") else 1)
-
-
 def test_a_search_goes_on_from_a_schedule(client):
     *_, last = lines_of(client.post("/api/search", json=ASKED | {"start": ["v-half"]}))
     assert last["found"]["fits"]
@@ -89,10 +80,7 @@ def test_the_points_of_a_front_come_as_they_are_found(client):
     ("path", "changes", "field", "words"),
     [
         ("search", {"seconds": 3600.0}, "seconds", "at most 60"),
-        ("search", {"seconds": 0.0}, "seconds", "more than 0"),
-        ("search", {"placement": "ring"}, "placement", "linear"),
         ("search", {"start": ["1f1b"]}, "start", "cannot start from 1f1b"),
-        ("search", {"start": ["1f1c"]}, "start", "did you mean '1f1b'"),
         ("search", {"start": ["/etc/passwd"]}, "start", "unknown schedule"),
         ("search", {"settings": {"memory_limit": "0.1act"}}, "memory_limit", "least feasible"),
         ("search", {"settings": {"ranks": 512, "microbatches": 512}}, "ranks", "too large to search here"),
@@ -101,7 +89,6 @@ def test_the_points_of_a_front_come_as_they_are_found(client):
         ("search", {"store": "/tmp/x"}, "store", "unknown name"),
         ("search", {"session": "x" * 81}, "session", "at most 80"),
         ("front", {"points": 13}, "points", "at most 12"),
-        ("front", {"points": 1}, "points", "at least 2"),
     ],
 )
 def test_what_is_wrong_is_at_its_field(client, path, changes, field, words):
@@ -109,12 +96,6 @@ def test_what_is_wrong_is_at_its_field(client, path, changes, field, words):
     assert answer.status_code == 422
     errors = {error["field"]: error["message"] for error in answer.json()["errors"]}
     assert words in errors[field]
-
-
-def test_other_pages_cannot_search(client):
-    for path in ("search", "front"):
-        answer = client.post(f"/api/{path}", json=ASKED, headers={"origin": "http://evil.example"})
-        assert answer.status_code == 403
 
 
 def test_who_closes_the_connection_ends_the_search(address):

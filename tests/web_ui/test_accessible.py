@@ -16,8 +16,9 @@ TEXTS = """() => {
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (900, 1000), (390, 844)])
+@pytest.mark.parametrize(
+    ("width", "height", "scheme"), [(1440, 900, "light"), (900, 1000, "dark"), (390, 844, "light")]
+)
 def test_no_page_has_a_serious_fault_or_overflows(opened, width, height, scheme):
     views = [plan(title=LONG), plan("zbv")]
     page = opened(*views, fragment=EVERYTHING, color_scheme=scheme, viewport={"width": width, "height": height})

@@ -12,7 +12,7 @@ from pipeplan.cli import main
 from tests.browser import serious_faults
 from tests.web_ui.opened import PAINTED
 
-SIZES = [(1440, "light"), (900, "dark"), (390, "light")]
+SIZES = [(1440, "light"), (390, "dark")]
 
 
 @pytest.fixture(scope="module")

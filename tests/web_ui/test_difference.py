@@ -13,7 +13,7 @@ from pipeplan.simulation import simulate
 from tests.browser import serious_faults
 from tests.web_ui.opened import opening
 
-SIZES = [(1440, "light"), (1440, "dark"), (900, "light"), (390, "dark")]
+SIZES = [(1440, "light"), (390, "dark")]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.browser import serious_faults
 from tests.web_ui.opened import Opened, opening
 
 GIB = 2**30
-SIZES = [(1440, "light"), (1440, "dark"), (900, "light"), (390, "dark")]
+SIZES = [(1440, "light"), (390, "dark")]
 
 
 @pytest.fixture(scope="module")

@@ -124,7 +124,7 @@ def test_a_click_lights_the_chain(opened):
     assert page.ask("timeline.lit.chain") == []
 
 
-@pytest.mark.parametrize("name", ["1f1b", "interleaved-1f1b", "zb-h1", "zbv", "dualpipe"])
+@pytest.mark.parametrize("name", ["interleaved-1f1b", "zbv"])
 def test_the_critical_path_is_the_simulators(opened, name):
     timeline = simulated(name, 4, 8, p2p_time=0.5).timeline
     page = opened(view_of(timeline), fragment="critical=1")

@@ -1,6 +1,7 @@
 """FLOPs of a token against printed ones, closed forms of papers, and themselves."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -40,10 +41,10 @@ PRINTED = [
 CLOSED = ["megatron-1.7b", "megatron-22b", "megatron-175b", "megatron-530b", "megatron-1t", "gpt3-175b"]
 
 
-@pytest.mark.parametrize(("name", "sequence", "least", "most"), PRINTED)
-def test_printed_counts(name: str, sequence: int, least: float, most: float):
-    found = token_flops(model(name), sequence).training / 1e9
-    assert 0.995 * least <= found <= 1.005 * most
+def test_printed_counts():
+    for name, sequence, least, most in PRINTED:
+        found = token_flops(model(name), sequence).training / 1e9
+        assert 0.995 * least <= found <= 1.005 * most, name
 
 
 def test_each_row_of_megatron_bridge():
@@ -74,38 +75,35 @@ def test_without_mtp_layers():
     assert found == token_flops(replace(model("deepseek-v3"), mtp_layers=0), 4096).training
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_closed_form_of_gpt(name: str):
+def test_closed_form_of_gpt():
     """72 L h^2 (1 + s / (6 h) + V / (12 h L)), arXiv 2205.05198 equation 7 over the tokens; all keys are counted."""
-    shape = model(name)
-    sequence = shape.trained_sequence or 0
-    layers, hidden, words = shape.layers, shape.hidden, shape.vocabulary
-    closed = 72 * layers * hidden**2 * (1 + sequence / (6 * hidden) + words / (12 * hidden * layers))
-    assert token_flops(shape, sequence, causal=False).training == pytest.approx(closed, rel=1e-12)
+    for name in CLOSED:
+        shape = model(name)
+        sequence = shape.trained_sequence or 0
+        layers, hidden, words = shape.layers, shape.hidden, shape.vocabulary
+        closed = 72 * layers * hidden**2 * (1 + sequence / (6 * hidden) + words / (12 * hidden * layers))
+        assert token_flops(shape, sequence, causal=False).training == pytest.approx(closed, rel=1e-12), name
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_closed_form_of_gpt_with_layers_computed_again(name: str):
+def test_closed_form_of_gpt_with_layers_computed_again():
     """96 L h^2 (1 + s / (6 h) + V / (16 L h)), arXiv 2104.04473 equation 3: a fourth forward of all but the head."""
-    shape = model(name)
-    sequence = shape.trained_sequence or 0
-    layers, hidden, words = shape.layers, shape.hidden, shape.vocabulary
-    closed = 96 * layers * hidden**2 * (1 + sequence / (6 * hidden) + words / (16 * layers * hidden))
-    flops = token_flops(shape, sequence, causal=False)
-    assert flops.training + flops.forward - flops.head == pytest.approx(closed, rel=1e-12)
+    for name in CLOSED:
+        shape = model(name)
+        sequence = shape.trained_sequence or 0
+        layers, hidden, words = shape.layers, shape.hidden, shape.vocabulary
+        closed = 96 * layers * hidden**2 * (1 + sequence / (6 * hidden) + words / (16 * layers * hidden))
+        flops = token_flops(shape, sequence, causal=False)
+        assert flops.training + flops.forward - flops.head == pytest.approx(closed, rel=1e-12), name
 
 
-@pytest.mark.parametrize(
-    ("name", "sequence", "printed"),
-    [
+def test_with_all_keys_counted():
+    for name, sequence, printed in [
         ("llama3-8b", 8192, 57.9),
         ("llama3-70b", 8192, 481.4),
         ("llama3.1-405b", 8192, 2625),
         ("nemotron4-15b", 4096, 94.0),
-    ],
-)
-def test_with_all_keys_counted(name: str, sequence: int, printed: float):
-    assert token_flops(model(name), sequence, causal=False).training / 1e9 == pytest.approx(printed, rel=1e-3)
+    ]:
+        assert token_flops(model(name), sequence, causal=False).training / 1e9 == pytest.approx(printed, rel=1e-3), name
 
 
 def test_a_sixteen_layer_cut_as_primus_counts_it():
@@ -183,23 +181,21 @@ def forward_of_tokens(shape: ModelShape, sequence: int, *, causal: bool) -> floa
 WITH_OTHER_MIXERS = [name for name in model_names() if model(name).mixers or model(name).sparse is not None]
 
 
-@pytest.mark.parametrize("name", sorted({*model_names()} - {*WITH_OTHER_MIXERS}))
-@pytest.mark.parametrize(("attention", "causal"), [("flash", True), ("unfused", False)])
-def test_a_sequences_products_layer_by_layer(name: str, attention: AttentionKernel, causal: bool):
+def test_a_sequences_products_layer_by_layer():
     """The work that layers ask of one rank is the same number: with a padded vocabulary and routers."""
-    shape = model(name)
-    assert forward_of_layers(shape, 4096, attention) == pytest.approx(
-        forward_of_tokens(shape, 4096, causal=causal), rel=1e-12
-    )
+    ways: tuple[tuple[AttentionKernel, bool], ...] = (("flash", True), ("unfused", False))
+    for name, (attention, causal) in product(sorted({*model_names()} - {*WITH_OTHER_MIXERS}), ways):
+        tokens = forward_of_tokens(model(name), 4096, causal=causal)
+        assert forward_of_layers(model(name), 4096, attention) == pytest.approx(tokens, rel=1e-12), name
 
 
-@pytest.mark.parametrize("name", WITH_OTHER_MIXERS)
-def test_products_of_other_mixers_layer_by_layer(name: str):
+def test_products_of_other_mixers_layer_by_layer():
     """Kernels compute recurrences in chunks, and sparse attention in blocks, which takes slightly more operations."""
-    shape = model(name)
-    assert forward_of_layers(shape, 4096, "flash") == pytest.approx(
-        forward_of_tokens(shape, 4096, causal=True), rel=0.01
-    )
+    for name in WITH_OTHER_MIXERS:
+        shape = model(name)
+        assert forward_of_layers(shape, 4096, "flash") == pytest.approx(
+            forward_of_tokens(shape, 4096, causal=True), rel=0.01
+        )
 
 
 @given(shapes(), st.integers(1, 512))

@@ -133,19 +133,19 @@ def test_experts_of_several_tensor_ranks():
     assert flops(apart.forward) == pytest.approx(flops(joined.forward))
 
 
-@pytest.mark.parametrize("name", model_names())
-def test_parameters_and_flops_of_every_preset(name: str):
+def test_parameters_and_flops_of_every_preset():
     """On one rank, of a vocabulary that needs no padding: what parameters.py and flops.py count, the router's apart."""
-    shape = model(name)
-    shape = replace(shape, vocabulary=-(-shape.vocabulary // 128) * 128)
-    layers = layers_of(shape, Execution(sequence=4096))
-    found = sum(each.count * (each.parameters.dense + each.parameters.expert) for each in layers)
-    assert found == parameter_counts(shape).total_with_mtp
-    token = token_flops(shape, 4096)
-    a_token = sum(each.count * flops(each.forward) for each in layers) / 4096
-    # Kernels compute recurrences in chunks, and sparse attention in blocks.
-    plain = not shape.mixers and shape.sparse is None
-    assert a_token == pytest.approx(token.forward + token.router, rel=1e-6 if plain else 0.01)
+    for name in model_names():
+        shape = model(name)
+        shape = replace(shape, vocabulary=-(-shape.vocabulary // 128) * 128)
+        layers = layers_of(shape, Execution(sequence=4096))
+        found = sum(each.count * (each.parameters.dense + each.parameters.expert) for each in layers)
+        assert found == parameter_counts(shape).total_with_mtp, name
+        token = token_flops(shape, 4096)
+        a_token = sum(each.count * flops(each.forward) for each in layers) / 4096
+        # Kernels compute recurrences in chunks, and sparse attention in blocks.
+        plain = not shape.mixers and shape.sparse is None
+        assert a_token == pytest.approx(token.forward + token.router, rel=1e-6 if plain else 0.01), name
 
 
 @given(shapes() | hybrids(), st.integers(1, 64))

@@ -24,70 +24,43 @@ from tests.planning_data import planning
 from tests.workload.shapes import hybrids, shapes
 
 PUBLISHED = {
-    "llama2-7b": 6_738_415_616,
     "llama2-13b": 13_015_864_320,
     "llama2-70b": 68_976_648_192,
     "llama-33b": 32_528_943_616,
     "llama-65b": 65_285_660_672,
     "codellama-34b": 33_743_970_304,
-    "llama3-8b": 8_030_261_248,
-    "llama3-70b": 70_553_706_496,
-    "llama3.1-405b": 405_853_388_800,
-    "llama3.2-1b": 1_235_814_400,
     "llama3.2-3b": 3_212_749_824,
     "tinyllama-1.1b": 1_100_048_384,
     "yi-34b": 34_388_917_248,
-    "mistral-7b": 7_241_732_096,
     "mistral-7b-v0.3": 7_248_023_552,
-    "mistral-nemo-12b": 12_247_782_400,
     "mistral-small-24b": 23_572_403_200,
     "mistral-large-123b": 122_610_069_504,
-    "mixtral-8x7b": 46_702_792_704,
-    "qwen2.5-0.5b": 494_032_768,
     "qwen2.5-1.5b": 1_543_714_304,
     "qwen2.5-3b": 3_085_938_688,
-    "qwen2.5-7b": 7_615_616_512,
     "qwen2.5-14b": 14_770_033_664,
     "qwen2.5-32b": 32_763_876_352,
-    "qwen2.5-72b": 72_706_203_648,
-    "qwen1.5-moe-a2.7b": 14_315_784_192,
     "qwen3-8b": 8_190_735_360,
     "qwen3-14b": 14_768_307_200,
-    "qwen3-32b": 32_762_123_264,
-    "qwen3-30b-a3b": 30_532_122_624,
-    "qwen3-235b-a22b": 235_093_634_560,
     "qwen3-coder-480b-a35b": 480_154_875_392,
-    "gemma-2b": 2_506_172_416,
     "gemma-7b": 8_537_680_896,
     "gemma2-2b": 2_614_341_888,
     "gemma2-9b": 9_241_705_984,
-    "gemma2-27b": 27_227_128_320,
-    "gemma3-1b": 999_885_952,
-    "deepseek-v2": 235_741_434_880,
-    "deepseek-v2-lite": 15_706_484_224,
-    "kimi-k2": 1_026_408_232_448,
-    "gpt-oss-20b": 20_914_757_184,
-    "gpt2": 124_439_808,
     "gpt2-medium": 354_823_168,
     "gpt2-large": 774_030_080,
-    "gpt2-xl": 1_557_611_200,
-    "gpt-neox-20b": 20_554_567_680,
     "pythia-6.9b": 6_857_302_016,
     "pythia-12b": 11_846_072_320,
-    "phi3-mini": 3_821_079_552,
     "phi3-medium": 13_960_238_080,
     "phi4": 14_659_507_200,
-    "dbrx": 131_596_523_520,
-    "command-r-35b": 34_980_831_232,
 }
-"""Of the published weights, as the hub counts them or its library's models have them."""
+"""Of the published weights, as the hub counts them or its library's models have them; of other presets, the counts stand
+beside their files."""
 
 GPT = ["megatron-1.7b", "megatron-22b", "megatron-145.6b", "megatron-1008b", "zero-bubble-28.3b"]
 
 
-@pytest.mark.parametrize(("name", "count"), PUBLISHED.items())
-def test_counts_are_those_of_the_published_weights(name: str, count: int):
-    assert parameter_counts(model(name)).total == count
+def test_counts_are_those_of_the_published_weights():
+    for name, count in PUBLISHED.items():
+        assert parameter_counts(model(name)).total == count, name
 
 
 @pytest.mark.parametrize(("name", "count"), [("glm-4.5", 358_337_791_296), ("glm-4.5-air", 110_468_824_832)])
@@ -124,13 +97,13 @@ def test_all_counts_of_rows_of_runs():
     assert counted > 300
 
 
-@pytest.mark.parametrize("name", GPT)
-def test_closed_form_of_gpt(name: str):
+def test_closed_form_of_gpt():
     """P = 12 L h^2 (1 + 13 / (12 h) + (V + s) / (12 L h)), arXiv 2104.04473 equation 2, and the final norm it leaves out."""
-    shape = model(name)
-    layers, hidden, words, tokens = shape.layers, shape.hidden, shape.vocabulary, shape.learned_positions or 0
-    closed = 12 * layers * hidden**2 + 13 * layers * hidden + (words + tokens) * hidden
-    assert parameter_counts(shape).total == closed + 2 * hidden
+    for name in GPT:
+        shape = model(name)
+        layers, hidden, words, tokens = shape.layers, shape.hidden, shape.vocabulary, shape.learned_positions or 0
+        closed = 12 * layers * hidden**2 + 13 * layers * hidden + (words + tokens) * hidden
+        assert parameter_counts(shape).total == closed + 2 * hidden, name
 
 
 def test_a_layer_of_deepseek_v3_part_by_part():
@@ -187,10 +160,10 @@ def test_what_one_rank_holds_is_the_model_with_a_padded_vocabulary(drawn: ModelS
     assert of_one_rank(drawn) == parameter_counts(padded).total_with_mtp
 
 
-@pytest.mark.parametrize("name", model_names())
-def test_one_rank_holds_a_whole_preset(name: str):
-    padded = replace(model(name), vocabulary=padded_vocabulary(model(name).vocabulary))
-    assert of_one_rank(model(name)) == parameter_counts(padded).total_with_mtp
+def test_one_rank_holds_a_whole_preset():
+    for name in model_names():
+        padded = replace(model(name), vocabulary=padded_vocabulary(model(name).vocabulary))
+        assert of_one_rank(model(name)) == parameter_counts(padded).total_with_mtp, name
 
 
 @given(shapes())

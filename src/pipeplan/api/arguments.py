@@ -49,34 +49,27 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
     """
 
     def decorated(function: _Function) -> _Function:
-        own = [
-            parameter
-            for parameter in inspect.signature(function).parameters.values()
-            if parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        names, types = {parameter.name for parameter in own}, _types_of_keywords(function)
-        further = {
-            field.name: inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=types.get(field.name, field.type),
-            )
-            for record in records
-            for field in fields(record)
-            if field.name in table_of(record).keys() - names
-        }
+        signature, types = inspect.signature(function), _types_of_keywords(function)
+        *own, _ = signature.parameters.values()
+        further: dict[str, inspect.Parameter] = {}
+        described: dict[str, str] = {}
+        for record in records:
+            for field in fields(record):
+                name, setting = field.name, table_of(record).get(field.name)
+                if setting is None or name in signature.parameters:
+                    continue
+                further[name] = inspect.Parameter(
+                    name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                    annotation=types.get(name, field.type),
+                )
+                if record is not ConfiguredSettings or name not in SETTING_NAMES:
+                    words = fill(setting.full_help, 117, initial_indent=_INDENT, subsequent_indent=_INDENT)
+                    described[name] = f"    {name}\n{words}\n"
         # What determines all others comes first.
         further = {name: further[name] for name in ("settings", "config") if name in further} | further
-        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [*own, *further.values()], return_annotation=inspect.signature(function).return_annotation
-        )
-        described = {
-            name: f"    {name}\n{fill(setting.full_help, 117, initial_indent=_INDENT, subsequent_indent=_INDENT)}\n"
-            for record in records
-            for name, setting in table_of(record).items()
-            if name not in names and not (record is ConfiguredSettings and name in SETTING_NAMES)
-        }
+        function.__signature__ = signature.replace(parameters=[*own, *further.values()])  # type: ignore[attr-defined]
         text = "".join(described.values())
         function.__doc__ = (function.__doc__ or "").replace("    **options\n", f"{text}    **options\n")
         return function

@@ -162,13 +162,20 @@ def _require_command(app: App, arguments: Sequence[str]) -> None:
 
 def _respelled(arguments: Sequence[str]) -> list[str]:
     """Replace a switch that means another command by that command."""
-    prefix = "--calibrate="
-    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith(prefix) else [word])]
-    switches = [word for word in words if (words[0], word) in OTHER_SPELLINGS]
-    command = list(dict.fromkeys(part for switch in switches for part in OTHER_SPELLINGS[words[0], switch]))
-    if len({OTHER_SPELLINGS[words[0], switch][0] for switch in switches}) > 1:
-        raise InputError(f"{' and '.join(switches)} exclude each other: choose one of them")
-    return [*command, *(word for word in words[1:] if word not in switches)] if command else words
+    command, others, switches = list(arguments[:1]), list[str](), list[str]()
+    for word in arguments[1:]:
+        switch, _, value = word.partition("=") if word.startswith("--calibrate=") else (word, "", "")
+        spelling = OTHER_SPELLINGS.get((arguments[0], switch))
+        if spelling is None:
+            others.append(word)
+            continue
+        if switches and spelling[0] != command[0]:
+            raise InputError(f"{' and '.join([*switches, switch])} exclude each other: choose one of them")
+        command = list(dict.fromkeys((*command, *spelling))) if switches else [*spelling]
+        switches.append(switch)
+        if value:
+            others.append(value)
+    return [*command, *others]
 
 
 def _with_standard_input(arguments: Sequence[str]) -> list[str]:

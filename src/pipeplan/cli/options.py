@@ -256,10 +256,14 @@ class LineSettings:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> LineSettings:
         """Return the settings of these options. Raises InputError for an unreadable or invalid file."""
-        kinds = {name: SETTINGS[name].kind for name in options if name in SETTINGS}
-        read = {name: reader for name, kind in kinds.items() if (reader := _READERS.get(kind)) is not None}
-        files = tuple(options[name] for name in ("config", *read) if name in options)
-        return cls({name: read[name](value) if name in read else value for name, value in options.items()}, files)
+        values, files = dict(options), []
+        for name, value in options.items():
+            reader = _READERS.get(SETTINGS[name].kind) if name in SETTINGS else None
+            if reader is not None:
+                values[name] = reader(value)
+            if reader is not None or name == "config":
+                files.append(value)
+        return cls(values, tuple(files))
 
 
 _READERS: dict[SettingKind, Callable[[Path], Any]] = {"layers": load_layers, "lengths": load_lengths}
@@ -309,20 +313,20 @@ def command(function: Callable[..., int]) -> Callable[..., int]:
             records[parameter.name] = hint
         else:
             taken.append(parameter.replace(annotation=_JSON if parameter.name == "json" else hint))
-    expanded = {name: table_of(record) for name, record in records.items()}
-    options = {setting.name: setting for table in expanded.values() for setting in table.values()}
+    options: dict[str, Setting] = {}
+    for record in records.values():
+        options.update(table_of(record))
     taken += [_keyword(name, _annotation(setting)) for name, setting in options.items()]
     taken.append(_keyword("debug", _DEBUG, default=False))
 
     def run(*words: Any, debug: bool = False, **keywords: Any) -> int:
-        values = {
-            name: _number_for_all(setting, keywords.pop(name))
-            for name, setting in options.items()
-            if keywords.get(name) is not None
-        }
-        keywords = {name: value for name, value in keywords.items() if name not in options}
+        values = {}
+        for name, setting in options.items():
+            value = keywords.pop(name, None)
+            if value is not None:
+                values[name] = _number_for_all(setting, value)
         for name, record in records.items():
-            of_record = {option: values[option] for option in expanded[name] if option in values}
+            of_record = {option: values[option] for option in table_of(record) if option in values}
             if hints[name] is LineSettings:
                 keywords[name] = LineSettings.of(of_record)
                 continue

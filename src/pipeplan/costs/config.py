@@ -52,7 +52,7 @@ class _Extras(msgspec.Struct, frozen=True):
     no_visualization: bool = False
 
 
-_EXTRAS = tuple(extra.name for extra in msgspec.structs.fields(_Extras))
+_EXTRAS = _Extras.__struct_fields__
 
 
 def load_config(path: Path) -> Config:

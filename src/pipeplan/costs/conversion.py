@@ -33,20 +33,23 @@ _LONGEST_TEXT = 200_000
 
 def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples."""
-    named = {name: value for name, value in known_names(values, SETTING_NAMES, where).items() if value is not None}
-    plain = {name: _plain(name, value) for name, value in named.items()}
-    if where:
-        plain = {name: _counted(name, value) for name, value in plain.items()}
+    plain: dict[str, Any] = {}
+    for name, value in known_names(values, SETTING_NAMES, where).items():
+        if value is not None:
+            plain[name] = _plain(name, value)
+            if where:
+                plain[name] = _counted(name, plain[name])
     try:
         for name, value in plain.items():
+            setting = SETTINGS[name]
             if isinstance(value, str):
                 require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
-        plain |= {name: _sizes(name, plain[name]) for name in plain if SETTINGS[name].in_bytes}
+                if setting.choices:
+                    setting.check(value)
+            if setting.in_bytes:
+                plain[name] = _sizes(name, value)
         if isinstance(plain.get("layers"), Sequence):
             plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
-        for name, value in plain.items():
-            if SETTINGS[name].choices and isinstance(value, str):
-                SETTINGS[name].check(value)
         converted = typed(plain, SettingsTable)
     except PipeplanError as error:
         if where:

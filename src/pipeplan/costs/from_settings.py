@@ -78,13 +78,45 @@ class Settings(SettingsTable):
     def costs(self, placement: Placement) -> Costs:
         """Return the costs of the stages of a placement.
 
+        They have effective times: every setting that changes the time of an op is applied here, and nowhere later.
+
         Raises
         ------
         CostError
             If a list has the wrong length (see ``pad_times``), times contradict each other, or a part of the activation
             bytes is given without them.
         """
-        return costs_of(self, placement)
+        name = self.costs_name or ("" if self.times_given else _ASSUMED)
+        settings = _of_layers(self, placement)
+        forward = _times(settings, "forward_times", placement)
+        if forward is None:
+            forward = per_stage(1.0, placement, times_per=settings.times_per)
+        inputs, weights, full = _backward(settings, placement, forward)
+        recompute = _times(settings, "recompute_times", placement)
+        factors = self.factors(placement.stages)
+        memory = _memory(settings, placement)
+        if factors is not None:
+            memory = replace(memory, factors=factors.size)
+        return Costs(
+            forward=forward,
+            backward=full,
+            backward_input=inputs,
+            backward_weight=weights,
+            recompute=forward if recompute is None else recompute,
+            memory=memory,
+            overlap=_times(settings, "overlap_times", placement),
+            transfer=Transfer(
+                latency=settings.p2p_time,
+                bytes=settings.p2p_bytes,
+                bandwidth=math.inf if settings.p2p_bandwidth is None else settings.p2p_bandwidth,
+            ),
+            overhead=_overhead(settings),
+            time_unit=settings.time_unit,
+            name=name,
+            offload=_offload(settings, placement, memory),
+            communication=settings.communication,
+            factors=factors,
+        )
 
     def factors(self, stages: int) -> MicrobatchFactors | None:
         """Return the factors of the microbatches on the costs of this many stages; None if they are alike.
@@ -104,7 +136,25 @@ class Settings(SettingsTable):
         CostError
             If a limit is invalid, limits and ranks differ in number, or a limit is in bytes but the costs are not.
         """
-        return limits_of(self, placement)
+        value = self.memory_limit
+        if value is None:
+            return None
+        per_rank = value if isinstance(value, tuple) else (value,) * placement.ranks
+        if len(per_rank) != placement.ranks:
+            raise CostError(f"memory limit: {len(per_rank)} values for {placement.ranks} ranks", field="memory_limit")
+        parsed = [parse_limit(limit) for limit in per_rank]
+        units = {unit for _, unit in parsed}
+        if len(units) > 1:
+            raise CostError(
+                "memory limit: set every rank's limit in bytes, or every rank's in activations", field="memory_limit"
+            )
+        if units == {"byte"} and self.activation_bytes is None and not _bytes_of_layers(self):
+            raise CostError(
+                f"memory limit {per_rank[0]} is in bytes, but activation_bytes is not set; "
+                "set it, or use a limit in activations, such as 8act",
+                field="memory_limit",
+            )
+        return Limits(np.array([value for value, _ in parsed]), units == {"act"})
 
     def assumed(self, schedule: Schedule) -> tuple[str, ...]:
         """Return one sentence for each assumption about times that are not set."""
@@ -150,49 +200,11 @@ class Settings(SettingsTable):
     @property
     def times_given(self) -> bool:
         """True if any time of an op is set."""
-        return _times_given(self)
+        return self.layers is not None or any(getattr(self, name) is not None for name in BASIC_TIMES)
 
 
 _EITHER = {"ranks": "stages", "stages": "ranks"}
 """Settings of which one determines the other."""
-
-
-def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
-    """Return the costs as described at :meth:`Settings.costs <pipeplan.costs.from_settings.Settings.costs>`.
-
-    The result has effective times: every setting that changes the time of an op is applied here, and nowhere later.
-    """
-    name = settings.costs_name or ("" if _times_given(settings) else _ASSUMED)
-    settings = _of_layers(settings, placement)
-    forward = _times(settings, "forward_times", placement)
-    if forward is None:
-        forward = per_stage(1.0, placement, times_per=settings.times_per)
-    inputs, weights, full = _backward(settings, placement, forward)
-    recompute = _times(settings, "recompute_times", placement)
-    factors = _factors(settings, placement.stages)
-    memory = _memory(settings, placement)
-    if factors is not None:
-        memory = replace(memory, factors=factors.size)
-    return Costs(
-        forward=forward,
-        backward=full,
-        backward_input=inputs,
-        backward_weight=weights,
-        recompute=forward if recompute is None else recompute,
-        memory=memory,
-        overlap=_times(settings, "overlap_times", placement),
-        transfer=Transfer(
-            latency=settings.p2p_time,
-            bytes=settings.p2p_bytes,
-            bandwidth=math.inf if settings.p2p_bandwidth is None else settings.p2p_bandwidth,
-        ),
-        overhead=_overhead(settings),
-        time_unit=settings.time_unit,
-        name=name,
-        offload=_offload(settings, placement, memory),
-        communication=settings.communication,
-        factors=factors,
-    )
 
 
 def _factors(settings: SettingsTable, stages: int) -> MicrobatchFactors | None:
@@ -262,10 +274,6 @@ def _offload(settings: SettingsTable, placement: Placement, memory: Memory) -> F
             field="offload_bandwidth",
         )
     return memory.offloaded / bandwidth
-
-
-def _times_given(settings: SettingsTable) -> bool:
-    return settings.layers is not None or any(getattr(settings, name) is not None for name in BASIC_TIMES)
 
 
 def _overhead(settings: SettingsTable) -> Overhead:
@@ -421,29 +429,6 @@ def stages_in(named: str | tuple[int, ...], stages: int, name: str = "recompute"
     if wrong is not None:
         raise ShapeError(f"{name}: there is no stage {wrong}; the stages are 0 to {stages - 1}", field=name)
     return tuple(sorted({stage for first, last in ranges for stage in range(first, last + 1)}))
-
-
-def limits_of(settings: SettingsTable, placement: Placement) -> Limits | None:
-    """Return the memory limits as described at :meth:`Settings.limits`."""
-    value = settings.memory_limit
-    if value is None:
-        return None
-    per_rank = value if isinstance(value, tuple) else (value,) * placement.ranks
-    if len(per_rank) != placement.ranks:
-        raise CostError(f"memory limit: {len(per_rank)} values for {placement.ranks} ranks", field="memory_limit")
-    parsed = [parse_limit(limit) for limit in per_rank]
-    units = {unit for _, unit in parsed}
-    if len(units) > 1:
-        raise CostError(
-            "memory limit: set every rank's limit in bytes, or every rank's in activations", field="memory_limit"
-        )
-    if units == {"byte"} and settings.activation_bytes is None and not _bytes_of_layers(settings):
-        raise CostError(
-            f"memory limit {per_rank[0]} is in bytes, but activation_bytes is not set; "
-            "set it, or use a limit in activations, such as 8act",
-            field="memory_limit",
-        )
-    return Limits(np.array([value for value, _ in parsed]), units == {"act"})
 
 
 def _bytes_of_layers(settings: SettingsTable) -> bool:

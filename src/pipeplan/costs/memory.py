@@ -29,6 +29,10 @@ class Limits:
     in_activations: bool
 
 
+def _not_given() -> Floats:
+    return NOT_GIVEN
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
     """Memory of the stages, each array of shape (stages,).
@@ -62,9 +66,9 @@ class Memory:
     freed_by_weight: Floats
     static: Floats
     in_bytes: bool
-    recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
-    offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
-    factors: Floats = field(default_factory=lambda: NOT_GIVEN)
+    recompute_keeps: Floats = field(default_factory=_not_given)
+    offloaded: Floats = field(default_factory=_not_given)
+    factors: Floats = field(default_factory=_not_given)
 
     def __post_init__(self) -> None:
         kept, moved = kept_and_moved(self.activation, self.recompute_keeps, self.offloaded)

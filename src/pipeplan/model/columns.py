@@ -6,8 +6,9 @@ its paper. Each phrase is a few numpy calls over whole arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: 
     ShapeError
         If a number does not fit its column.
     """
-    parts = [np.asarray(values) for values in (kind, stage, microbatch, slice)]
+    parts = list(map(np.asarray, (kind, stage, microbatch, slice)))
     shapes = {values.shape for values in parts if values.shape}
     shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes((1,), *shapes)
     # Check and convert before broadcasting: most arguments are still single numbers here.
@@ -136,16 +137,22 @@ def concatenate(*phrases: Columns) -> Columns:
     """Return the phrases one after the other. Groups of different phrases stay separate."""
     if not phrases:
         return from_ops(())
+    kinds, stages, microbatches, slices, groups = _by_column(phrases)
     return Columns(
-        kind=np.concatenate([phrase.kind for phrase in phrases]),
-        stage=np.concatenate([phrase.stage for phrase in phrases]),
-        microbatch=np.concatenate([phrase.microbatch for phrase in phrases]),
-        slice=_joined([phrase.slice for phrase in phrases]),
-        group=_joined(_apart([phrase.group for phrase in phrases])),
+        kind=np.concatenate(kinds),
+        stage=np.concatenate(stages),
+        microbatch=np.concatenate(microbatches),
+        slice=_joined(slices),
+        group=_joined(_apart(groups)),
     )
 
 
-def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
+def _by_column(phrases: Iterable[Columns]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Return the kinds of all phrases, then their stages, microbatches, slices and groups."""
+    return zip(*map(attrgetter(*_TYPES), phrases), strict=True)
+
+
+def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Concatenate columns; those that are one constant throughout stay a broadcast constant."""
     filled = [column for column in columns if len(column)]
     if filled and all(map(is_constant, filled)) and len({int(column[0]) for column in filled}) == 1:
@@ -153,7 +160,7 @@ def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(columns)
 
 
-def _apart(groups: list[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
+def _apart(groups: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
     """Renumber the groups of several phrases so that no two phrases share a number."""
     numbered: list[NDArray[np.int32]] = []
     used = 0
@@ -170,17 +177,11 @@ def alternate(*phrases: Columns) -> Columns:
 
     A phrase that is shorter than the others drops out where it ends.
     """
-    slices, groups = [phrase.slice for phrase in phrases], _apart([phrase.group for phrase in phrases])
-    return Columns(
-        kind=_alternated([phrase.kind for phrase in phrases]),
-        stage=_alternated([phrase.stage for phrase in phrases]),
-        microbatch=_alternated([phrase.microbatch for phrase in phrases]),
-        slice=_alternated(slices),
-        group=_alternated(groups),
-    )
+    *columns, groups = _by_column(phrases)
+    return Columns(*map(_alternated, (*columns, _apart(groups))))
 
 
-def _alternated(columns: list[NDArray[Any]]) -> NDArray[Any]:
+def _alternated(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if all(map(is_constant, columns)):
         joined = _joined(columns)
         if is_constant(joined):
@@ -188,7 +189,7 @@ def _alternated(columns: list[NDArray[Any]]) -> NDArray[Any]:
     whole = np.empty(sum(map(len, columns)), columns[0].dtype)
     done = first = 0
     # Between the end of one column and that of the next longer one, the remaining columns take turns.
-    for length in sorted({len(column) for column in columns}):
+    for length in sorted(set(map(len, columns))):
         left = [column for column in columns if len(column) >= length]
         stop = first + (length - done) * len(left)
         for turn, column in enumerate(left):

@@ -224,7 +224,7 @@ class Positions:
     def _first(self, kind: Kind, alternatives: tuple[Source, ...]) -> NDArray[np.int32]:
         """Return the sources of all ops of a kind: the first alternative that the schedule contains."""
         *others, last = alternatives
-        held = [source for source in others if any(kind in self.where for kind in source[0])]
+        held = [source for source in others if not self.where.keys().isdisjoint(source[0])]
         first, *rest = (*held, last)
         positions = self._step(kind, *first)
         for kinds, step in rest:

@@ -40,7 +40,7 @@ class Placement:
             raise ShapeError("a placement needs at least one stage")
         if len(self.rank_of) > MOST_COPIES:
             raise ShapeError(f"ranks hold at most {MOST_COPIES} copies of the model, not {len(self.rank_of)}")
-        lengths = {len(copy) for copy in self.rank_of}
+        lengths = set(map(len, self.rank_of))
         if len(lengths) > 1:
             raise ShapeError(
                 f"every copy of the model must have the same number of stages, not {min(lengths)} and {max(lengths)}"
@@ -49,7 +49,7 @@ class Placement:
 
     def _require_every_rank(self) -> None:
         # The time is linear in the stages, even if a file holds a rank number such as 50,000,000.
-        held = {rank for copy in self.rank_of for rank in copy}
+        held = set(chain.from_iterable(self.rank_of))
         if min(held) < 0:
             raise ShapeError(f"rank numbers must start at 0, not at {in_digits(min(held))}")
         require_size(ranks=len(held))
@@ -162,7 +162,7 @@ class Placement:
     @cached_property
     def ranks(self) -> int:
         """Number of ranks, p."""
-        return max(max(copy) for copy in self.rank_of) + 1
+        return int(self.table.max()) + 1
 
     @property
     def stages(self) -> int:

@@ -228,7 +228,7 @@ class Schedule(Displayed):
     def kinds(self) -> frozenset[Kind]:
         """Kinds of op that occur."""
         counts = np.bincount(self.columns.kind, minlength=len(Kind))
-        return frozenset(kind for kind in Kind if counts[kind])
+        return frozenset(map(Kind, np.flatnonzero(counts).tolist()))
 
     def op(self, position: int) -> Op:
         """Return the op at a position in the columns."""

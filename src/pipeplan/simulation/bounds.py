@@ -128,9 +128,11 @@ def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> F
 
 
 def _longest_chain(placement: Placement, microbatches: int, costs: Costs, slices: int) -> float:
-    groups = alike_microbatches(placement, microbatches, costs)
-    classes = [classes_of(placement, costs, group, slices) for group in groups]
-    return max(float((group.head + group.time + group.tail).max()) for group in classes)
+    longest = 0.0
+    for group in alike_microbatches(placement, microbatches, costs):
+        classes = classes_of(placement, costs, group, slices)
+        longest = max(longest, float((classes.head + classes.time + classes.tail).max()))
+    return longest
 
 
 def _recomputing(rank: RankClasses, times: Floats) -> RankClasses:
@@ -151,7 +153,7 @@ def _one_machine(rank: RankClasses) -> float:
     It equals the length of Jackson's preemptive schedule, which always runs the ready op of the longest tail (Carlier 1982,
     proposition 1), so that no set is enumerated.
     """
-    classes = zip(*(column.ravel().tolist() for column in (rank.head, rank.work, rank.tail)), strict=True)
+    classes = np.stack((rank.head, rank.work, rank.tail), axis=-1).reshape(-1, 3).tolist()
     clock = end = 0.0
     ready: list[tuple[float, float]] = []
     # Each class is released at its head. Until the next release, the longest tails run.

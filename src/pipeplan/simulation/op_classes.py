@@ -167,14 +167,14 @@ def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: 
     """Return the classes of every rank."""
     costs = costs.occupied(placement, slices)
     groups = alike_microbatches(placement, microbatches, costs)
-    classes = [classes_of(placement, costs, group, slices) for group in groups]
-    gains = [_gains(placement, costs, group.microbatch) / slices for group in groups]
-    # Least times of a forward: it may overlap a backward.
-    times = [
-        of_group.time - np.stack((gain, 0 * gain, 0 * gain)) for of_group, gain in zip(classes, gains, strict=True)
-    ]
-    parts = list(zip(groups, classes, times, strict=True))
-    return [_on_rank(rank, placement, parts, slices) for rank in range(placement.ranks)]
+    arrays = []
+    for group in groups:
+        classes = classes_of(placement, costs, group, slices)
+        least = classes.time.copy()
+        # Least time of a forward: it may overlap a backward.
+        least[FORWARD] -= _gains(placement, costs, group.microbatch) / slices
+        arrays.append(np.stack((classes.head, classes.time, classes.tail, least)))
+    return [_on_rank(rank, placement, groups, arrays, slices) for rank in range(placement.ranks)]
 
 
 def classes_of(placement: Placement, costs: Costs, group: Alike, slices: int = 1) -> OpClasses:
@@ -182,26 +182,26 @@ def classes_of(placement: Placement, costs: Costs, group: Alike, slices: int = 1
     return op_classes(placement, costs.of_microbatch(group.microbatch), group.copy, slices)
 
 
-def _on_rank(rank: int, placement: Placement, parts: list[tuple[Alike, OpClasses, Floats]], slices: int) -> RankClasses:
-    groups = [group for group, _, _ in parts]
-    here = [np.array(placement.stages_on(rank, group.copy), np.intp) for group in groups]
-    number = np.repeat(np.arange(len(groups)), [len(stages) for stages in here])
-    columns = [(classes.head, classes.time, classes.tail, least) for _, classes, least in parts]
-    head, time, tail, least = (
-        np.concatenate([values[:, stages] for values, stages in zip(each, here, strict=True)], axis=1)
-        for each in zip(*columns, strict=True)
-    )
-    count = slices * np.array([group.count for group in groups])[number]
-    first = np.array([group.microbatch for group in groups], np.intp)[number]
+def _on_rank(rank: int, placement: Placement, groups: list[Alike], arrays: list[Floats], slices: int) -> RankClasses:
+    """Return the classes of a rank; ``arrays`` are the heads, times, tails and least times of each group's classes."""
+    number, stage, own = list[int](), list[int](), list[Floats]()
+    for place, (group, values) in enumerate(zip(groups, arrays, strict=True)):
+        here = placement.stages_on(rank, group.copy)
+        number += [place] * len(here)
+        stage += here
+        own.append(values[:, :, np.array(here, np.intp)])
+    count, microbatch = np.array([(groups[place].count, groups[place].microbatch) for place in number], np.intp).T
+    head, time, tail, least = np.concatenate(own, axis=2)
+    count = slices * count
     return RankClasses(
-        group=number,
-        stage=np.concatenate(here),
+        group=np.array(number, np.intp),
+        stage=np.array(stage, np.intp),
         head=head,
         time=time,
         tail=tail,
         work=count * least,
         count=count,
-        microbatch=first,
+        microbatch=microbatch,
     )
 
 

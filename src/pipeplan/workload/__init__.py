@@ -1,11 +1,10 @@
 """Workload of training a model on a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no durations."""
 
-from pipeplan.workload.components import Experts, LatentAttention, SparseAttention
+from pipeplan.workload.components import Experts, LatentAttention, ParameterPart, Precision, SparseAttention
 from pipeplan.workload.config_json import architecture_names, read_config, read_model
 from pipeplan.workload.layers import layers_of, mixer_splits, rank_vocabulary
 from pipeplan.workload.parameters import (
     ParameterCounts,
-    ParameterPart,
     TokenFlops,
     attention_parts,
     core_flops,
@@ -17,7 +16,7 @@ from pipeplan.workload.parameters import (
 )
 from pipeplan.workload.pattern import SHARED, WINDOWED, LayerForm
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
-from pipeplan.workload.shape import ModelShape, Precision
+from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_forms import MODELS, from_dict, known_model, model, model_names, shape_from, short_form
 from pipeplan.workload.work import (
     AttentionCore,

@@ -1,4 +1,4 @@
-"""Components of a model's shape: latent and sparse attention, heads of windowed layers, and experts."""
+"""Components of a model: latent and sparse attention, heads of windowed layers, experts, and parameters that split alike."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from math import inf
 from typing import Literal, get_args
 
 from pipeplan.errors import InputError
+
+Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
+"""Number format of the matrix products; activations between them, norms and attention stay in 16 bits."""
+
+Split = Literal["tensor", "replicated", "expert"]
+"""Ranks that split a part: the tensor group, none (every rank holds it), or the expert and expert-tensor groups."""
 
 RouterScore = Literal["softmax", "sigmoid"]
 
@@ -91,6 +97,36 @@ class MixerOfModel:
     letter: str
     kind: str
     sizes: tuple[tuple[str, int | bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterPart:
+    """Parameters of a layer that are split in the same way.
+
+    Attributes
+    ----------
+    name
+        Name such as ``query, key, value``.
+    count
+        Number of parameters over all ranks.
+    split
+        Ranks that split them. In Megatron-LM the tensor group splits matrices and the biases of column-parallel ones; norms,
+        router, latent attention's down-projections and biases of row-parallel matrices are replicated.
+    active
+        Number of parameters that a token uses: fewer than ``count`` for routed experts.
+    matrix
+        Whether a token is multiplied with them: false for biases, norms and sinks.
+    """
+
+    name: str
+    count: int
+    split: Split = "tensor"
+    active: int = -1
+    matrix: bool = True
+
+    def __post_init__(self) -> None:
+        if self.active < 0:
+            object.__setattr__(self, "active", self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

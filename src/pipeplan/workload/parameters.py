@@ -4,48 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
 
 from pipeplan.errors import InputError
-from pipeplan.workload.components import Experts, LatentAttention
+from pipeplan.workload.components import Experts, LatentAttention, ParameterPart
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED, LayerForm
 from pipeplan.workload.shape import ModelShape
 
-Split = Literal["tensor", "replicated", "expert"]
-"""Ranks that split a part: the tensor group, none (every rank holds it), or the expert and expert-tensor groups."""
-
 ROUTER = "router"
 """Name of the part that routes a token to experts."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterPart:
-    """Parameters of a layer that are split in the same way.
-
-    Attributes
-    ----------
-    name
-        Name such as ``query, key, value``.
-    count
-        Number of parameters over all ranks.
-    split
-        Ranks that split them. In Megatron-LM the tensor group splits matrices and the biases of column-parallel ones; norms,
-        router, latent attention's down-projections and biases of row-parallel matrices are replicated.
-    active
-        Number of parameters that a token uses: fewer than ``count`` for routed experts.
-    matrix
-        Whether a token is multiplied with them: false for biases, norms and sinks.
-    """
-
-    name: str
-    count: int
-    split: Split = "tensor"
-    active: int = -1
-    matrix: bool = True
-
-    def __post_init__(self) -> None:
-        if self.active < 0:
-            object.__setattr__(self, "active", self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +137,7 @@ def _mixer_parts(shape: ModelShape, form: LayerForm) -> tuple[ParameterPart, ...
         return ()
     mixer = shape.mixer(form.mixer)
     if mixer is not None:
-        return mixer.parameters(shape)
+        return mixer.parameters(shape.hidden)
     parts = attention_parts(shape.heads_of(form))
     return tuple(part for part in parts if not part.name.startswith("indexer")) if form.mixer == SHARED else parts
 

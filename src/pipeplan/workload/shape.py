@@ -5,25 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from pipeplan.errors import InputError
 from pipeplan.workload.components import (
     Experts,
     LatentAttention,
     MixerOfModel,
+    Precision,
     SparseAttention,
     WindowedHeads,
     check_size,
     within,
 )
+from pipeplan.workload.mixers import Mixer, mixer_from
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED, LayerForm, read_pattern
-
-if TYPE_CHECKING:
-    from pipeplan.workload.mixers.mixer import Mixer
-
-Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
-"""Number format of the matrix products; activations between them, norms and attention stay in 16 bits."""
 
 Norm = Literal["rms", "layer", "layer-no-bias"]
 
@@ -391,9 +387,6 @@ def _forms(
 
 @lru_cache(maxsize=64)
 def _mixer(mixer: MixerOfModel) -> Mixer:
-    # Mixers are built of the parts of layers, which need the shape.
-    from pipeplan.workload.mixers import mixer_from
-
     return mixer_from({"kind": mixer.kind, **dict(mixer.sizes)})
 
 

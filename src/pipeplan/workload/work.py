@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipeplan.workload.shape import Precision
+from pipeplan.workload.components import Precision
 
 ContextMethod = Literal["ring", "all_to_all"]
 """Methods of context parallelism: keys and values passed around a ring, or heads exchanged for sequence parts."""

@@ -188,7 +188,7 @@ def run_rank(
 
         # The next op too, where both run overlapped: they start when both inputs are there, and end together.
         partner = -1
-        backward = op_class
+        backward, backward_op = op_class, op
         other_work = other_gain = 0.0
         if decisions.joined[place] == 1 and place + 1 < stop and (op_class + decisions.order[place + 1]) % 2 == 1:
             partner = decisions.order[place + 1]
@@ -206,9 +206,9 @@ def run_rank(
             growth = growth_together(op_class, gain, other_gain)
             # A scenario stretches a pair by the factor of its forward.
             if partner % 2 == 1:
-                backward = partner
+                backward, backward_op = partner, other_op
             else:
-                op, other_op = other_op, op
+                op = other_op
         stretch = 1.0 if nominal else more.factors[factors + op]
 
         # What the backward needs first, its R or its RELOAD: how long that takes, and what it adds.
@@ -216,7 +216,6 @@ def run_rank(
         mode = KEPT
         forward_op = -1
         if decides_mode and backward % 2 == 1:
-            backward_op = op if partner < 0 else other_op
             forward_op = problem.first[backward - 1] + mirrored(backward_op - problem.first[backward], problem.slices)
             mode = decisions.mode[forward_op]
             again, extra = needed_first(problem, backward, backward_op, forward_op, mode, scenario, timing)

@@ -7,7 +7,9 @@ attention: DeepSeek-V2, arXiv 2405.04434 section 2.1.
 from __future__ import annotations
 
 from pipeplan.workload.components import LatentAttention, SparseAttention
-from pipeplan.workload.layers.part import (
+from pipeplan.workload.layers.norms import norm
+from pipeplan.workload.parameters import gate_width, norm_size
+from pipeplan.workload.part import (
     FULL,
     HALF,
     Part,
@@ -17,11 +19,9 @@ from pipeplan.workload.layers.part import (
     keeps_copies,
     kept_tokens,
     linear,
-    norm,
     out_of_tensor,
     shard_tokens,
 )
-from pipeplan.workload.parameters import gate_width, norm_size
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import (
     AttentionCore,

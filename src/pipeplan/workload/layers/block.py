@@ -9,7 +9,9 @@ from functools import lru_cache
 from pipeplan.errors import ShapeError
 from pipeplan.workload.layers.attention import attention, latent_attention
 from pipeplan.workload.layers.feed_forward import mixture, mlp
-from pipeplan.workload.layers.part import (
+from pipeplan.workload.layers.norms import norm, residual
+from pipeplan.workload.parameters import padded_vocabulary, streams_head
+from pipeplan.workload.part import (
     FULL,
     HALF,
     Part,
@@ -18,12 +20,9 @@ from pipeplan.workload.layers.part import (
     joined,
     kept_tokens,
     linear,
-    norm,
-    residual,
     shard_tokens,
     trained,
 )
-from pipeplan.workload.parameters import padded_vocabulary, streams_head
 from pipeplan.workload.pattern import ATTENTION, DENSE, HASHED, SHARED, WINDOWED, LayerForm
 from pipeplan.workload.recompute import full, selective_op
 from pipeplan.workload.shape import ModelShape
@@ -305,7 +304,7 @@ def _mixer_part(model: ModelShape, execution: Execution, form: LayerForm) -> Par
         return Part()
     mixer = model.mixer(form.mixer)
     if mixer is not None:
-        return mixer.work(model, execution)
+        return mixer.work(model.hidden, execution)
     windowed = form.mixer == WINDOWED
     if model.latent is not None:
         indexes = form.mixer != SHARED

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeplan.workload.components import Experts
-from pipeplan.workload.layers.part import (
+from pipeplan.workload.part import (
     ADAPTER,
     FULL,
     HALF,

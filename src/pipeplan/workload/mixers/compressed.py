@@ -7,9 +7,8 @@ from functools import partial
 from typing import ClassVar
 
 from pipeplan.workload.components import within
-from pipeplan.workload.layers.part import FULL, HALF, Part, elementwise, joined
 from pipeplan.workload.mixers.mixer import Mixer, MixerSizes, Projection
-from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.part import FULL, HALF, Part, elementwise, joined
 from pipeplan.workload.work import AttentionCore, Execution, Kept, MemoryPass
 
 
@@ -95,7 +94,7 @@ class CompressedAttention(Mixer):
             flops += 2.0 * sequence / self.rate / 2 * self.index_heads * (self.index_dim + 1)
         return flops
 
-    def mixing(self, model: ModelShape, execution: Execution) -> Part:
+    def mixing(self, hidden: int, execution: Execution) -> Part:
         """Return compression, the indexer's scores and selection, and the core."""
         n, s = execution.tokens, execution.attended
         heads, dim = self.query_heads / execution.tensor, self.head_dim

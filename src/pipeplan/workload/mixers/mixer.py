@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from pipeplan.workload.components import check_size
-from pipeplan.workload.layers.part import (
+from pipeplan.workload.components import ParameterPart, check_size
+from pipeplan.workload.part import (
     FULL,
     HALF,
     Part,
@@ -19,8 +19,6 @@ from pipeplan.workload.layers.part import (
     out_of_tensor,
     shard_tokens,
 )
-from pipeplan.workload.parameters import ParameterPart
-from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Collective, Execution, Gemm, Kept, MemoryPass, RankParameters
 
 
@@ -138,9 +136,9 @@ class Mixer(ABC):
         """Return the FLOPs of mixing one token with others in the forward of a layer."""
         return self.sizes(hidden).flops
 
-    def parameters(self, shape: ModelShape) -> tuple[ParameterPart, ...]:
-        """Return the parameters of one layer's mixer."""
-        hidden, sizes = shape.hidden, self.sizes(shape.hidden)
+    def parameters(self, hidden: int) -> tuple[ParameterPart, ...]:
+        """Return the parameters of one layer's mixer in a model of this hidden size."""
+        sizes = self.sizes(hidden)
         parts = (
             *(
                 ParameterPart(
@@ -157,24 +155,26 @@ class Mixer(ABC):
         )
         return tuple(part for part in parts if part.count)
 
-    def work(self, model: ModelShape, execution: Execution) -> Part:
+    def work(self, hidden: int, execution: Execution) -> Part:
         """Return the work of one layer's mixer on a rank of the tensor group.
 
         With a context group, each rank has some of the heads for the whole sequence, and two all-to-alls exchange heads for
         tokens (Megatron Core, ``MambaContextParallel``).
         """
-        n, t, h = execution.tokens, execution.tensor, model.hidden
-        sizes = self.sizes(h)
+        n, t = execution.tokens, execution.tensor
+        sizes = self.sizes(hidden)
         own = sizes.width / t
-        projected = [_projected(projection, model, execution) for projection in sizes.projections]
+        projected = [_projected(projection, hidden, execution) for projection in sizes.projections]
         read = sum(projection.columns / (t if projection.split else 1) for projection in sizes.projections)
         return joined(
             (
-                into_tensor(self.title, execution, h),
+                into_tensor(self.title, execution, hidden),
                 *projected,
-                Part(kept=(Kept(name=f"{self.title} input", bytes=HALF * shard_tokens(execution) * h, until="W"),)),
+                Part(
+                    kept=(Kept(name=f"{self.title} input", bytes=HALF * shard_tokens(execution) * hidden, until="W"),)
+                ),
                 _exchange(execution, n * (read + own)),
-                self.mixing(model, execution),
+                self.mixing(hidden, execution),
                 Part(
                     kept=(
                         Kept(name=f"{self.title} projections", bytes=HALF * n * read),
@@ -187,29 +187,29 @@ class Mixer(ABC):
                     execution,
                     rows=n,
                     inner=own,
-                    columns=h,
+                    columns=hidden,
                     keeps=f"{self.title} output",
                 ),
-                out_of_tensor(self.title, execution, h),
+                out_of_tensor(self.title, execution, hidden),
             )
         )
 
-    def mixing(self, model: ModelShape, execution: Execution) -> Part:
+    def mixing(self, hidden: int, execution: Execution) -> Part:
         """Return the work between the projections: convolution, recurrence, norm and gate."""
-        sizes = self.sizes(model.hidden)
+        sizes = self.sizes(hidden)
         numbers = execution.tokens * sizes.width / execution.tensor
         # The gate and the norm are one kernel; it keeps the recurrence's output.
         gate = elementwise(f"{self.title} norm and gate", 3 * HALF * numbers, 5 * HALF * numbers)
         return joined((_convolution(sizes, execution), _mixing(sizes, self.chunk, execution), gate))
 
 
-def _projected(projection: Projection, model: ModelShape, execution: Execution) -> Part:
+def _projected(projection: Projection, hidden: int, execution: Execution) -> Part:
     # Every projection reads the layer's input, which is kept once; low-rank ones read a narrow output.
     return linear(
         projection.name,
         execution,
         rows=execution.tokens,
-        inner=projection.inner or model.hidden,
+        inner=projection.inner or hidden,
         columns=projection.columns / (execution.tensor if projection.split else 1),
         fused_cast=True,
     )
