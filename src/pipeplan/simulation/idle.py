@@ -60,12 +60,12 @@ class Spent:
 
     Attributes
     ----------
-    nearest, earliest
-        Last and first op on the chain within the wait; -1 for none.
+    nearest
+        Last op on the chain within the wait; -1 for none.
     lowest, highest
-        The ops between them of the lowest and of the highest stage, of several the earliest.
+        The ops on the chain within it of the lowest and of the highest stage, of several the earliest.
     holders
-        Number of ops from one to the other.
+        Number of ops on the chain within it.
     start_up
         Time before anything on the chain had started.
     by_sort
@@ -73,7 +73,6 @@ class Spent:
     """
 
     nearest: Ints
-    earliest: Ints
     lowest: Ints
     highest: Ints
     holders: Ints
@@ -191,10 +190,8 @@ class IdleTimes:
 
     def _spent(self, begin: Floats, stop: Floats, which: Ints) -> Spent:
         count = len(which)
-        nearest, earliest, lowest, highest = (np.full(count, -1) for _ in range(4))
-        spent = Spent(
-            nearest, earliest, lowest, highest, np.zeros(count, np.int64), np.zeros(count), np.zeros((count, SORTS))
-        )
+        nearest, lowest, highest = (np.full(count, -1) for _ in range(3))
+        spent = Spent(nearest, lowest, highest, np.zeros(count, np.int64), np.zeros(count), np.zeros((count, SORTS)))
         outputs = [getattr(spent, field.name) for field in fields(spent)[:-1]]
         # About as many ops are on the chain of a wait as it has time for.
         mean = float((self._ops.end - self._ops.start).mean()) if count else 0.0

@@ -93,7 +93,6 @@ def divide_waits(
     ops: Ops,
     rounding: float,
     nearest: MutableSequence[int],
-    earliest: MutableSequence[int],
     lowest: MutableSequence[int],
     highest: MutableSequence[int],
     holders: MutableSequence[int],
@@ -124,7 +123,6 @@ def divide_waits(
                 low = node
             if ops.stage[node] >= ops.stage[high]:
                 high = node
-            earliest[wait] = node
             holders[wait] += 1
             clock = spend(ops, node, since, clock, rounding, spent, SORTS * wait)
         lowest[wait], highest[wait] = low, high
