@@ -10,7 +10,8 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.model import Kind, Placement
 from pipeplan.solver import Choices, Problem, candidate, search
 from pipeplan.solver.budget import Budget
-from pipeplan.solver.exact.recomputing_engine import NOTHING_BETTER, ExactRecomputing, RecomputingProofs
+from pipeplan.solver.exact.engines import NOTHING_RECOMPUTED_BETTER, ExactRecomputing
+from pipeplan.solver.exact.recomputing_model import RecomputingProblem
 from pipeplan.solver.run import Run
 from tests.solver.recomputing_enumeration import least_makespan
 
@@ -71,7 +72,7 @@ def test_a_search_is_proven_where_recomputation_decides():
     problem = Problem(Placement.linear(2), 4, costs, limits, choices=Choices(recompute=True))
     found = search(problem, evaluations=100_000, engines=(ExactRecomputing(annealed_share=0.0, share=1.0),))
     assert found.optimality_gap == 0
-    assert found.bound.reason == f"{NOTHING_BETTER}: the exact solver's proof"
+    assert found.bound.reason == f"{NOTHING_RECOMPUTED_BETTER}: the exact solver's proof"
     assert found.schedule.has(Kind.R)
 
 
@@ -100,4 +101,4 @@ def test_sizes_without_a_common_unit_are_not_proven():
     run = Run(
         Problem(Placement.v(1), 2, costs, limits, choices=Choices(recompute=True)), Budget(None, 10, time.monotonic)
     )
-    assert not RecomputingProofs(run).recomputing.exact
+    assert not RecomputingProblem(run.problem).exact

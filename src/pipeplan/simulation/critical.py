@@ -98,8 +98,8 @@ class Cause:
         Difference of its starts.
     behind, behind_rank
         Holder of the op in the slower timeline, and its rank; None and -1 if it has none.
-    instead, instead_rank
-        Holder of the op in the faster timeline, and its rank; None and -1 if it has none.
+    instead
+        Holder of the op in the faster timeline; None if it has none.
     """
 
     op: Op
@@ -108,7 +108,6 @@ class Cause:
     behind: Op | None
     behind_rank: int
     instead: Op | None
-    instead_rank: int
 
 
 def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | None:
@@ -147,7 +146,6 @@ def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | 
         behind=None if mine < 0 else slower.schedule.op(mine),
         behind_rank=-1 if mine < 0 else int(slower.schedule.rank[mine]),
         instead=None if theirs < 0 else faster.schedule.op(theirs),
-        instead_rank=-1 if theirs < 0 else int(faster.schedule.rank[theirs]),
     )
 
 

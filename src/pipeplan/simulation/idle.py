@@ -12,13 +12,13 @@ op a rank cannot start earlier than the first microbatch can reach it (start-up)
 (drain). If a memory limit is given, and the next forward had arrived but did not fit, the limit is the reason.
 
 Chains run through all ranks, so the number of pieces grows with the square of the ranks. Their totals are computed without
-listing them, as differences of sums along the chains (:mod:`~pipeplan.simulation.idle_branches`).
+listing them, by one loop along the chains (:mod:`~pipeplan.simulation.idle_kernel`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import final
 
@@ -27,11 +27,14 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
-from pipeplan.model import Floats, Ints, Kind, Reason, Timeline, tolerances
+from pipeplan.kernels import Kernel
+from pipeplan.model import Floats, Ints, Kind, Reason, Schedule, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, timed_only
-from pipeplan.simulation.idle_branches import Branches, Spent
 from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Walk
+from pipeplan.simulation.idle_kernel import OFFLOAD, RELOAD, SORTS, Ops, divide_waits
 from pipeplan.simulation.idle_pieces import Piece, Pieces, pieces_of
+
+_DIVIDE_WAITS = Kernel(divide_waits)
 
 MOST_PIECES = 10_000_000
 """Maximum number of pieces that are listed one by one: about 0.3 GB."""
@@ -51,6 +54,32 @@ _BY_SORT = np.array(
 """Reason of each sort of time in :mod:`~pipeplan.simulation.idle_kernel`."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Spent:
+    """Waits for an op divided by what the chain that leads to it was doing: arrays of shape (waits,).
+
+    Attributes
+    ----------
+    nearest
+        Last op on the chain within the wait; -1 for none.
+    lowest, highest
+        The ops on the chain within it of the lowest and of the highest stage, of several the earliest.
+    holders
+        Number of ops on the chain within it.
+    start_up
+        Time before anything on the chain had started.
+    by_sort
+        Remaining time by the sorts of :mod:`~pipeplan.simulation.idle_kernel`; shape (waits, sorts).
+    """
+
+    nearest: Ints
+    lowest: Ints
+    highest: Ints
+    holders: Ints
+    start_up: Floats
+    by_sort: Floats
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class IdleTimes:
@@ -67,7 +96,7 @@ class IdleTimes:
 
     stretches: Pieces
     _walk: Walk
-    _branches: Branches
+    _ops: Ops
 
     @property
     def rank(self) -> NDArray[np.int32]:
@@ -143,7 +172,10 @@ class IdleTimes:
         stage
             One stage for each wait. Of several ops that are equally far, the earliest is returned.
         """
-        return self._branches.farthest(self.spent.chosen(waits), stage)
+        low, high = self.spent.lowest[waits], self.spent.highest[waits]
+        below, over = np.abs(self._ops.stage[low] - stage), np.abs(self._ops.stage[high] - stage)
+        earlier = self._ops.since[high] < self._ops.since[low]
+        return np.where((over > below) | ((over == below) & earlier), high, low)
 
     def totals(self, ranks: int) -> Floats:
         """Return the idle time by rank and reason, shape (ranks, reasons), in time linear in the number of ops."""
@@ -157,7 +189,16 @@ class IdleTimes:
         return table
 
     def _spent(self, begin: Floats, stop: Floats, which: Ints) -> Spent:
-        return self._branches.spent(begin, stop, self.stretches.cause[which])
+        count = len(which)
+        nearest, lowest, highest = (np.full(count, -1) for _ in range(3))
+        spent = Spent(nearest, lowest, highest, np.zeros(count, np.int64), np.zeros(count), np.zeros((count, SORTS)))
+        outputs = [getattr(spent, field.name) for field in fields(spent)[:-1]]
+        # About as many ops are on the chain of a wait as it has time for.
+        mean = float((self._ops.end - self._ops.start).mean()) if count else 0.0
+        steps = int((stop - begin).sum() / mean) if mean else 0
+        waits = (begin, stop, self.stretches.cause[which], self._ops, self._walk.chains.rounding)
+        _DIVIDE_WAITS(waits, (*outputs, spent.by_sort.ravel()), work=count + 3 * steps)
+        return spent
 
     def _one_by_one(self, instead: Mapping[int, list[Piece]]) -> Iterator[Piece]:
         """Yield all pieces in order; ``instead`` has the pieces of some stretches, by their positions."""
@@ -205,7 +246,25 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
     chains = Chains(timeline, costs)
     gaps = GapWalker(timeline, chains, costs, limit)
     stretches = pieces_of(stretch for rank in range(schedule.ranks) for stretch in gaps.rank(rank))
-    return IdleTimes(stretches, Walk(chains, schedule, excess), Branches(chains, schedule, excess))
+    return IdleTimes(stretches, Walk(chains, schedule, excess), _ops(chains, schedule, excess))
+
+
+def _ops(chains: Chains, schedule: Schedule, excess: Floats) -> Ops:
+    """Return the ops of a timeline as the kernel takes them; ``excess`` is their time beyond the mean of their kind."""
+    start, end, taken = np.array(chains.start), np.array(chains.end), np.array(chains.taken)
+    code = np.full(len(Kind), -1)
+    code[Kind.OFFLOAD], code[Kind.RELOAD] = OFFLOAD, RELOAD
+    copy: Ints = code[schedule.columns.kind]
+    return Ops(
+        holder=chains.holders,
+        since=np.where(copy >= 0, start, taken),
+        start=start,
+        expected=end - excess,
+        end=end,
+        freed=np.array(chains.freed),
+        copy=copy,
+        stage=schedule.columns.stage.astype(np.int64),
+    )
 
 
 def _blocks(rank: int, begin: float, stop: float, times: Sequence[float], cause: int) -> Iterator[Piece]:

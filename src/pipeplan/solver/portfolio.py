@@ -21,9 +21,7 @@ from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_untried
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
-from pipeplan.solver.engines.window_search import WindowSearch
-from pipeplan.solver.exact.recomputing_engine import ExactRecomputing
-from pipeplan.solver.exact.varied import ExactVaried
+from pipeplan.solver.exact.engines import ExactRecomputing, ExactVaried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Robustness, robustness
@@ -41,7 +39,6 @@ ENGINES: tuple[Engine, ...] = (
     Proving(),
     ExactRecomputing(),
     ExactVaried(),
-    WindowSearch(),
     LocalSearch(),
     RobustSearch(),
     JudgedSearch(),

@@ -33,6 +33,9 @@ PATIENCE = 0.6
 REPORT_EVERY = 0.5
 """Maximum seconds between two reports."""
 
+DOUBLINGS = 11
+"""Number of rounds that are followed by one twice as long."""
+
 MOST_FINALISTS = 6
 """Maximum number of lineages from which a search chooses its answer if op times vary."""
 
@@ -395,16 +398,16 @@ class Run:
             inputs = (encoder.flat, encoder.decisions(encoder.one_by_one()), encoder.target(), 0.0)
             self.compile(encoder.evaluator, inputs, (encoder.empty_timing(),))
 
-    def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
+    def rounds(self, tasks: int, first: int, until: float = 1.0) -> Iterator[tuple[int, int]]:
         """Yield rounds of tasks until this share of the budget is spent: their numbers, and evaluations for each task.
 
-        Each of the first ``doublings`` rounds is followed by one twice as long; none is longer than the budget allows, from
+        Each of the first ``DOUBLINGS`` rounds is followed by one twice as long; none is longer than the budget allows, from
         the second on also in seconds.
         """
         speed = 0.0
         turn = 0
         while not self.is_over and self.budget.share < until:
-            length = max(first, 1) << min(turn, doublings)
+            length = max(first, 1) << min(turn, DOUBLINGS)
             evaluations_left = self.budget.evaluations_until(until)
             if evaluations_left is not None:
                 length = min(length, -(-evaluations_left // tasks))

@@ -15,7 +15,6 @@ from pipeplan.trainers.megatron import (
     RECOMPUTED,
     MegatronOrder,
     commented,
-    environment,
     fields_of,
     global_batch,
     heading,
@@ -217,7 +216,6 @@ TRAINER = Trainer(
             write_settings=bridge_settings,
         ),
     ),
-    environment=environment,
     write_layout=write_layout,
     parse_layout=read_layout,
     layout_mark=r"\[\s*\[\s*[\"'](?:embedding|decoder)"

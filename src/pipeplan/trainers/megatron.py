@@ -399,7 +399,6 @@ TRAINER = Trainer(
             write_settings=megatron_settings,
         ),
     ),
-    environment=environment,
     write_layout=write_layout,
     parse_layout=read_layout,
     layout_mark=r"^[ \t\"']*E[^\n]*L[ \t\"']*$|^[ \t\"'(]*[EtmL|][EtmL|*(), \t\d]*$"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from pipeplan.hardware import Cluster
     from pipeplan.planner import Configuration
     from pipeplan.workload import ModelShape
-
-
-def _no_environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]:
-    return iter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,8 +35,6 @@ class Trainer:
         trainer takes schedules, but no plans.
     formats
         Formats of ``export`` with its settings for a schedule; the first one decides whether it can run a schedule.
-    environment
-        Generates lines of a shell script with the environment variables that a configuration needs.
     write_layout, parse_layout
         Conversion of a layout to the trainer's text, and back; None if it has no such text. Writing raises ShapeError,
         reading InputError.
@@ -57,7 +51,6 @@ class Trainer:
     plans: str | None = None
     schedules: frozenset[str] | None = None
     formats: tuple[Format, ...] = ()
-    environment: Callable[[Cluster, Configuration], Iterator[str]] = _no_environment
     write_layout: Callable[[TrainerLayout], str] | None = None
     parse_layout: Callable[[str], TrainerLayout] | None = None
     layout_mark: str = ""

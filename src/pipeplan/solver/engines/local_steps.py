@@ -19,7 +19,7 @@ from pipeplan.solver.kernels.arrays import (
     Reach,
     Target,
 )
-from pipeplan.solver.kernels.marks_kernel import Marks, Stretch, Touched
+from pipeplan.solver.kernels.marks_kernel import Marks, Stretch, Touched, Trials
 from pipeplan.solver.kernels.resuming_kernel import local_annealing_by
 from pipeplan.solver.moves import Move, moves_for
 from pipeplan.solver.moves import decision_kernel as decision
@@ -113,20 +113,16 @@ class LocalSteps:
         )
         # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
         # what it has changed is copied from one to the other.
-        self._stretch = empty_stretch()
-        self._outputs: tuple[Output, ...] = (
-            decisions,
-            best,
-            state,
-            encoder.empty_change(),
-            empty_touched(encoder),
-            np.zeros(encoder.positions, np.int64),
-            empty_marks(encoder),
-            empty_marks(encoder),
-            self._stretch,
-            encoder.empty_timing(),
-            encoder.empty_timing(),
+        self._trials = Trials(
+            touched=empty_touched(encoder),
+            stretch=Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64)),
+            indices=np.zeros(encoder.positions, np.int64),
+            base=empty_marks(encoder),
+            current=encoder.empty_timing(),
+            marks=empty_marks(encoder),
+            timing=encoder.empty_timing(),
         )
+        self._outputs: tuple[Output, ...] = (decisions, best, state, encoder.empty_change(), self._trials)
         self._work = encoder.positions
 
     @property
@@ -137,7 +133,7 @@ class LocalSteps:
     @property
     def visits(self) -> int:
         """Number of places that the last steps have timed."""
-        return int(self._stretch.visits[0])
+        return int(self._trials.stretch.visits[0])
 
     def arguments(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
         """Return the kernel's inputs and outputs for this many steps."""
@@ -176,8 +172,3 @@ def empty_touched(encoder: Encoder) -> Touched:
     """Return an empty record of changed places."""
     ranks = len(encoder.flat.work)
     return Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks)))
-
-
-def empty_stretch() -> Stretch:
-    """Return an empty stretch."""
-    return Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64))

@@ -1,22 +1,26 @@
-"""Lower bounds from a few ranks: no schedule can be faster than these ranks allow.
+"""Engines that prove: over all ranks, over a few, where microbatches may be recomputed, and where they differ.
 
-Where memory is short it is often a single rank that holds up all others, and its jobs are few: a proof takes a second where
-one over all ranks would take hours. Where one rank is not enough, it is looked at together with another: on random
-instances of 3 to 6 ranks under tight limits, two or three ranks mostly prove what all of them would.
+No schedule can be faster than a few ranks allow. Where memory is short it is often a single rank that holds up all others,
+and its jobs are few: a proof takes a second where one over all ranks would take hours. Where one rank is not enough, it is
+looked at together with another: on random instances of 3 to 6 ranks under tight limits, two or three ranks mostly prove what
+all of them would.
 
-The solver never minimizes: each question is whether a value is feasible. The smaller the value, the sooner it is proven
-infeasible, so every such proof raises the bound, and the time is spent where the bound can still be raised.
+For a few ranks the solver never minimizes: each question is whether a value is feasible. The smaller the value, the sooner
+it is proven infeasible, so every such proof raises the bound, and the time is spent where the bound can still be raised.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
+from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.exact.proof import Proof, Proofs, ProofTask, can_prove, proven, solver_seconds_left
+from pipeplan.solver.exact.recomputing_model import RecomputingModel, RecomputingProblem
 from pipeplan.solver.exact.scope import Scope
+from pipeplan.solver.exact.varied import VariedModel, VariedProblem
 from pipeplan.solver.run import Run
 
 Ranks = tuple[int, ...]
@@ -272,11 +276,101 @@ class Exact:
         proofs.raise_to_unit()
         if proofs.integers.size > self.largest or proofs.beaten <= proofs.least:
             return
-        model = ExactModel(proofs.integers, proofs.least, proofs.beaten - 1, Scope(proofs.integers))
-        task = ProofTask(
-            least=proofs.least, most=proofs.beaten - 1, seconds=self.seconds_left(run), workers=run.workers
-        )
-        waiting = [
-            Proof(model, task, reason=proven(NOTHING_BETTER, run.problem), seed=run.seed, repeatable=proofs.repeatable)
-        ]
-        proofs.carry_out(lambda: waiting.pop() if waiting else None, lambda proof: None, side_by_side=1)
+        model = ExactModel(proofs.integers, proofs.least, proofs.beaten - 1)
+        _prove(proofs, model, proven(NOTHING_BETTER, run.problem), self.seconds_left(run))
+
+
+def _prove(proofs: Proofs, model: ExactModel, reason: str, seconds: float) -> None:
+    """Minimize the value of a model below the best one, with all workers."""
+    run = proofs.run
+    task = ProofTask(least=proofs.least, most=proofs.beaten - 1, seconds=seconds, workers=run.workers)
+    waiting = iter([Proof(model, task, reason=reason, seed=run.seed, repeatable=proofs.repeatable)])
+    proofs.carry_out(partial(next, waiting, None), lambda proof: None, side_by_side=1)
+
+
+NOTHING_RECOMPUTED_BETTER = "no schedule that recomputes right before backwards is better"
+"""Reason of a bound on schedules that recompute right before backwards."""
+
+NO_ORDER_BETTER = "no order of microbatches and ops is better"
+"""Reason of a bound over all orders of microbatches that differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactRecomputing:
+    """Proves the best schedule optimal where microbatches may be recomputed, or finds better ones.
+
+    Its model knows recomputation, and neither overlapped pairs nor offloaded microbatches, slices, or transfers that queue.
+    First it asks for a bound over all schedules, then for better ones with microbatches in order, then for both at once:
+    each only where the one before leaves a gap.
+
+    Attributes
+    ----------
+    largest
+        It leaves alone problems of more ops than this, Rs not counted.
+    annealed_share
+        The share of the budget that is annealed before.
+    share
+        Share of the remaining budget that it may spend.
+    worth_seconds
+        Seconds of the solver's work that this must allow.
+    """
+
+    largest: int = 150
+    annealed_share: float = 0.2
+    share: float = 0.3
+    worth_seconds: float = 0.02
+
+    def __call__(self, run: Run) -> None:
+        """Prove; do nothing without OR-Tools. On a budget of evaluations the answer is the same every time."""
+        seconds = self.share * solver_seconds_left(run)
+        if not can_prove(run, recomputing=True) or seconds < self.worth_seconds or run.is_over:
+            return
+        integers = RecomputingProblem(run.problem)
+        if integers.size > self.largest or not integers.exact:
+            return
+        proofs, reason = Proofs(run, integers), proven(NOTHING_RECOMPUTED_BETTER, run.problem)
+        LocalSearch(until=run.budget.share + self.annealed_share)(run)
+        for ordered, free, share in ((True, True, 0.3), (True, False, 0.2), (False, False, 0.5)):
+            if run.budget.is_spent or proofs.beaten <= proofs.least:
+                return
+            proofs.integers = integers = RecomputingProblem(run.problem, ordered=ordered)
+            model = RecomputingModel(integers, proofs.least, proofs.beaten - 1, free=free)
+            _prove(proofs, model, reason, share * seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactVaried:
+    """Proves the best schedule of microbatches that differ optimal, or finds better ones, if there are few.
+
+    Its model has no overlapped pairs, recomputed or offloaded microbatches, slices, or transfers that queue, and knows only
+    makespans: it leaves other problems alone.
+
+    Attributes
+    ----------
+    largest
+        It leaves alone problems of more jobs than this.
+    annealed_share, share
+        Share of the budget that is annealed before, and share of the rest that it may spend.
+    worth_seconds
+        Seconds of the solver's work that this must allow.
+    """
+
+    largest: int = 72
+    annealed_share: float = 0.15
+    share: float = 0.6
+    worth_seconds: float = 0.02
+
+    def __call__(self, run: Run) -> None:
+        """Prove; do nothing without OR-Tools. On a budget of evaluations the answer is the same every time."""
+        seconds = self.share * solver_seconds_left(run)
+        if run.is_over or not can_prove(run, varied=True) or seconds < self.worth_seconds:
+            return
+        proofs = Proofs(run, VariedProblem(run.problem))
+        if proofs.integers.size > self.largest:
+            return
+        LocalSearch(until=run.budget.share + self.annealed_share)(run)
+        proofs.raise_to_unit()
+        if run.is_optimal or run.budget.is_spent or proofs.beaten <= proofs.least:
+            return
+        model = VariedModel(proofs.integers, proofs.least, proofs.beaten - 1)
+        _prove(proofs, model, proven(NO_ORDER_BETTER, run.problem), seconds)

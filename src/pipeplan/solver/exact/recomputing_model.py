@@ -21,11 +21,11 @@ Microbatches by name
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeplan.model import Floats, Kind, Schedule, tolerances
 from pipeplan.passes import insert_recompute
@@ -86,6 +86,13 @@ class RecomputingModel(ExactModel):
     def has_all_schedules(self) -> bool:
         """True if the proofs of the model hold for all schedules."""
         return self.free or not self.recomputing.ordered
+
+    def answer(self, value: Callable[[Any], int], name: str) -> Schedule | None:
+        """Return the schedule of an answer; None if forwards and backwards of the same number do not agree."""
+        if any(value(self.again[one]) != value(self.again[other]) for one, other in self.decided):
+            return None
+        again = [other for _, other in self.decided if value(self.again[other])]
+        return self.recomputing.recomputing_schedule(*self._chosen(value), again, name)
 
     def _backward(self, forward: Job) -> Job:
         return forward._replace(kind=self.integers.backward)

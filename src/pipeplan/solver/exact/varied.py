@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import combinations
 
 import numpy as np
 
 from pipeplan.model import Floats, Kind, source_of, tolerances
-from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.exact.integer_problem import (
     Class,
     Held,
@@ -23,14 +21,10 @@ from pipeplan.solver.exact.integer_problem import (
     IntegerProblem,
     Job,
     Shift,
-    as_fraction,
     common_unit,
     in_units,
 )
 from pipeplan.solver.exact.model import ExactModel
-from pipeplan.solver.exact.proof import Proof, Proofs, ProofTask, proven, solver_seconds_left
-from pipeplan.solver.problem import Problem
-from pipeplan.solver.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +38,9 @@ class VariedMemory(IntegerMemory):
         """True if all microbatches together do not fit."""
         return self.limit < sum(sum(held) for held in self.held_by.values())
 
-    def change(self, job: Job) -> int:
-        """Return the memory that a job adds to its rank."""
-        held = self.held_by[job.copy, job.stage, job.turn]
-        if job.kind is Kind.F:
-            return held.at_forward
-        return -held.until_weight - held.between if job.kind is Kind.W else held.between - held.until_backward
+    def of(self, job: Job) -> Held:
+        """Return the memory of a job's microbatch on its stage."""
+        return self.held_by[job.copy, job.stage, job.turn]
 
 
 class VariedProblem(IntegerProblem):
@@ -61,12 +52,8 @@ class VariedProblem(IntegerProblem):
         The problem.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.share = problem.microbatches // problem.placement.copies
-        self.backward = Kind.I if problem.split_backward else Kind.B
-        self.kinds = (Kind.F, Kind.I, Kind.W) if problem.split_backward else (Kind.F, Kind.B)
-        self.may_be_full: list[bool] = problem.full_gains.tolist()
+    def _set_times(self) -> None:
+        problem = self.problem
         shape = problem.placement.stages, problem.microbatches
         kinds = {*self.kinds, *((Kind.B,) if any(self.may_be_full) else ())}
         tables: dict[Kind | None, Floats] = {
@@ -74,37 +61,20 @@ class VariedProblem(IntegerProblem):
         }
         tables[None] = np.broadcast_to(problem.occupied.transfer_times(), shape)
         every = [value for table in tables.values() for value in table.ravel().tolist()]
-        self.unit = common_unit(every, 2 * sum(every))
-        self.is_exact = all((as_fraction(value) / self.unit).denominator == 1 for value in every)
+        self._set_unit(every, 2 * sum(every))
         self._units = {
             kind: [[in_units(value, self.unit) for value in row] for row in table.tolist()]
             for kind, table in tables.items()
         }
 
-    def _of(self, kind: Kind | None, job: Job, stage: int | None = None) -> int:
+    def _time(self, kind: Kind | None, job: Job, stage: int | None = None) -> int:
+        """Return the time of an op of a kind, or without one of a transfer behind a stage, for the microbatch of a job."""
         return self._units[kind][job.stage if stage is None else stage][job.copy * self.share + job.turn]
 
     @property
     def horizon(self) -> int:
         """Upper bound on the makespan."""
         return 2 * sum(value for table in self._units.values() for row in table for value in row)
-
-    def time_of(self, job: Job) -> int:
-        """Return the duration of a job."""
-        return self._of(job.kind, job)
-
-    def time_if_full(self, job: Job) -> int:
-        """Return the duration of an I that runs as a full backward; its W then takes none."""
-        return self._of(Kind.B, job) if job.kind is Kind.I else 0
-
-    def least_time(self, job: Job) -> int:
-        """Return the least duration of a job; of a W, the time that it adds to its backward."""
-        time = self.time_of(job)
-        if not self.may_be_full[job.stage] or job.kind is Kind.F:
-            return time
-        inputs, full = self._of(Kind.I, job), self._of(Kind.B, job)
-        least = min(inputs, full)
-        return least if job.kind is Kind.I else min(inputs + time, full) - least
 
     def needs(self, job: Job) -> Iterator[tuple[Job, int]]:
         """Yield the jobs that must end before this one starts, each with the time of its transfer."""
@@ -113,7 +83,7 @@ class VariedProblem(IntegerProblem):
             needed = job._replace(kind=source[0], stage=source[1])
             before = min(job.stage, needed.stage)
             crosses = needed.stage != job.stage and self.problem.placement.crosses[job.copy, before]
-            yield needed, self._of(None, job, before) if crosses else 0
+            yield needed, self._time(None, job, before) if crosses else 0
 
     def leads_to(self, first: Job, second: Job) -> bool:
         """Return true if the second job can never start before the first has ended."""
@@ -173,65 +143,3 @@ class VariedModel(ExactModel):
 
     def _follow_on(self) -> None:
         """Do nothing: no job of a kind need come before another."""
-
-
-class VariedProofs(Proofs):
-    """The proofs of a run whose microbatches differ."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(run)
-        self.integers = VariedProblem(run.problem)
-
-
-NOTHING_BETTER = "no order of microbatches and ops is better"
-"""Reason of a bound over all orders."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactVaried:
-    """Proves the best schedule of microbatches that differ optimal, or finds better ones, if there are few.
-
-    Its model has no overlapped pairs, recomputed or offloaded microbatches, slices, or transfers that queue, and knows only
-    makespans: it leaves other problems alone.
-
-    Attributes
-    ----------
-    largest
-        It leaves alone problems of more jobs than this.
-    annealed_share, share
-        Share of the budget that is annealed before, and share of the rest that it may spend.
-    worth_seconds
-        Seconds of the solver's work that this must allow.
-    """
-
-    largest: int = 72
-    annealed_share: float = 0.15
-    share: float = 0.6
-    worth_seconds: float = 0.02
-
-    def __call__(self, run: Run) -> None:
-        """Prove; do nothing without OR-Tools. On a budget of evaluations the answer is the same every time."""
-        seconds = self.share * solver_seconds_left(run)
-        if run.is_over or not can_prove_varied(run) or seconds < self.worth_seconds:
-            return
-        proofs = VariedProofs(run)
-        if proofs.integers.size > self.largest:
-            return
-        LocalSearch(until=run.budget.share + self.annealed_share)(run)
-        proofs.raise_to_unit()
-        if run.is_optimal or run.budget.is_spent or proofs.beaten <= proofs.least:
-            return
-        task = ProofTask(least=proofs.least, most=proofs.beaten - 1, seconds=seconds, workers=run.workers)
-        model = VariedModel(proofs.integers, task.least, task.most)
-        reason = proven(NOTHING_BETTER, run.problem)
-        waiting = iter([Proof(model, task, reason=reason, seed=run.seed, repeatable=proofs.repeatable)])
-        proofs.carry_out(lambda: next(waiting, None), lambda proof: None, side_by_side=1)
-
-
-def can_prove_varied(run: Run) -> bool:
-    """Return true if the model covers all schedules of the problem, and its solver is installed."""
-    problem = run.problem
-    plain = problem.communication == "edge" and problem.slices == 1 and problem.objective == "makespan"
-    pairs = problem.costs.overlap is not None and problem.choices.overlap
-    covered = plain and run.encoder.varies and not (pairs or problem.choices.frees_memory)
-    return covered and find_spec("ortools") is not None

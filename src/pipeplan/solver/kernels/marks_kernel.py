@@ -76,6 +76,30 @@ class Stretch(NamedTuple):
     visits: Ints
 
 
+class Trials(NamedTuple):
+    """The current candidate of an annealing and its trial, which differ only while a step is made.
+
+    Attributes
+    ----------
+    touched, stretch
+        The places that the step has changed, and the marks between which the trial was timed.
+    indices
+        The index of the op at each place within its class; shape (positions,).
+    base, current
+        Marks and timing of the current candidate.
+    marks, timing
+        Marks and timing of the trial.
+    """
+
+    touched: Touched
+    stretch: Stretch
+    indices: Ints
+    base: Marks
+    current: CandidateTiming
+    marks: Marks
+    timing: CandidateTiming
+
+
 def begin_marks(problem: FlatProblem, base: Marks) -> None:
     """Write the first mark, which is before the first op."""
     for rank in range(len(problem.work)):

@@ -11,9 +11,7 @@ is what follows. Ranks are timed from mark to mark (``marks_kernel``)::
 The rest is the same, and so is the value. That holds for candidates without overlapped pairs and without full backwards
 that gain; others are timed whole.
 
-Arrays: ``current`` and ``base`` are the timing and the marks of the current candidate, ``timing`` and ``marks`` those of the
-trial; they differ only while a step is made. ``touched`` has the changed places, ``stretch`` the marks between which the
-trial was timed, ``indices`` which op of its class is at a place. Shapes are in ``arrays`` and ``marks_kernel``.
+Arrays: ``trials`` holds the current candidate and the trial; see ``arrays`` and ``marks_kernel``.
 
 The annealing makes the same steps as ``annealing_kernel`` with the same random numbers, in a fraction of the time where
 schedules are long.
@@ -35,9 +33,8 @@ from pipeplan.solver.kernels.arrays import (
     Target,
 )
 from pipeplan.solver.kernels.marks_kernel import (
-    Marks,
-    Stretch,
     Touched,
+    Trials,
     begin_at,
     begin_marks,
     copy_mark,
@@ -67,87 +64,69 @@ def evaluate_from(
     follower: Ints,
     unit: float,
     value: float,
-    base: Marks,
-    touched: Touched,
-    current: CandidateTiming,
-    timing: CandidateTiming,
-    marks: Marks,
-    stretch: Stretch,
+    trials: Trials,
 ) -> float:
     """Return the value of a changed candidate; ``INFEASIBLE`` if it must be more than ``limit``.
 
-    Before the change its value was ``value``, its timing ``current`` and its marks ``base``. ``timing``, which was equal to
-    ``current``, and ``marks`` are changed where ``stretch`` says. Memory that differs by less than ``unit`` is the same.
+    Before the change its value was ``value``. The trial's timing, which was equal to the current one, and its marks are
+    changed where the stretch says. Memory that differs by less than ``unit`` is the same.
     """
-    ranks = len(problem.work)
+    ends = trials.stretch.ends
+    base = trials.base
     end = len(base.valid) - 1
-    mark = last_before(base, touched, ranks)
-    stretch.ends[BEGAN] = mark
-    stretch.ends[REJOINED] = 0
-    begin_at(base, mark, timing)
+    mark = last_before(base, trials.touched, len(problem.work))
+    ends[BEGAN] = mark
+    ends[REJOINED] = 0
+    begin_at(base, mark, trials.timing)
     # From mark to mark. After the end of a rank's row nothing is compared: all is timed.
     while mark < end:
         mark += 1
-        stretch.ends[ENDED] = mark
-        reached = run_to_mark(problem, decisions, target.span, limit, base, mark, timing, stretch)
+        ends[ENDED] = mark
+        reached = run_to_mark(problem, decisions, target.span, limit, mark, trials)
         if reached == STUCK or (mark == end and reached == 0):
             return INFEASIBLE
         if mark == end:
             break
         # Where the candidate does not come through the places of the mark together, the mark is not valid for it.
-        marks.valid[mark] = 0
+        trials.marks.valid[mark] = 0
         if reached == 1:
-            if base.valid[mark] == 1 and is_as_before(problem, follower, unit, base, mark, touched, current, timing):
-                stretch.ends[REJOINED] = 1
+            if base.valid[mark] == 1 and is_as_before(problem, follower, unit, mark, trials):
+                ends[REJOINED] = 1
                 return value
-            keep_at(marks, mark, timing)
+            keep_at(trials.marks, mark, trials.timing)
     # It never met its old timing again: the value is that of all ranks' ends.
-    return value_at_end(problem, decisions, target, timing)
+    return value_at_end(problem, decisions, target, trials.timing)
 
 
-def run_to_mark(
-    problem: FlatProblem,
-    decisions: Decisions,
-    span: int,
-    limit: float,
-    base: Marks,
-    mark: int,
-    timing: CandidateTiming,
-    stretch: Stretch,
-) -> int:
+def run_to_mark(problem: FlatProblem, decisions: Decisions, span: int, limit: float, mark: int, trials: Trials) -> int:
     """Run all ranks up to a mark: 1 if they get there, 0 if some need a result from after it, ``STUCK`` if infeasible."""
     ranks = len(problem.work)
+    timing = trials.timing
+    visits = trials.stretch.visits
+    stops = trials.base.cursor
     # All ranks that have not reached the mark can try; those that wait were noted for another stretch.
     for op_class in range(len(problem.rank)):
         timing.waiting[op_class] = 0
     top = 0
     for rank in range(ranks):
-        stretch.visits[0] -= timing.cursor[rank]
-        if timing.cursor[rank] < base.cursor[mark * ranks + rank]:
+        visits[0] -= timing.cursor[rank]
+        if timing.cursor[rank] < stops[mark * ranks + rank]:
             timing.stack[top] = rank
             top += 1
-    stuck = run_ranks(problem, decisions, span, limit, base.cursor, mark * ranks, top, timing) == STUCK
+    stuck = run_ranks(problem, decisions, span, limit, stops, mark * ranks, top, timing) == STUCK
     reached = 1
     for rank in range(ranks):
-        stretch.visits[0] += timing.cursor[rank]
-        if timing.cursor[rank] < base.cursor[mark * ranks + rank]:
+        visits[0] += timing.cursor[rank]
+        if timing.cursor[rank] < stops[mark * ranks + rank]:
             reached = 0
     return STUCK if stuck else reached
 
 
 @inlined
-def is_as_before(
-    problem: FlatProblem,
-    follower: Ints,
-    unit: float,
-    base: Marks,
-    mark: int,
-    touched: Touched,
-    current: CandidateTiming,
-    timing: CandidateTiming,
-) -> bool:
+def is_as_before(problem: FlatProblem, follower: Ints, unit: float, mark: int, trials: Trials) -> bool:
     """Return true if from a mark on everything is as it was: no later op was changed or comes at another time."""
     ranks = len(problem.work)
+    base, touched, timing = trials.base, trials.touched, trials.timing
     # All changes lie before the mark.
     for which in range(touched.number[0]):
         rank = touched.ranks[which]
@@ -168,28 +147,23 @@ def is_as_before(
             if pending != base.pending[at] or pending <= touched.last[rank]:
                 return False
     # Results that have been made and not yet used arrive when they did.
+    before = trials.current.finish
     for op_class in range(len(problem.rank)):
         after = follower[op_class]
         if after >= 0:
             first = problem.first[op_class]
             for op in range(first + timing.done[after], first + timing.done[op_class]):
-                if abs(timing.finish[op] - current.finish[op]) > LAST_DIGITS * current.finish[op]:
+                if abs(timing.finish[op] - before[op]) > LAST_DIGITS * before[op]:
                     return False
     return True
 
 
-def settle(
-    problem: FlatProblem,
-    base: Marks,
-    began: int,
-    source: CandidateTiming,
-    trial: CandidateTiming,
-    target: CandidateTiming,
-    indices: Ints,
-) -> None:
-    """Copy from one timing to another all that was timed since a mark, up to where ``trial`` is; note indices by place."""
+def settle(problem: FlatProblem, source: CandidateTiming, target: CandidateTiming, trials: Trials) -> None:
+    """Copy from one timing to another all that was timed of the trial, up to where it is; note indices by place."""
     ranks = len(problem.work)
     classes = len(problem.rank)
+    began = trials.stretch.ends[BEGAN]
+    base, trial = trials.base, trials.timing
     for rank in range(ranks):
         # Where timing broke off, the next place may have been begun.
         stop = min(trial.cursor[rank] + 1, problem.offsets[rank + 1])
@@ -202,31 +176,24 @@ def settle(
         for index in range(base.done[began * classes + op_class], trial.done[op_class]):
             target.finish[first + index] = source.finish[first + index]
             target.position[first + index] = source.position[first + index]
-            indices[source.position[first + index]] = index
+            trials.indices[source.position[first + index]] = index
 
 
-def keep_step(
-    problem: FlatProblem,
-    base: Marks,
-    current: CandidateTiming,
-    timing: CandidateTiming,
-    marks: Marks,
-    stretch: Stretch,
-    indices: Ints,
-) -> None:
+def keep_step(problem: FlatProblem, trials: Trials) -> None:
     """Make the trial the current candidate: copy its timing and its marks."""
     ranks = len(problem.work)
     classes = len(problem.rank)
-    settle(problem, base, stretch.ends[BEGAN], timing, timing, current, indices)
-    for mark in range(stretch.ends[BEGAN] + 1, stretch.ends[ENDED]):
-        if marks.valid[mark] == 1:
-            copy_mark(marks, mark, ranks, classes, base)
+    ends = trials.stretch.ends
+    settle(problem, trials.timing, trials.current, trials)
+    for mark in range(ends[BEGAN] + 1, ends[ENDED]):
+        if trials.marks.valid[mark] == 1:
+            copy_mark(trials.marks, mark, ranks, classes, trials.base)
         else:
-            base.valid[mark] = 0
-    if stretch.ends[REJOINED] == 0:
+            trials.base.valid[mark] = 0
+    if ends[REJOINED] == 0:
         for rank in range(ranks):
-            current.clock[rank] = timing.clock[rank]
-            current.begin[rank] = timing.begin[rank]
+            trials.current.clock[rank] = trials.timing.clock[rank]
+            trials.current.begin[rank] = trials.timing.begin[rank]
 
 
 def trace_by_indices(
@@ -283,45 +250,26 @@ def local_annealing_by(
         best: Decisions,
         state: AnnealingState,
         change: Change,
-        touched: Touched,
-        indices: Ints,
-        base: Marks,
-        marks: Marks,
-        stretch: Stretch,
-        current: CandidateTiming,
-        timing: CandidateTiming,
+        trials: Trials,
     ) -> int:
         """Anneal for a number of steps, or until ``most`` places were timed, and return the number of steps.
 
         The current candidate is timed afresh at first. No op passes its rank's ``barrier``, which is a place.
         """
+        touched, visits, current = trials.touched, trials.stretch.visits, trials.current
         # Time the current candidate whole, to know where its marks are.
         length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
-        place_marks(problem, decisions, length, current, base)
-        stretch.visits[0] = 0
+        place_marks(problem, decisions, length, current, trials.base)
+        visits[0] = 0
         touched.number[0] = 0
         for rank in range(len(problem.work)):
             touched.last[rank] = -1
         # Time it from mark to mark, which are placed but not yet written, in both timings.
-        begin_marks(problem, base)
-        evaluate_from(
-            problem,
-            decisions,
-            target,
-            INFEASIBLE / 2,
-            follower,
-            unit,
-            INFEASIBLE,
-            base,
-            touched,
-            current,
-            timing,
-            marks,
-            stretch,
-        )
-        keep_step(problem, base, current, timing, marks, stretch, indices)
+        begin_marks(problem, trials.base)
+        evaluate_from(problem, decisions, target, INFEASIBLE / 2, follower, unit, INFEASIBLE, trials)
+        keep_step(problem, trials)
         for step in range(steps):
-            if stretch.visits[0] >= most:
+            if visits[0] >= most:
                 return step
             # Draw a move, and apply it.
             cool(state)
@@ -337,29 +285,15 @@ def local_annealing_by(
                 continue
             # Time the trial from the change on; a value above the limit, known before, ends that early.
             limit = accepted_up_to(state, waits)
-            value = evaluate_from(
-                problem,
-                decisions,
-                target,
-                limit,
-                follower,
-                unit,
-                state.value[0],
-                base,
-                touched,
-                current,
-                timing,
-                marks,
-                stretch,
-            )
+            value = evaluate_from(problem, decisions, target, limit, follower, unit, state.value[0], trials)
             if value > limit:
                 undo(move, problem, decisions, change)
-                settle(problem, base, stretch.ends[0], current, timing, timing, indices)
+                settle(problem, current, trials.timing, trials)
                 continue
             # It is accepted: the trial is the current candidate from now on.
-            keep_step(problem, base, current, timing, marks, stretch, indices)
+            keep_step(problem, trials)
             if critical > 0:
-                trace_by_indices(problem, decisions, current, indices, state.critical)
+                trace_by_indices(problem, decisions, current, trials.indices, state.critical)
             if accept(state, value):
                 copy_decisions(decisions, best)
         return steps
