@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.errors import CostError, ShapeError, UnknownNameError
+from pipeplan.errors import CostError, PluginError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, Schedule, require_size
 
 
@@ -234,6 +234,8 @@ class Strategy:
             schedule = self.build.build(shape, costs.uniform(), limits)
         else:
             schedule = self.build(shape)
+        if not isinstance(schedule, Schedule):
+            raise PluginError(f"the builder of {self.name} returns {type(schedule).__name__}, not a Schedule")
         return replace(schedule, name=self.name)
 
 

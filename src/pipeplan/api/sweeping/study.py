@@ -241,9 +241,11 @@ def _varies(value: object) -> bool:
 
 def _labelled(values: Any) -> list[tuple[str | None, Any]]:
     """Return each value of a varied setting with its name in the answer; None where it stands for itself."""
-    return [(str(name), value) for name, value in values.items()] if isinstance(values, dict) else [
-        (None, value) for value in values
-    ]
+    return (
+        [(str(name), value) for name, value in values.items()]
+        if isinstance(values, dict)
+        else [(None, value) for value in values]
+    )
 
 
 def _sources(schedules: ScheduleLike | Sequence[ScheduleLike] | None) -> dict[str, Source]:
