@@ -76,8 +76,8 @@ def test_what_a_schedule_cannot_be_is_a_row_with_the_reason():
     study = pipeplan.sweep(["1f1b", "zbv"], ranks=2, microbatches=4, chunks=[1, 2])
     assert [case.refused for case in study] == [
         None,
-        "zbv needs 2 chunk(s) per rank, not 1",
-        "1f1b needs 1 chunk(s) per rank, not 2",
+        "zbv needs 2 chunks per rank, not 1",
+        "1f1b needs 1 chunk per rank, not 2: interleaved-1f1b takes several",
         None,
     ]
     # An option that does not vary is left out for a schedule that lacks it, as in a comparison.
