@@ -21,7 +21,7 @@ from pipeplan.errors import InputError, PluginError, UnknownNameError
 from pipeplan.formats import TrainerSettings, formats
 from pipeplan.hardware import PRESETS, gpu
 from pipeplan.registry import PluginWarning, Registry
-from pipeplan.strategies import STRATEGIES
+from pipeplan.strategies import STRATEGIES, FromCosts
 from pipeplan.trainers import TRAINERS, Trainer
 from pipeplan.workload import MODELS, model
 
@@ -179,6 +179,31 @@ def test_a_registered_strategy_takes_part_everywhere(registered, capsys):
         pipeplan.simulate("lifi")
 
 
+def test_a_fault_of_a_plugin_names_it_and_ends_nothing_else(capsys):
+    def faulty(shape):
+        """Fail, as the code of others may."""
+        return shape.lanes
+
+    def faulty_too(shape, costs, limits):
+        return faulty(shape)
+
+    message = "the schedule 'faulty' of a plugin fails on 2 ranks and 4 microbatches (AttributeError: 'Shape'"
+    build = STRATEGIES["zb-auto"].build
+    assert isinstance(build, FromCosts)
+    for changes in ({"build": faulty}, {"build": replace(build, build=faulty_too)}):
+        pipeplan.register(replace(LIFO, name="faulty", aliases=(), **changes))
+        try:
+            comparison = pipeplan.compare(ranks=2, microbatches=4)
+            assert "1f1b" in comparison
+            assert "faulty" not in comparison
+            assert main(["schedules"]) == 0
+            assert main(["simulate", "faulty", "-p", "2", "-m", "4"]) == 2
+            assert f"pipeplan: {message}" in capsys.readouterr().err
+            assert pipeplan.schedules("faulty")["faulty"].looks_at_costs == isinstance(changes["build"], FromCosts)
+        finally:
+            STRATEGIES.remove("faulty")
+
+
 def test_other_registered_plugins_take_part(registered, tmp_path, capsys):
     assert {"words", "small"} <= all_formats().keys()
     assert {".words", ".small"} <= set(output_endings())
@@ -230,7 +255,7 @@ import sys, pipeplan
 from pipeplan.cli import main
 from pipeplan.costs import SettingsKeywords
 from pipeplan.formats import formats
-from pipeplan.strategies import STRATEGIES
+from pipeplan.strategies import STRATEGIES, FromCosts
 
 assert pipeplan.simulate("1f1b", ranks=2, microbatches=2).makespan == 9
 assert "importlib.metadata" not in sys.modules and "pipeplan_lifo" not in sys.modules

@@ -60,6 +60,7 @@ def over_every_limit(shape, costs, limits):
         ({"build": STRATEGIES["zbv"].build}, "has .* ranks|is not on the placement linear"),
         ({"bubble": Formula("none", lambda shape: 0.0)}, "mine on 2 ranks, 1 microbatch: its idle time is 3, and"),
         ({"memory": Formula("1", lambda shape: 1.0)}, "mine on 1 rank, 2 microbatches: its peak memory is 2"),
+        ({"build": lambda shape: None}, "the builder of mine returns NoneType, not a Schedule"),
         ({"paper": " "}, "mine has no paper"),
         ({"build": FromCosts(over_every_limit, "none")}, "with a memory limit of .* is invalid: memory"),
     ],
@@ -71,6 +72,11 @@ def test_a_fault_of_a_strategy_is_found(changes, message):
 
 def test_a_strategy_without_faults_passes():
     check_strategy(GPIPE)
+
+
+def test_a_builder_alone_is_no_strategy():
+    with pytest.raises(AssertionError, match=r"a strategy is a pipeplan.strategies.Strategy, not <function"):
+        check_strategy(backwards_first)  # type: ignore[arg-type]
 
 
 def refusing(schedule: Schedule) -> str:
@@ -86,8 +92,16 @@ def fixed(text: str):
     [
         ({"read": None}, "does not read schedules"),
         ({"write_schedule": None}, "does not write schedules"),
-        ({"write_schedule": fixed("0F0 0B0\n")}, "rows does not read 1f1b as it was written"),
-        ({"read": lambda text, name, keep: parse_schedule("0F0 0B0")}, "rows does not read 1f1b as it was written"),
+        ({"write_schedule": fixed("0F0 0B0\n")}, "rows does not read 1f1b as it was written: its ranks is 1, not 4"),
+        ({"read": lambda text, name, keep: parse_schedule(text).placement}, "as it was written: it reads a Placement"),
+        (
+            {
+                "read": lambda text, name, keep: parse_schedule(
+                    text.replace("F", "~").replace("B", "F").replace("~", "B")
+                )
+            },
+            "rows does not read 1f1b as it was written: it reads 0B0 on rank 0 in the place of 0F0 on rank 0",
+        ),
     ],
 )
 def test_a_fault_of_a_format_is_found(changes, message):

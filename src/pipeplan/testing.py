@@ -11,8 +11,7 @@ A check that fails raises an AssertionError, which names the smallest case that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import product
+from itertools import product, zip_longest
 from random import Random
 from typing import Any
 
@@ -20,7 +19,7 @@ from pipeplan.checking import Report, check
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError, InfeasibleError, PipeplanError, ShapeError
 from pipeplan.formats import Format
-from pipeplan.model import Schedule, counted
+from pipeplan.model import Schedule, counted, format_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies import Shape, Strategy, strategy
 
@@ -51,6 +50,7 @@ def check_strategy(rule: Strategy, *, cases: int = 200, seed: int = 0) -> None:
     AssertionError
         If the strategy breaks one of these rules; the message names the shape.
     """
+    _require(isinstance(rule, Strategy), f"a strategy is a pipeplan.strategies.Strategy, not {rule!r}")
     for name in ("name", "title", "shapes", "paper", "idea"):
         _require(getattr(rule, name).strip(), f"{rule.name} has no {name}")
     _require(rule.bubble.text, f"{rule.name} has no text for its bubble")
@@ -178,8 +178,10 @@ def check_format(format: Format) -> None:
         except PipeplanError:
             continue
         content = read(text, name, False)
-        same = isinstance(content, Schedule) and replace(content, name=name) == schedule
-        _require(same, f"{format.name} does not read {name} as it was written")
+        if not isinstance(content, Schedule) or content != schedule:
+            raise AssertionError(
+                f"{format.name} does not read {name} as it was written: {_difference(content, schedule)}"
+            )
         kept += 1
     _require(kept, f"{format.name} expresses none of {', '.join(_EXAMPLES)}")
     for text in ("", "\n", "no schedule", "0F0 9X9", "{}", "[1, 2]"):
@@ -192,3 +194,23 @@ def check_format(format: Format) -> None:
                 f"{format.name} raises {type(error).__name__} for the text {text!r}: {error}"
             ) from error
         raise AssertionError(f"{format.name} accepts the text {text!r} as a schedule")
+
+
+def _difference(content: Any, written: Schedule) -> str:
+    """Return the first difference of what a format reads from the schedule that it wrote."""
+    if not isinstance(content, Schedule):
+        return f"it reads a {type(content).__name__}"
+    for name in ("ranks", "microbatches", "slices", "placement"):
+        mine, right = getattr(content, name), getattr(written, name)
+        if mine != right:
+            return f"its {name} is {mine}, not {right}"
+    cells = [
+        [
+            f"{cell} on rank {rank}"
+            for rank, row in enumerate(format_schedule(schedule).split("\n"))
+            for cell in row.split()
+        ]
+        for schedule in (content, written)
+    ]
+    mine, right = next(pair for pair in zip_longest(*cells, fillvalue="nothing") if pair[0] != pair[1])
+    return f"it reads {mine} in the place of {right}"

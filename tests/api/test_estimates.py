@@ -75,6 +75,15 @@ def test_layouts_of_trainers_imply_the_chunks(key, layout):
     assert any(each.startswith("chunks per rank: 2") for each in row.assumed)
 
 
+def test_several_chunks_imply_an_interleaved_schedule():
+    (row,) = pipeplan.estimate(ONE | {"vp": 2})
+    assert row.estimate is not None
+    assert row.estimate.settings.schedule == "interleaved-1f1b"
+    assert "schedule: interleaved-1f1b, because ranks have several chunks" in row.assumed
+    with pytest.raises(InputError, match="1f1b needs 1 chunk per rank, not 2: interleaved-1f1b takes several"):
+        pipeplan.estimate(ONE | {"vp": 2, "schedule": "1f1b"})
+
+
 @pytest.mark.parametrize(
     ("layout", "message"),
     [("Et*3|x|L", "x is not a part"), ("words", "unknown layout 'words'"), ([3, "x"], "invalid layers")],

@@ -44,6 +44,22 @@ def test_lists_ranges_and_arrays_vary_and_a_tuple_is_one_value():
     assert [case.settings["forward_times"] for case in uneven] == [1.0, (1.0, 3.0)]
 
 
+def test_the_keys_of_a_dictionary_name_its_values(tmp_path, capsys):
+    store = tmp_path / "study.db"
+    so_far: list[SweepProgress] = []
+    shared: dict[str, Any] = {"ranks": 8, "microbatches": 8, "store": store, "progress": so_far.append}
+    uneven = (*(1.0,) * 7, 2.0)
+    study = pipeplan.sweep("1f1b", forward_times={"even": 1, "slow end": uneven}, p2p_time=[0.0, 0.5], **shared)
+    assert [tuple(case.settings.values()) for case in study] == list(product(["even", "slow end"], [0.0, 0.5]))
+    listed = pipeplan.sweep("1f1b", forward_times=[1, uneven], p2p_time=[0.0, 0.5], **shared)
+    assert [case.figures for case in listed] == [case.figures for case in study]
+    assert so_far[-1].stored == 4  # the store knows values, not their names
+    listed.print()
+    table = capsys.readouterr().out
+    assert "no room" not in table
+    assert "60.9%" in table
+
+
 def test_settings_are_shared_and_never_vary():
     costs = pipeplan.Settings(ranks=2, microbatches=2, forward_times=[1, 2], memory_limit="8act")
     (case,) = pipeplan.sweep("1f1b", settings=costs)
@@ -60,8 +76,8 @@ def test_what_a_schedule_cannot_be_is_a_row_with_the_reason():
     study = pipeplan.sweep(["1f1b", "zbv"], ranks=2, microbatches=4, chunks=[1, 2])
     assert [case.refused for case in study] == [
         None,
-        "zbv needs 2 chunk(s) per rank, not 1",
-        "1f1b needs 1 chunk(s) per rank, not 2",
+        "zbv needs 2 chunks per rank, not 1",
+        "1f1b needs 1 chunk per rank, not 2: interleaved-1f1b takes several",
         None,
     ]
     # An option that does not vary is left out for a schedule that lacks it, as in a comparison.
@@ -123,6 +139,7 @@ def test_a_progress_bar_is_shown_on_request(capsys):
     [
         ({"p2p_time": [0.0, -1.0]}, CostError, "p2p time must be at least 0"),
         ({"microbatches": []}, InputError, "microbatches has no values to vary"),
+        ({"layers": {}}, InputError, "layers has no values to vary"),
         ({"microbatch": [1]}, UnknownNameError, "did you mean 'microbatches'"),
         ({"schedules": ["1f1b", "zbw"]}, UnknownNameError, "did you mean 'zbv'"),
         ({"schedules": ["1f1b", "1F1B"]}, InputError, "a study has the schedule 1f1b twice"),

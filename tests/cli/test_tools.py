@@ -1,6 +1,7 @@
 """Commands as tools: every argument is in a schema, and the words of a call mean what the call says."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,7 @@ def test_rare_settings_are_listed_once_because_an_agent_reads_every_schema():
     assert parsed("search", {"recompute_bytes": 2})["recompute_bytes"] == (2,)
     assert "tool `simulate` lists" in TOOLS["search"].description
     assert "recompute_bytes" in tools(["search", "compare"])["compare"].schema["properties"]
+    assert "with `memory_limit` the memory of every rank" in TOOLS["check"].description
     assert sum(len(json.dumps(tool.schema)) + len(tool.description) for tool in TOOLS.values()) < 80_000
 
 
@@ -133,6 +135,7 @@ def test_a_file_of_a_call_stays_in_its_folder(name, tmp_path):
         ("plan", {"model": "llama3-8b"}, "missing: cluster"),
         ("simulate", {"forward_times": [[1]]}, "forward_times: a list within a list"),
         ("simulate", {"name": "a\0b"}, "null character"),
+        ("compare", {"chunks": [2, 4]}, "chunks takes one value, not a list of 2"),
         ("compare", {"names": [{"name": "a.csv", "text": ""}] * 2}, "two files have the name a.csv"),
     ],
 )
@@ -162,6 +165,21 @@ def test_parts_of_an_answer(paths, expected):
 def test_a_part_that_is_not_there_is_named(path):
     with pytest.raises(UnknownNameError, match="unknown field"):
         parts_of(DOCUMENT, ["a", path])
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("bb.c", "known: a, b, none, rows"),
+        ("b.cc", "did you mean 'b.c'?"),
+        ("a.y", "did you mean 'a'?"),
+        ("m.x", "known: rows.m"),
+        ("b.x", "known: rows.m.x"),
+    ],
+)
+def test_the_error_of_a_part_says_where_it_is(path, remedy):
+    with pytest.raises(UnknownNameError, match=re.escape(f"unknown field '{path}'; {remedy}")):
+        parts_of(DOCUMENT, [path])
 
 
 def test_an_unknown_tool_is_named():

@@ -11,7 +11,7 @@ from tests.runtime.test_pipeline import job
 INPUTS = {
     "inputs": (0, "rank 0 holds the first stage and needs the inputs"),
     "targets": (1, "rank 1 holds the last stage and needs the targets"),
-    "shapes": (0, "this batch has other shapes than before ((1, 12) of float32 after (2, 12) of float32)"),
+    "shapes": (0, "this batch has other shapes or types than before ((1, 12) of float32 after (2, 12) of float32)"),
     "keyword": (1, "this batch comes with the keywords mask and the ones before it with none"),
     "passes": (None, "some ranks call step() and others eval(): all ranks must call the same"),
     "no gradients": (1, "step() trains and needs gradients: call it outside torch.no_grad()"),

@@ -73,7 +73,7 @@ def test_steps_between_evaluations_keep_their_shapes() -> None:
         made.step(x[:8], y[:8])
         made.eval(x[:size], y[:size])
     with pytest.raises(
-        InputError, match=r"this batch has other shapes than before \(\(4, 4\) of float32 after \(2, 4\)"
+        InputError, match=r"this batch has other shapes or types than before \(\(4, 4\) of float32 after \(2, 4\)"
     ):
         made.step(x, y)
     made.forget_shapes()
@@ -88,7 +88,7 @@ def test_steps_between_evaluations_keep_their_shapes() -> None:
         (
             {"mask": 8},
             {"mask": (8, 1)},
-            r"the keyword mask of this batch has other shapes than before \(\(2, 1\) of float32",
+            r"the keyword mask of this batch has other shapes or types than before \(\(2, 1\) of float32",
         ),
         ({"mask": 8}, {"mask": 7}, r"the keywords 'mask' hold 7 samples, which do not divide into 4 microbatches"),
     ],

@@ -14,7 +14,7 @@ from pipeplan.strategies import STRATEGIES, strategy
         ("1f1b", {"slices": 2}, "does not support sequence slices"),
         ("1f1b", {"group_size": 4}, "does not run microbatches in groups"),
         ("interleaved-1f1b", {"group_size": 0}, "group size must be at least 1, not 0"),
-        ("1f1b", {"chunks": 0}, "1f1b needs 1 chunk.s. per rank, not 0"),
+        ("1f1b", {"chunks": 0}, "1f1b needs 1 chunk per rank, not 0$"),
         (
             "interleaved-1f1b",
             {"chunks": 10**9},

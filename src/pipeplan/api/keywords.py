@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pipeplan.planner import Objective as PlanObjective
 
     Value = TypeVar("Value")
-    Varied: TypeAlias = Value | Sequence[Value] | NDArray[Any]
+    Varied: TypeAlias = Value | Sequence[Value] | Mapping[str, Value] | NDArray[Any]
 
 
 class EverySearchOptionsKeywords(TypedDict, total=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pipeplan.cli.tools import FIELDS, PICTURE, Json, Tool, parts_of, words_of
+from pipeplan.cli.tools import FIELDS, PICTURE, Json, Tool, as_arguments, parts_of, words_of
 from pipeplan.errors import InputError, PipeplanError
 
 GRACE = 10.0
@@ -152,8 +151,7 @@ def _require_success(tool: Tool, ended: EndedProcess, folder: Path, seconds: flo
         )
     if ended.code != 0:
         message = ended.messages.rpartition(f"\n{_ERROR}")[2].removeprefix(_ERROR).replace(f"{folder}/", "")
-        names = {argument.option: argument.name for argument in tool.arguments}
-        text = re.sub(r"--[a-z0-9-]+", lambda option: names.get(option[0], option[0]), message)
+        text = as_arguments(message, tool.arguments)
         raise PipeplanError(
             " ".join(text.split()) or "the process ended early, probably out of memory; try a smaller request"
         )

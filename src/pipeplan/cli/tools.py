@@ -6,7 +6,8 @@ A tool has the name of its command, and its arguments are those of the command, 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
@@ -59,6 +60,11 @@ def _list_of(*items: Json) -> Json:
 
 def _one_of(forms: tuple[Json, ...]) -> Json:
     return forms[0] if len(forms) == 1 else {"anyOf": list(forms)}
+
+
+def _forms(schema: Json) -> list[Json]:
+    """Return the forms of a schema that :func:`_one_of` made."""
+    return schema.get("anyOf", [schema])
 
 
 _FILE = (_TEXT, _OBJECT)
@@ -198,10 +204,18 @@ def _tool(name: str, app: Any, listed: dict[str, str]) -> Tool:
     elsewhere = {listed.setdefault(setting, name) for setting in folded} - {name}
     return Tool(
         name=name,
-        description="\n\n".join([app.help or "", *(_FURTHER.format(tool=tool) for tool in sorted(elsewhere))]),
+        description=as_arguments(
+            "\n\n".join([app.help or "", *(_FURTHER.format(tool=tool) for tool in sorted(elsewhere))]), arguments
+        ),
         arguments=tuple(replace(argument, listed=listed.get(argument.name, name) == name) for argument in arguments),
         own=(*((PICTURE,) if draws else ()), *((FIELDS,) if "json" in parts else ())),
     )
+
+
+def as_arguments(text: str, arguments: Iterable[ToolArgument]) -> str:
+    """Return a text about a command with the names of arguments in the place of the options of the shell."""
+    names = {argument.option: argument.name for argument in arguments}
+    return re.sub(r"--[a-z0-9-]+", lambda option: names.get(option[0], option[0]), text)
 
 
 _FURTHER = "Takes all settings that the tool `{tool}` lists, as arguments or within `config`."
@@ -270,6 +284,8 @@ def words_of(tool: Tool, call: Mapping[str, Any], folder: Path) -> list[str]:
             raise InputError(f"missing: {argument.name}", field=argument.name)
         if value is None or value is False:
             continue
+        if isinstance(value, list) and not any(form["type"] == "array" for form in _forms(argument.schema)):
+            raise InputError(f"{argument.name} takes one value, not a list of {len(value)}", field=argument.name)
         texts = list(_texts(argument, value, folder))
         if not argument.option:
             places += texts
@@ -319,7 +335,13 @@ def _file_of(argument: ToolArgument, content: Json, folder: Path) -> Path:
 
 
 def parts_of(document: Json, paths: list[str]) -> Json:
-    """Return the parts of an answer at these paths, such as ``results.makespan``; a list stands for all of its items."""
+    """Return the parts of an answer at these paths, such as ``results.makespan``; a list stands for all of its items.
+
+    Raises
+    ------
+    UnknownNameError
+        If the answer has nothing at a path; the message suggests where it has this name, or the most similar one.
+    """
     if not paths:
         return document
     split = [path.split(".") for path in paths]
@@ -332,13 +354,26 @@ def parts_of(document: Json, paths: list[str]) -> Json:
 def _require_path(document: Json, names: list[str]) -> None:
     """Raise UnknownNameError unless an item of each level has the next name, or all items are null."""
     level: list[Any] = [document]
-    for name in names:
+    for depth, name in enumerate(names):
         while any(isinstance(item, list) for item in level):
             level = [part for item in level for part in (item if isinstance(item, list) else [item])]
         records = [item for item in level if isinstance(item, dict)]
         if any(item is not None for item in level) and not any(name in record for record in records):
-            raise UnknownNameError("field", name, {field for record in records for field in record}, field=FIELDS)
+            elsewhere = [path for path in _paths(document) if path.endswith(f".{name}")]
+            here = {".".join((*names[:depth], field)) for record in records for field in record}
+            raise UnknownNameError("field", ".".join(names), elsewhere[:1] or here or document, field=FIELDS)
         level = [record[name] for record in records if name in record]
+
+
+def _paths(value: Any, above: str = "") -> Iterator[str]:
+    """Yield the path of every part of an answer, once for each item of a list."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _paths(item, above)
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield f"{above}{name}"
+            yield from _paths(part, f"{above}{name}.")
 
 
 def _parts(value: Any, paths: list[list[str]]) -> Any:

@@ -67,7 +67,7 @@ class SettingsTable(Options):
         default="1", unit="time", range=POSITIVE, flags=("-f",), slider=(0.05, 5, 0.05),
     )  # fmt: skip
     backward_times: Times | None = option(
-        kind="per_stage", title="Full backward, B", group="details", help="Time of a full backward pass.",
+        kind="per_stage", title="Full backward, B", group="times", help="Time of a full backward pass.",
         default="I + W, or twice the forward", unit="time", range=POSITIVE, flags=("-bw",),
         hint="With I and W empty, each is half of it.",
     )  # fmt: skip

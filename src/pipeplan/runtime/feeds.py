@@ -158,7 +158,7 @@ def _require_same_shapes(now: Shapes, before: Shapes) -> None:
     for what, shape, shape_before in changes:
         if shape != shape_before:
             raise InputError(
-                f"{what} has other shapes than before ({in_words(shape) or 'no tensor'} after "
+                f"{what} has other shapes or types than before ({in_words(shape) or 'no tensor'} after "
                 f"{in_words(shape_before) or 'no tensor'}): pad or drop it, or call forget_shapes() on all ranks first",
                 field="inputs",
             )

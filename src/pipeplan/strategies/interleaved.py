@@ -186,7 +186,7 @@ interleaved_1f1b = Strategy(
     fixed_chunks=False,
     grouped=True,
     variants=("pytorch", "megatron"),
-    aliases=("Interleaved1F1B", "interleave"),
+    aliases=("Interleaved1F1B", "interleave", "interleaved"),
 )
 
 interleaved_zb = Strategy(

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.errors import CostError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, Schedule, require_size
+from pipeplan.errors import CostError, PluginError, ShapeError, UnknownNameError
+from pipeplan.model import Placement, Schedule, counted, require_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,10 @@ class Strategy:
             If the variant is unknown.
         """
         if chunks is not None and self.fixed_chunks and chunks != self.chunks:
-            raise ShapeError(f"{self.name} needs {self.chunks} chunk(s) per rank, not {chunks}", field="chunks")
+            remedy = ": interleaved-1f1b takes several" if self.placement == "linear" and chunks > 1 else ""
+            raise ShapeError(
+                f"{self.name} needs {counted(self.chunks, 'chunk')} per rank, not {chunks}{remedy}", field="chunks"
+            )
         if slices is not None and slices != 1 and self.slices == 1:
             raise ShapeError(f"{self.name} does not support sequence slices, but slices is {slices}", field="slices")
         if group_size is not None and not self.grouped:
@@ -234,6 +237,8 @@ class Strategy:
             schedule = self.build.build(shape, costs.uniform(), limits)
         else:
             schedule = self.build(shape)
+        if not isinstance(schedule, Schedule):
+            raise PluginError(f"the builder of {self.name} returns {type(schedule).__name__}, not a Schedule")
         return replace(schedule, name=self.name)
 
 

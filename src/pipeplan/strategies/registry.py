@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
+from pipeplan.errors import PipeplanError, PluginError
+from pipeplan.model import Schedule, counted
 from pipeplan.registry import Registry
-from pipeplan.strategies.protocol import Strategy
+from pipeplan.strategies.protocol import FromCosts, Shape, Strategy
 
 _FIRST = (
     "gpipe",
@@ -34,8 +39,32 @@ def _built_in() -> Iterator[Strategy]:
         yield from family
 
 
+def _named_in_errors(plugin: Strategy) -> Strategy:
+    """Return the strategy with errors that name it: a fault of a plugin ends neither a comparison of all nor a search."""
+    rule: Any = plugin.build.build if isinstance(plugin.build, FromCosts) else plugin.build
+
+    @wraps(rule)
+    def build(shape: Shape, *costs: Any) -> Schedule:
+        try:
+            return rule(shape, *costs)
+        except PipeplanError:
+            raise
+        except Exception as error:
+            size = f"{counted(shape.ranks, 'rank')} and {counted(shape.microbatches, 'microbatch')}"
+            raise PluginError(
+                f"the schedule '{plugin.name}' of a plugin fails on {size} ({type(error).__name__}: {error})"
+            ) from error
+
+    return replace(plugin, build=replace(plugin.build, build=build) if isinstance(plugin.build, FromCosts) else build)
+
+
 STRATEGIES = Registry(
-    "pipeplan.strategies", Strategy, "schedule", _built_in, names=lambda strategy: (strategy.name, *strategy.aliases)
+    "pipeplan.strategies",
+    Strategy,
+    "schedule",
+    _built_in,
+    names=lambda strategy: (strategy.name, *strategy.aliases),
+    item=_named_in_errors,
 )
 """All strategies by name: those of pipeplan in the order of the documentation, then registered ones and plugins."""
 

@@ -99,7 +99,8 @@ def read_configuration(
         ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, and
         ``replicate`` is the number of copies of a sharded state (HSDP). ``lora_rank`` trains adapters of that rank only, and
         ``document`` is the length of the documents packed into a sequence. With
-        tensor ranks, sequence parallelism is on unless it is set; a layout implies the chunks per rank. See
+        tensor ranks, sequence parallelism is on unless it is set; a layout implies the chunks per rank, and several
+        chunks the schedule interleaved-1f1b. See
         :func:`assumptions_of`.
     folder
         Folder of relative file names; None: names of files are refused.
@@ -132,13 +133,15 @@ def read_configuration(
 
 
 def _implied(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that others imply: sequence parallelism by tensor ranks, chunks and their order by a layout."""
+    """Return what others imply: sequence parallelism by tensor ranks, chunks by a layout, the schedule by chunks."""
     implied: dict[str, Any] = {}
     if chosen.get("tensor", 1) > 1:
         implied["sequence_parallel"] = chosen.get("software") not in EARLY
     stages, ranks = len(chosen.get("layers") or ()), chosen.get("pipeline", 1)
     if stages > ranks and stages % ranks == 0 and "chunks" not in chosen:
         implied |= {"chunks": stages // ranks, "schedule": "interleaved-1f1b"}
+    elif chosen.get("chunks", 1) > 1:
+        implied["schedule"] = "interleaved-1f1b"
     return implied
 
 
@@ -159,7 +162,8 @@ def _chosen(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         field = _FIELDS.get(name)
         if field is None:
-            raise UnknownNameError("configuration key", str(name), [*_QUESTION, *_COUNTED, *_FIELDS], field=str(name))
+            known = {key.replace("-", "_") for key in (*_QUESTION, *_COUNTED, *_FIELDS)}
+            raise UnknownNameError("configuration key", str(name), known, field=str(name))
         if field in chosen:
             raise InputError(f"{short_name(field)} is given twice", field=str(name))
         chosen[field] = _one(name, value)

@@ -28,7 +28,7 @@ from pipeplan.api.sources import Source, label, opened, settings_for
 from pipeplan.costs import ALIASES, WORKERS, ConfiguredSettings, Options, Settings, option, options_of
 from pipeplan.documents import json_text
 from pipeplan.errors import InputError
-from pipeplan.model import Schedule, counted
+from pipeplan.model import Schedule, counted, shortened
 from pipeplan.readable import Times, percent
 from pipeplan.records import Record
 from pipeplan.strategies import STRATEGIES, Strategy
@@ -45,6 +45,10 @@ MOST_CASES = 100_000
 
 MOST_ROWS = 40
 """Maximum number of rows that are printed."""
+
+
+_LONGEST_CELL = 12
+"""Maximum number of characters of a setting in the table, which leaves room for the figures."""
 
 
 class StudyCase(Record, frozen=True, kw_only=True):
@@ -89,7 +93,10 @@ class Study(AnswerRecord, frozen=True, kw_only=True, eq=False):
         refused = sum(case.figures is None for case in self)
         times = Times.of((case.figures.makespan for case in shown if case.figures is not None), self.time_unit)
         unit = f"\n({times.unit})" if times.unit else ""
-        table = columns("schedule", *self.varied, f"makespan{unit}", "bubble", "peak\nact.", "gap", padding=1)
+        settings = [name.replace("_", "\n") for name in self.varied]
+        table = columns(
+            *("schedule", *settings, f"makespan{unit}", "bubble", "peak\nact.", "gap"), padding=1, least=settings[::-1]
+        )
         for case in shown:
             figures = cast("Summary", case.figures)
             table.add_row(
@@ -156,7 +163,8 @@ def sweep(
     """Simulate schedules on all combinations of several settings: a study in one call.
 
     A setting that is a list, a range or an array varies: each of its entries is a value as :func:`pipeplan.simulate` takes
-    it. A tuple is one value with an entry per stage or rank, and ``settings`` never varies.
+    it. So does a dictionary, whose keys name its values in the answer. A tuple is one value with an entry per stage or rank,
+    and ``settings`` never varies.
 
     Parameters
     ----------
@@ -189,7 +197,7 @@ def sweep(
     ('zbv', 25.5)
     """
     own, keywords = apart(SweepOptions, options)
-    varied = {name: list(value) for name, value in keywords.items() if name != "settings" and _varies(value)}
+    varied = {name: _labelled(value) for name, value in keywords.items() if name != "settings" and _varies(value)}
     _, base = configured({name: value for name, value in keywords.items() if name not in varied})
     return studied(schedules, base, varied, options_of(SweepOptions, own), progress=progress)
 
@@ -197,7 +205,7 @@ def sweep(
 def studied(
     schedules: ScheduleLike | Sequence[ScheduleLike] | None,
     base: Settings,
-    varied: Mapping[str, Sequence[Any]],
+    varied: Mapping[str, Sequence[tuple[str | None, Any]]],
     options: SweepOptions,
     *,
     progress: bool | ProgressListener = False,
@@ -212,23 +220,32 @@ def studied(
     tasks: dict[str, SweepTask[Any]] = {}
     cases: list[tuple[str, dict[str, Any], str]] = []
     identities = {name: _identity(name, source, options) for name, source in sources.items()}
-    for values, settings in combinations:
+    for shown, settings in combinations:
+        values = {varying: getattr(settings, varying) for varying in names}
         for name, source in sources.items():
             key = json_text({"schedule": identities[name], **values}, compact=True)
             # A schedule ignores other settings that it lacks, as in a comparison, but not one that is varied.
-            own = settings_for(source, settings).replace(**{varying: getattr(settings, varying) for varying in names})
-            tasks[key] = SweepTask(key, (_sent(source), own))
-            cases.append((name, values, key))
+            tasks[key] = SweepTask(key, (_sent(source), settings_for(source, settings).replace(**values)))
+            cases.append((name, shown, key))
     finished = _finished(list(tasks.values()), base, options, progress)
     return Study(
         varied=names,
         time_unit=base.time_unit,
-        cases=tuple(_case(name, values, finished[key]) for name, values, key in cases),
+        cases=tuple(_case(name, shown, finished[key]) for name, shown, key in cases),
     )
 
 
 def _varies(value: object) -> bool:
-    return isinstance(value, list | range | np.ndarray)
+    return isinstance(value, list | range | dict | np.ndarray)
+
+
+def _labelled(values: Any) -> list[tuple[str | None, Any]]:
+    """Return each value of a varied setting with its name in the answer; None where it stands for itself."""
+    return (
+        [(str(name), value) for name, value in values.items()]
+        if isinstance(values, dict)
+        else [(None, value) for value in values]
+    )
 
 
 def _sources(schedules: ScheduleLike | Sequence[ScheduleLike] | None) -> dict[str, Source]:
@@ -243,14 +260,23 @@ def _sources(schedules: ScheduleLike | Sequence[ScheduleLike] | None) -> dict[st
     return sources
 
 
-def _combinations(base: Settings, varied: Mapping[str, Sequence[Any]]) -> list[tuple[dict[str, Any], Settings]]:
-    """Return each combination of values by the names of their settings, and its settings, which are checked."""
+def _combinations(
+    base: Settings, varied: Mapping[str, Sequence[tuple[str | None, Any]]]
+) -> list[tuple[dict[str, Any], Settings]]:
+    """Return each combination as the answer shows it, by the names of settings, and its settings, which are checked."""
     empty = next((name for name, values in varied.items() if not values), None)
     if empty is not None:
         raise InputError(f"{empty} has no values to vary", field=empty)
     names = [ALIASES.get(name, name) for name in varied]
-    changed = (base.replace(**dict(zip(names, values, strict=True))) for values in product(*varied.values()))
-    return [({varying: getattr(settings, varying) for varying in names}, settings) for settings in changed]
+    combinations = []
+    for chosen in product(*varied.values()):
+        settings = base.replace(**{name: value for name, (_, value) in zip(names, chosen, strict=True)})
+        shown = {
+            name: getattr(settings, name) if label is None else label
+            for name, (label, _) in zip(names, chosen, strict=True)
+        }
+        combinations.append((shown, settings))
+    return combinations
 
 
 def _sent(source: Source) -> str | Source:
@@ -321,4 +347,4 @@ def _case(name: str, values: dict[str, Any], finished: Finished[Summary]) -> Stu
 
 
 def _short(value: object) -> str:
-    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else shortened(str(value), _LONGEST_CELL)
