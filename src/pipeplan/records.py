@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
+from inspect import cleandoc
 from typing import Any, Generic, Self, TypeVar, get_type_hints, overload
 
 import msgspec
@@ -107,5 +108,17 @@ def schema_of(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:pipeplan:{name}:{VERSION}",
         "title": f"{name}, version {VERSION}",
-        **msgspec.json.schema(record),
+        **without_indents(msgspec.json.schema(record)),
+    }
+
+
+def without_indents(schema: Any) -> Any:
+    """Return a schema with descriptions that do not depend on the release of Python, which indents docstrings until 3.12."""
+    if isinstance(schema, list):
+        return [without_indents(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: cleandoc(part) if key == "description" and isinstance(part, str) else without_indents(part)
+        for key, part in schema.items()
     }

@@ -36,7 +36,7 @@ ScheduleLike = ScheduleName | str | os.PathLike[str] | Schedule | Timeline | Res
 
 DEFAULT_SCHEDULE = "1f1b"
 
-_INDENT = " " * 8
+_INDENT = " " * 4
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Record = TypeVar("_Record", bound=Options)
@@ -65,13 +65,14 @@ def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
                     annotation=types.get(name, field.type),
                 )
                 if record is not ConfiguredSettings or name not in SETTING_NAMES:
-                    words = fill(setting.full_help, 117, initial_indent=_INDENT, subsequent_indent=_INDENT)
-                    described[name] = f"    {name}\n{words}\n"
+                    words = fill(setting.full_help, 113, initial_indent=_INDENT, subsequent_indent=_INDENT)
+                    described[name] = f"{name}\n{words}\n"
         # What determines all others comes first.
         further = {name: further[name] for name in ("settings", "config") if name in further} | further
         function.__signature__ = signature.replace(parameters=[*own, *further.values()])  # type: ignore[attr-defined]
         text = "".join(described.values())
-        function.__doc__ = (function.__doc__ or "").replace("    **options\n", f"{text}    **options\n")
+        # Docstrings are indented until Python 3.12.
+        function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("**options\n", f"{text}**options\n")
         return function
 
     return decorated

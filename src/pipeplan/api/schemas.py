@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import getdoc
 from typing import Any
 
 import msgspec
@@ -51,7 +52,7 @@ _FILE_OF_TIMELINE = msgspec.defstruct(
     optional_fields(ResultRecord, without=TimelineRecord.__struct_fields__),
     bases=(TimelineRecord,),
     namespace={
-        "__doc__": f"{TimelineRecord.__doc__}\n\n    The optional figures are those of its result; see ResultRecord."
+        "__doc__": f"{getdoc(TimelineRecord)}\n\nThe optional figures are those of its result; see ResultRecord."
     },
     forbid_unknown_fields=True,
     tag="pipeplan-timeline",

@@ -21,7 +21,7 @@ from pipeplan.api import (
     StrategyRecord,
 )
 from pipeplan.api.reviewing.result import Review
-from pipeplan.records import Record
+from pipeplan.records import Record, without_indents
 from pipeplan.solver import FrontMark, Published
 
 TimelineData = Annotated[
@@ -242,7 +242,7 @@ def describe_records(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         document = made()
         _, schemas = msgspec.json.schema_components(REPLIES, ref_template=_REF)
-        document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
+        document.setdefault("components", {}).setdefault("schemas", {}).update(without_indents(schemas))
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
