@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 from importlib import import_module
@@ -41,7 +41,7 @@ def _built_in() -> Iterator[Strategy]:
 
 def _named_in_errors(plugin: Strategy) -> Strategy:
     """Return the strategy with errors that name it: a fault of a plugin ends neither a comparison of all nor a search."""
-    rule: Any = plugin.build.build if isinstance(plugin.build, FromCosts) else plugin.build
+    rule: Callable[..., Schedule] = plugin.build.build if isinstance(plugin.build, FromCosts) else plugin.build
 
     @wraps(rule)
     def build(shape: Shape, *costs: Any) -> Schedule:
