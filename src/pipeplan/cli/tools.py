@@ -64,7 +64,8 @@ def _one_of(forms: tuple[Json, ...]) -> Json:
 
 def _forms(schema: Json) -> list[Json]:
     """Return the forms of a schema that :func:`_one_of` made."""
-    return schema.get("anyOf", [schema])
+    forms: list[Json] = schema.get("anyOf", [schema])
+    return forms
 
 
 _FILE = (_TEXT, _OBJECT)
