@@ -21,7 +21,7 @@ from unittest.mock import patch
 ROOT = Path(__file__).parents[1]
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["torch", "pipeplan.runtime"])
+_FORKS.set_forkserver_preload(["torch"])
 
 
 def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list[Any]:

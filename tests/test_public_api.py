@@ -76,17 +76,17 @@ def test_no_function_shadows_a_module():
             assert package != "pipeplan"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_help_names_every_parameter(name):
-    function = getattr(pipeplan, name)
-    text = inspect.getdoc(function)
-    assert text
-    assert "Raises\n------" in text
-    for parameter in inspect.signature(function).parameters.values():
-        assert parameter.name in text or parameter.name in {*SETTINGS, "config"}, parameter.name
-        assert parameter.annotation is not inspect.Parameter.empty
-    # A line of help() in a terminal of 125 columns, indented by 4.
-    assert max(map(len, text.splitlines())) <= 121
+def test_help_names_every_parameter():
+    for name in FUNCTIONS:
+        function = getattr(pipeplan, name)
+        text = inspect.getdoc(function)
+        assert text, name
+        assert "Raises\n------" in text, name
+        for parameter in inspect.signature(function).parameters.values():
+            assert parameter.name in text or parameter.name in {*SETTINGS, "config"}, parameter.name
+            assert parameter.annotation is not inspect.Parameter.empty, name
+        # A line of help() in a terminal of 125 columns, indented by 4.
+        assert max(map(len, text.splitlines())) <= 121, name
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def with_examples():
     return [name for name in names if any(">>>" in line and "+SKIP" not in line for line in lines[name])]
 
 
-@pytest.mark.parametrize("module", with_examples())
-def test_examples_in_docstrings(module):
-    found = doctest.testmod(importlib.import_module(module), extraglobs={"pipeplan": pipeplan})
-    assert found.attempted
-    assert found.failed == 0
+def test_examples_in_docstrings():
+    for module in with_examples():
+        found = doctest.testmod(importlib.import_module(module), extraglobs={"pipeplan": pipeplan})
+        assert found.attempted, module
+        assert found.failed == 0, module
 
 
 def test_importing_pipeplan_imports_nothing_heavy():

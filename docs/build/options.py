@@ -38,7 +38,7 @@ from pipeplan.costs import (
 )
 from pipeplan.hardware import PRESETS
 from pipeplan.strategies import STRATEGIES
-from pipeplan.trainers import TRAINERS, runners
+from pipeplan.trainers import runners
 from pipeplan.workload import MODELS
 
 ROOT = Path(__file__).parents[2]
@@ -277,7 +277,7 @@ def names() -> str:
     kinds: dict[str, tuple[str, Iterable[str]]] = {
         "ScheduleName": ("Strategies.", STRATEGIES.built_in),
         "FormatName": ("Formats of :func:`pipeplan.export`.", export_formats(built_in_formats())),
-        "TrainerName": ("Trainers of :func:`pipeplan.check`.", runners(TRAINERS.built_in)),
+        "TrainerName": ("Trainers of :func:`pipeplan.check`.", runners()),
         "GpuName": ("GPUs of a cluster.", PRESETS.built_in),
         "ModelName": ("Models of :func:`pipeplan.plan`.", sorted(MODELS.built_in)),
     }

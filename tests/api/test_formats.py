@@ -45,15 +45,15 @@ def test_every_format_is_written_of_a_result_and_read_back(chosen, tmp_path):
         assert content_as(chosen, contents_of(found)).startswith(path.read_bytes()[:20])
 
 
-@pytest.mark.parametrize("name", sorted(export_formats()))
-def test_export_is_text_of_every_schedule_or_a_sentence(name):
-    for schedule in ("1f1b", "zbv", "dualpipe", "seq1f1b"):
-        try:
-            text = pipeplan.export(schedule, to=name, ranks=4, microbatches=8).text
-        except (FormatError, ShapeError) as error:
-            assert str(error)  # noqa: PT017
-        else:
-            assert text.endswith("\n")
+def test_export_is_text_of_every_schedule_or_a_sentence():
+    for name in sorted(export_formats()):
+        for schedule in ("1f1b", "zbv", "dualpipe", "seq1f1b"):
+            try:
+                text = pipeplan.export(schedule, to=name, ranks=4, microbatches=8).text
+            except (FormatError, ShapeError) as error:
+                assert str(error)  # noqa: PT017, name
+            else:
+                assert text.endswith("\n"), name
 
 
 def test_the_longest_ending_counts(tmp_path):

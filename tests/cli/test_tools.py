@@ -31,15 +31,15 @@ def test_every_command_that_ends_is_a_tool():
     assert list(TOOLS) == [name for name in _COMMANDS if name not in {"serve", "mcp", "warm"}]
 
 
-@pytest.mark.parametrize("name", TOOLS)
-def test_a_tool_has_the_arguments_of_its_command_and_a_valid_schema(name):
-    tool = TOOLS[name]
-    command = {part.field_info.name for part in APP[name].assemble_argument_collection() if part.show}
-    assert {argument.name for argument in tool.arguments} == command - {"json", "debug", "no_visualization"}
-    assert (FIELDS in tool.own) == ("json" in command)
-    jsonschema.Draft202012Validator.check_schema(tool.schema)
-    assert all(part["description"] for part in tool.schema["properties"].values())
-    assert set(tool.schema["required"]) <= set(tool.schema["properties"])
+def test_a_tool_has_the_arguments_of_its_command_and_a_valid_schema():
+    for name in TOOLS:
+        tool = TOOLS[name]
+        command = {part.field_info.name for part in APP[name].assemble_argument_collection() if part.show}
+        assert {argument.name for argument in tool.arguments} == command - {"json", "debug", "no_visualization"}, name
+        assert (FIELDS in tool.own) == ("json" in command), name
+        jsonschema.Draft202012Validator.check_schema(tool.schema)
+        assert all(part["description"] for part in tool.schema["properties"].values()), name
+        assert set(tool.schema["required"]) <= set(tool.schema["properties"]), name
 
 
 def test_a_schema_says_what_a_setting_declares():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.build import options
-from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, settings_given, settings_of
+from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, Transfer, settings_given, settings_of
 from pipeplan.errors import CostError, InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
@@ -130,6 +130,10 @@ def test_what_is_not_given_follows_from_what_is(given, forward, inputs, weights,
     found = (costs.forward, costs.backward_input, costs.backward_weight, costs.backward, costs.recompute)
     for values, expected in zip(found, (forward, inputs, weights, full, forward), strict=True):
         assert values.tolist() == [expected] * 2
+
+
+def test_slices_share_the_bytes_of_a_message():
+    assert Transfer(latency=1.0, bytes=8.0, bandwidth=2.0).time(slices=4) == 2.0
 
 
 def test_a_list_of_forwards_gives_a_list_of_backwards():

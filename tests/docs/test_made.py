@@ -45,12 +45,12 @@ def test_the_table_of_strategies_has_all_of_them_with_their_papers():
     assert "https://arxiv.org/abs/2401.10241" in zbv
 
 
-@pytest.mark.parametrize("name", strategies.names())
-def test_a_page_of_a_strategy_has_its_timing_table_and_no_section_of_a_docstring(name):
-    idea = strategies.idea(STRATEGIES[name])
-    assert re.search(r"^    rank 0 ", idea, re.MULTILINE)
-    assert "----" not in idea
-    assert "::\n" not in idea
+def test_a_page_of_a_strategy_has_its_timing_table_and_no_section_of_a_docstring():
+    for name in strategies.names():
+        idea = strategies.idea(STRATEGIES[name])
+        assert re.search(r"^    rank 0 ", idea, re.MULTILINE), name
+        assert "----" not in idea, name
+        assert "::\n" not in idea, name
 
 
 def test_a_page_of_a_strategy_has_what_its_engine_makes_of_shapes():

@@ -206,9 +206,8 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
     assert {str(timeline.schedule[0][0]) for timeline in found} == {"0F0"}
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
+def test_bad_runs():
+    for texts, message in [
         (
             {"0": gpipe(0, groups=[[0, 1]], stage=0, processes=2)},
             "0: its stage is unknown, .* pass the trace of every",
@@ -261,11 +260,9 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
             {"0": json.dumps({"traceEvents": [event("user_annotation", "Forward pass", 0, 9)]})},
             r"0 has no annotated pipeline ops \(such as 'PP:2F0'\); mark every op with: with torch\.profiler",
         ),
-    ],
-)
-def test_bad_runs(texts, message):
-    with pytest.raises(FormatError, match=message):
-        parse_kineto(texts)
+    ]:
+        with pytest.raises(FormatError, match=message):
+            parse_kineto(texts)
 
 
 def test_bad_files(tmp_path):

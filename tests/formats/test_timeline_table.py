@@ -79,9 +79,8 @@ def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
     assert timeline.schedule == RUN.schedule
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+def test_strict():
+    for old, new, message in [
         (TABLE, "", "the first line of a timeline must be schedule,rank"),
         ("rank,kind", "kind,rank", "the first line of a timeline must be"),
         (",ms,simulated\nmine,0,B,0,1", "\nmine,0,B,0,1", "line 4 has 9 cells, not 11"),
@@ -99,11 +98,9 @@ def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
         ("simulated", "guessed", "Invalid enum value 'guessed'"),
         ("mine,0,F,0,0", '"mine,0,F,0,0', "unexpected end of data|cells, not 11"),
         (TABLE[TABLE.index("\n") + 1 :], "", "at least one op"),
-    ],
-)
-def test_strict(old: str, new: str, message: str):
-    with pytest.raises(FormatError, match=f"run.csv: .*({message})"):
-        parse_timeline_csv(TABLE.replace(old, new), name="run.csv")
+    ]:
+        with pytest.raises(FormatError, match=f"run.csv: .*({message})"):
+            parse_timeline_csv(TABLE.replace(old, new), name="run.csv")
 
 
 def test_columns_of_one_length():

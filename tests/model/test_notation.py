@@ -17,9 +17,8 @@ from pipeplan.model import (
 from pipeplan.model.op import COMMUNICATION_KINDS, COMPUTE_KINDS
 
 
-@pytest.mark.parametrize(
-    ("text", "op"),
-    [
+def test_a_cell_is_one_op():
+    for text, op in [
         ("2F0", Op(Kind.F, 2, 0)),
         ("11B7", Op(Kind.B, 11, 7)),
         ("3I1", Op(Kind.I, 3, 1)),
@@ -31,20 +30,17 @@ from pipeplan.model.op import COMMUNICATION_KINDS, COMPUTE_KINDS
         ("2OFFLOAD0", Op(Kind.OFFLOAD, 2, 0)),
         ("2RELOAD0.1", Op(Kind.RELOAD, 2, 0, 1)),
         ("2F0.1", Op(Kind.F, 2, 0, 1)),
-    ],
-)
-def test_a_cell_is_one_op(text, op):
-    assert parse_cell(text) == (op,)
-    assert str(op) == text
+    ]:
+        assert parse_cell(text) == (op,), text
+        assert str(op) == text, text
 
 
 def test_an_overlapped_pair_is_two_ops_of_one_group():
     assert parse_cell("(0F7;7B3)OVERLAP_F_B") == (Op(Kind.F, 0, 7, group=0), Op(Kind.B, 7, 3, group=0))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_anything_else_is_an_error():
+    for text in [
         "1F0xyz",
         "F0",
         "1F",
@@ -63,11 +59,9 @@ def test_an_overlapped_pair_is_two_ops_of_one_group():
         "(0F7;7B3)",
         "1F99999999999",
         "１F0",
-    ],
-)
-def test_anything_else_is_an_error(text):
-    with pytest.raises(NotationError):
-        parse_cell(text)
+    ]:
+        with pytest.raises(NotationError):
+            parse_cell(text)
 
 
 def test_an_error_names_rank_and_cell():

@@ -40,9 +40,8 @@ def test_microbatches_are_dealt_to_the_copies_in_halves():
     assert both.ranks_of(np.zeros(5, np.int32), microbatch, 5).tolist() == [0, 0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("make", "rule"),
-    [
+def test_what_cannot_be():
+    for make, rule in [
         (lambda: Placement.bidirectional(3), "even number of ranks, not 3"),
         (lambda: Placement.bidirectional_v(3), "even number of ranks, not 3"),
         (lambda: Placement.linear(0), "ranks must be at least 1, not 0"),
@@ -53,11 +52,9 @@ def test_microbatches_are_dealt_to_the_copies_in_halves():
         (lambda: Placement.of(*[(0,)] * 65), "at most 64 copies of the model, not 65"),
         (lambda: Placement.of(()), "at least one stage"),
         (lambda: Placement.of((0,), (0, 0)), "same number of stages, not 1 and 2"),
-    ],
-)
-def test_what_cannot_be(make, rule):
-    with pytest.raises(ShapeError, match=rule):
-        make()
+    ]:
+        with pytest.raises(ShapeError, match=rule):
+            make()
 
 
 @pytest.mark.parametrize(

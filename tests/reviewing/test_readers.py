@@ -22,33 +22,33 @@ def values(text: str, file: str = "run.sh") -> dict[str, object]:
     return {name: entry.value for name, entry in settings.items() if not entry.assumed}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.file)
-def test_a_form_is_read_with_its_trainer_and_its_fault(case):
-    facts = read(case.text, case.file).facts
-    assert facts.trainer.name == case.trainer
-    assert {name: facts.get(name, "unset") for name in case.settings} == case.settings
-    faults = {fault.rule.id: fault for fault in judged(facts, RULES)}
-    place = faults[case.fault].place
-    assert place.file == case.file
-    if case.file != "row.json":
-        line = case.text.split("\n")[place.line - 1]
-        assert place.key.lstrip("-").rpartition(".")[2] in line or case.file == "layout.txt"
+def test_a_form_is_read_with_its_trainer_and_its_fault():
+    for case in CASES:
+        facts = read(case.text, case.file).facts
+        assert facts.trainer.name == case.trainer, case
+        assert {name: facts.get(name, "unset") for name in case.settings} == case.settings, case
+        faults = {fault.rule.id: fault for fault in judged(facts, RULES)}
+        place = faults[case.fault].place
+        assert place.file == case.file, case
+        if case.file != "row.json":
+            line = case.text.split("\n")[place.line - 1]
+            assert place.key.lstrip("-").rpartition(".")[2] in line or case.file == "layout.txt", case
 
 
-@pytest.mark.parametrize("case", PATCHED, ids=lambda case: case.file)
-def test_a_patch_is_in_the_form_of_the_file_and_leaves_it_clean(case):
-    reading = read(case.text, case.file)
-    changes = combined(list(improvements(reading.facts, RULES)))
-    patch = patched(reading, changes)
-    assert patch.text is not None
-    assert patch.diff.startswith(f"--- a/{case.file}\n+++ b/{case.file}\n@@")
-    again = read(patch.text, case.file).facts
-    assert {name: again.get(name, None) or None for name in changes} == {
-        name: value or None for name, value in changes.items()
-    }
-    assert [fault.rule.id for fault in judged(again, RULES) if fault.rule.severity != "advice"] == []
-    changed = sum(line[:1] in "+-" for line in patch.diff.splitlines()[2:])
-    assert changed <= 2 * len(changes)
+def test_a_patch_is_in_the_form_of_the_file_and_leaves_it_clean():
+    for case in PATCHED:
+        reading = read(case.text, case.file)
+        changes = combined(list(improvements(reading.facts, RULES)))
+        patch = patched(reading, changes)
+        assert patch.text is not None, case
+        assert patch.diff.startswith(f"--- a/{case.file}\n+++ b/{case.file}\n@@"), case
+        again = read(patch.text, case.file).facts
+        assert {name: again.get(name, None) or None for name in changes} == {
+            name: value or None for name, value in changes.items()
+        }
+        assert [fault.rule.id for fault in judged(again, RULES) if fault.rule.severity != "advice"] == [], case
+        changed = sum(line[:1] in "+-" for line in patch.diff.splitlines()[2:])
+        assert changed <= 2 * len(changes), case
 
 
 def test_what_a_log_holds_is_listed_and_not_patched():
@@ -120,33 +120,51 @@ def test_settings_of_a_branch_that_the_recipe_does_not_decide_are_unknown():
     assert not facts.has("tp")
 
 
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
+def test_a_script_is_followed_as_a_shell_would():
+    for script, expected in [
         ("torchrun x.py --tensor-model-parallel-size 4 --bf16", {"tp": 4, "bf16": True}),
-        ("TP=2 PP=4\ntorchrun x.py --tensor-model-parallel-size=$TP --pipeline-model-parallel-size ${PP}", {"tp": 2, "pp": 4}),
+        (
+            "TP=2 PP=4\ntorchrun x.py --tensor-model-parallel-size=$TP --pipeline-model-parallel-size ${PP}",
+            {"tp": 2, "pp": 4},
+        ),
         ("TP=${TP:-2}\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 2}),
         ("TP=$1\ntorchrun x.py --tensor-model-parallel-size $TP --bf16", {"bf16": True}),
         ("TP=${1:-8}\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 8}),
         ("A=3\nB=$((A * (2 + 2) - 8 / 2))\ntorchrun x.py --tensor-model-parallel-size $B", {"tp": 8}),
-        ("ARGS=(\n --tensor-model-parallel-size 4 # four\n)\nARGS+=(--bf16)\ntorchrun x.py \"${ARGS[@]}\"", {"tp": 4, "bf16": True}),
+        (
+            'ARGS=(\n --tensor-model-parallel-size 4 # four\n)\nARGS+=(--bf16)\ntorchrun x.py "${ARGS[@]}"',
+            {"tp": 4, "bf16": True},
+        ),
         ("A='--tensor-model-parallel-size 4'\nA=\"$A --bf16\"\ntorchrun x.py $A", {"tp": 4, "bf16": True}),
-        ("if [ $N -gt 1 ]; then TP=4; else TP=8; fi\ntorchrun x.py --tensor-model-parallel-size $TP --bf16", {"bf16": True}),
+        (
+            "if [ $N -gt 1 ]; then TP=4; else TP=8; fi\ntorchrun x.py --tensor-model-parallel-size $TP --bf16",
+            {"bf16": True},
+        ),
         ("N=2\nif [ $N -gt 1 ]; then TP=4; else TP=8; fi\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 4}),
-        ("S=8b\ncase $S in\n 70b) TP=8 ;;\n 8b|7b) TP=1 ;;\nesac\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 1}),
-        ("TP=4\nwhile [ $# -gt 0 ]; do\n case $1 in --tp) TP=$2; shift;; esac\n shift\ndone\n"
-         "torchrun x.py --tensor-model-parallel-size $TP", {"tp": 4}),
-        ("python prepare.py --seq-length 128\ntorchrun x.py --tensor-model-parallel-size 4 --seq-length 4096", {"tp": 4, "seq_length": 4096}),
-        ("A=(--tensor-model-parallel-size 1)\nB=(--tensor-model-parallel-size 8)\ntorchrun x.py ${B[@]} --bf16", {"tp": 8, "bf16": True}),
-        ("bash -c \"torchrun x.py --tensor-model-parallel-size 4 \\\n --bf16\"", {"tp": 4, "bf16": True}),
+        (
+            "S=8b\ncase $S in\n 70b) TP=8 ;;\n 8b|7b) TP=1 ;;\nesac\ntorchrun x.py --tensor-model-parallel-size $TP",
+            {"tp": 1},
+        ),
+        (
+            "TP=4\nwhile [ $# -gt 0 ]; do\n case $1 in --tp) TP=$2; shift;; esac\n shift\ndone\n"
+            "torchrun x.py --tensor-model-parallel-size $TP",
+            {"tp": 4},
+        ),
+        (
+            "python prepare.py --seq-length 128\ntorchrun x.py --tensor-model-parallel-size 4 --seq-length 4096",
+            {"tp": 4, "seq_length": 4096},
+        ),
+        (
+            "A=(--tensor-model-parallel-size 1)\nB=(--tensor-model-parallel-size 8)\ntorchrun x.py ${B[@]} --bf16",
+            {"tp": 8, "bf16": True},
+        ),
+        ('bash -c "torchrun x.py --tensor-model-parallel-size 4 \\\n --bf16"', {"tp": 4, "bf16": True}),
         ("sbatch <<EOF\nsrun it's.py --tensor-model-parallel-size 4\nEOF\n", {"tp": 4}),
         ("# it's --tensor-model-parallel-size 8\ntorchrun x.py --tensor-model-parallel-size 4 # 'quoted", {"tp": 4}),
         ("python x.py ++model.tensor_model_parallel_size=4 actor.ref.tensor_model_parallel_size=8", {"tp": 4}),
         ("torchrun x.py --tensor-model-parallel-size 4 --disable-bias-linear", {"tp": 4, "add_bias_linear": False}),
-    ],
-)  # fmt: skip
-def test_a_script_is_followed_as_a_shell_would(script, expected):
-    assert values(script) == expected
+    ]:
+        assert values(script) == expected, script
 
 
 @pytest.mark.parametrize(

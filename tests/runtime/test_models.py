@@ -51,9 +51,8 @@ def test_weights_do_not_depend_on_the_cut() -> None:
         assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "message"),
-    [
+def test_models_that_cannot_be_loaded() -> None:
+    for name, error, message in [
         ("gpt-tny", UnknownNameError, "did you mean 'gpt-tiny'"),
         ("no_such_module:model", InputError, "cannot import the model's module 'no_such_module'"),
         ("tests.runtime.models:tinny", UnknownNameError, "did you mean 'tiny'"),
@@ -71,11 +70,9 @@ def test_weights_do_not_depend_on_the_cut() -> None:
         (":", InputError, "invalid model ':': expected module:function"),
         ("os\0:getpid", InputError, "contains a zero byte"),
         ("x" * 5000, InputError, "has 5,000 characters"),
-    ],
-)
-def test_models_that_cannot_be_loaded(name: str, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        load_model(name)
+    ]:
+        with pytest.raises(error, match=message):
+            load_model(name)
 
 
 def test_models_that_return_the_wrong_thing_later() -> None:

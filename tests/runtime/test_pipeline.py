@@ -148,6 +148,9 @@ def test_before_the_process_group() -> None:
 def test_batches_are_cut_and_joined_again() -> None:
     x, y = torch.arange(12.0).reshape(6, 2), torch.arange(6)
     parts = split((x, {"y": y, "scale": 3.0}), 3, what="the inputs", device=CPU)
+    for count in (2, 4):
+        with pytest.raises(InputError, match=f"the inputs are a list of {count}, but the schedule has 3 microbatches"):
+            split([x] * count, 3, what="the inputs", device=CPU)
     assert [part[1]["y"].tolist() for part in parts] == [[0, 1], [2, 3], [4, 5]]
     assert parts[1][1]["scale"] == 3.0
     assert shapes(parts[0]) == (((2, 2), torch.float32), (("scale", ()), ("y", ((2,), torch.int64))))

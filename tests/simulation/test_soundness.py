@@ -17,9 +17,9 @@ def test_no_schedule_at_hand_beats_a_bound(seed):
     assert verdict.violations == ()
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_exact_answer_is_below_a_bound(seed):
-    assert judged_case(seed, seconds=1.0, cells=12, cells_of_span=8).violations == ()
+def test_no_exact_answer_is_below_a_bound():
+    for seed in range(12):
+        assert judged_case(seed, seconds=1.0, cells=12, cells_of_span=8).violations == (), seed
 
 
 def test_what_may_fill_any_window_but_only_one_is_taken_from_each_and_from_all_once():

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         convert,
         converted,
         converted_layout,
-        with_stage_layers,
     )
     from pipeplan.api.differing.diff import DiffOptions, diff, differences
     from pipeplan.api.differing.difference import Diff

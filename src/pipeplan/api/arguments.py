@@ -125,7 +125,7 @@ def _with_counts(settings: Settings) -> Settings:
     """Return settings with numbers of layers in place of a trainer's text, where layers have costs."""
     if not isinstance(settings.layers_per_stage, str):
         return settings
-    from pipeplan.api.conversions import with_stage_layers  # most calls have no text for the layers
+    from pipeplan.trainers import with_stage_layers  # most calls have no text for the layers
 
     return with_stage_layers(settings)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack, final, overload
@@ -13,7 +12,7 @@ from pipeplan.api.answers import FilePath, contents_of, word_for
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import ConvertOptionsKeywords
 from pipeplan.api.outputs import content_as, format_of, placed, require_outputs, write_settings
-from pipeplan.costs import Costs, Layer, Options, Settings, option, options_of
+from pipeplan.costs import Costs, Options, option, options_of
 from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import MEBIBYTE, Written, path_of, read_text, replacing, require_apart, require_writable, write_text
@@ -21,7 +20,7 @@ from pipeplan.formats import STANDARD_INPUT, Training, holds_run, is_standard_in
 from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Record
-from pipeplan.trainers import TrainerLayout, layout_trainers, read_layout, write_layout
+from pipeplan.trainers import layout_trainers, read_layout, write_layout
 
 _LARGEST = MEBIBYTE
 """Maximum size of a file with a layout."""
@@ -83,41 +82,6 @@ def _text_of(source: str | os.PathLike[str]) -> str:
         return text
     path = path_of(STANDARD_INPUT if is_standard_input(text) else text, "the layout")
     return read_text(path, limit=_LARGEST, what="layout file")
-
-
-def with_stage_layers(settings: Settings) -> Settings:
-    """Return settings with the numbers of layers of a layout's text, if costs per layer need them."""
-    text = settings.layers_per_stage
-    if settings.layers is None or not isinstance(text, str):
-        return settings
-    return replace(settings, layers_per_stage=_counts(read_layout(text), settings.layers))
-
-
-def _counts(layout: TrainerLayout, layers: Sequence[Layer]) -> tuple[int, ...]:
-    """Return how many of the layers with costs each stage has; embedding, prediction layers and head may be among them."""
-    total, blocks = sum(layer.count for layer in layers), sum(layout.layers)
-    mtp = layout.mtp_layers if total - blocks >= layout.mtp_layers else 0
-    ends = total - blocks - mtp
-    first, last = _differs(layers, 0, 1), _differs(layers, -1, -2)
-    if not 0 <= ends <= 2 or (ends and ends != first + last):
-        raise InputError(
-            f"the layout has {blocks} transformer layers, which are not the {total} layers with costs less an embedding and "
-            "a head at the ends: write numbers of layers instead",
-            field="layers_per_stage",
-        )
-    head = ends > 0 and last
-    counts = [
-        layers_of_stage + (further if mtp else 0)
-        for layers_of_stage, further in zip(layout.layers, layout.mtp_of_stages, strict=True)
-    ]
-    counts[0] += ends - head
-    counts[-1] += head
-    return tuple(counts)
-
-
-def _differs(layers: Sequence[Layer], place: int, other: int) -> bool:
-    """Return True if one of several layers alone has other costs than another one."""
-    return len(layers) > 1 and layers[place].count == 1 and layers[place] != replace(layers[other], count=1)
 
 
 _NAMES = ", ".join(layout_trainers())

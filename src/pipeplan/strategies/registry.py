@@ -46,7 +46,8 @@ def _named_in_errors(plugin: Strategy) -> Strategy:
     @wraps(rule)
     def build(shape: Shape, *costs: Any) -> Schedule:
         try:
-            return rule(shape, *costs)
+            schedule: Schedule = rule(shape, *costs)
+            return schedule
         except PipeplanError:
             raise
         except Exception as error:

@@ -14,6 +14,7 @@ from pipeplan.trainers.registry import (
     require_release,
     runners,
     trainers_of,
+    with_stage_layers,
     write_layout,
 )
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
@@ -40,5 +41,6 @@ __all__ = [
     "trainers_of",
     "uneven_layers",
     "unrolled",
+    "with_stage_layers",
     "write_layout",
 ]

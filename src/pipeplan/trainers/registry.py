@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pipeplan.costs import Layer, Settings
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.formats import TrainerSettings, Training, formats
 from pipeplan.model import Schedule, one_line, shortened
@@ -126,6 +127,41 @@ def write_layout(layout: TrainerLayout, to: str) -> str:
     if write is None:
         raise UnknownNameError("trainer with layouts", to, layout_trainers(), field="to")
     return write(layout)
+
+
+def with_stage_layers(settings: Settings) -> Settings:
+    """Return settings with the numbers of layers of a layout's text, if costs per layer need them."""
+    text = settings.layers_per_stage
+    if settings.layers is None or not isinstance(text, str):
+        return settings
+    return replace(settings, layers_per_stage=_counts(read_layout(text), settings.layers))
+
+
+def _counts(layout: TrainerLayout, layers: Sequence[Layer]) -> tuple[int, ...]:
+    """Return how many of the layers with costs each stage has; embedding, prediction layers and head may be among them."""
+    total, blocks = sum(layer.count for layer in layers), sum(layout.layers)
+    mtp = layout.mtp_layers if total - blocks >= layout.mtp_layers else 0
+    ends = total - blocks - mtp
+    first, last = _differs(layers, 0, 1), _differs(layers, -1, -2)
+    if not 0 <= ends <= 2 or (ends and ends != first + last):
+        raise InputError(
+            f"the layout has {blocks} transformer layers, which are not the {total} layers with costs less an embedding and "
+            "a head at the ends: write numbers of layers instead",
+            field="layers_per_stage",
+        )
+    head = ends > 0 and last
+    counts = [
+        layers_of_stage + (further if mtp else 0)
+        for layers_of_stage, further in zip(layout.layers, layout.mtp_of_stages, strict=True)
+    ]
+    counts[0] += ends - head
+    counts[-1] += head
+    return tuple(counts)
+
+
+def _differs(layers: Sequence[Layer], place: int, other: int) -> bool:
+    """Return True if one of several layers alone has other costs than another one."""
+    return len(layers) > 1 and layers[place].count == 1 and layers[place] != replace(layers[other], count=1)
 
 
 def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pipeplan.api import EditedShape, all_formats, with_stage_layers
+from pipeplan.api import EditedShape, all_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
@@ -39,6 +39,7 @@ from pipeplan.costs import (
 )
 from pipeplan.errors import PipeplanError
 from pipeplan.solver import CHOICES
+from pipeplan.trainers import with_stage_layers
 
 FILE_LIMIT = 8 << 20
 """Maximum size of an uploaded file in bytes."""
