@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -25,6 +26,16 @@ def refusal(status: int, *faults: Fault) -> Response:
 def fault(error: PipeplanError, field: str | None = None) -> Fault:
     """Return an error of the workbench as a fault, at its own field or at another one."""
     return Fault(field=plain(error.field if field is None else field, 60), message=plain(str(error)))
+
+
+@contextmanager
+def at_field(field: str) -> Iterator[None]:
+    """Attribute errors of the block to a field of the request."""
+    try:
+        yield
+    except PipeplanError as error:
+        error.field = field
+        raise
 
 
 def plain(text: str, most: int = 600) -> str:
