@@ -49,7 +49,8 @@ def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
     faults: dict[str, Fault] = {}
     for error in errors:
         field, place = _place(error["loc"])
-        message = _sentence(error)
+        sentence = _SENTENCES.get(error["type"])
+        message = str(error["msg"]) if sentence is None else sentence.format(**error.get("ctx", {}))
         faults.setdefault(field, Fault(field=plain(field, 60), message=plain(f"{place}{message}")))
     return list(faults.values())
 
@@ -88,11 +89,6 @@ _SENTENCES = {
     "too_short": "is empty",
 }
 """Messages by the type of pydantic's error."""
-
-
-def _sentence(error: Mapping[str, Any]) -> str:
-    sentence = _SENTENCES.get(error["type"])
-    return str(error["msg"]) if sentence is None else sentence.format(**error.get("ctx", {}))
 
 
 def as_json(document: Any, *, not_a_number: Literal["null", "strings"] = "null") -> bytes:
