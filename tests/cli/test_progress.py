@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from pipeplan.cli.progress import ProgressBar
-from pipeplan.cli.search import COMPILING, ProgressLine, progress_text
+from pipeplan.cli.search import COMPILING, progress_line, progress_text
 from pipeplan.kernels import Kernel
 from pipeplan.model import parse_schedule
 from pipeplan.solver import Published, SearchProgress
@@ -27,14 +27,13 @@ def test_a_search_whose_kernels_are_compiled_says_what_it_waits_for(monkeypatch)
     # An earlier search of this process may still be compiling in the background.
     monkeypatch.setattr("pipeplan.kernels._BEING_COMPILED", set())
     told = []
-    line = ProgressLine(lambda _: None, unit="us", quiet=True)
-    monkeypatch.setattr(line.bar, "show", lambda share, said: told.append(said.endswith(COMPILING)))
-    compiled = Kernel(lambda *_: line(progress(None)))
-    line(progress(None))
-    with patch("pipeplan.kernels.compile_loop", lambda function: function):
-        compiled.compile((), ())
-    line(progress(None))
-    line.close()
+    monkeypatch.setattr(ProgressBar, "show", lambda _, share, said: told.append(said.endswith(COMPILING)))
+    with progress_line((), unit="us", quiet=True) as line:
+        compiled = Kernel(lambda *_: line(progress(None)))
+        line(progress(None))
+        with patch("pipeplan.kernels.compile_loop", lambda function: function):
+            compiled.compile((), ())
+        line(progress(None))
     assert told == [False, True, False]
 
 

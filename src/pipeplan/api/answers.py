@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from pipeplan.costs import Costs
 from pipeplan.errors import InputError, MissingExtraError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from pipeplan.drawing import Look, View
     from pipeplan.formats import Content, Format, TrainerSettings
+
+Item = TypeVar("Item")
 
 FilePath = str | os.PathLike[str]
 
@@ -116,6 +118,25 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         from pipeplan.drawing.static import png_of
 
         return png_of(views)
+
+
+class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
+    """Base of the answers that are lists: iteration gives the items, and a frame has a row for each."""
+
+    listed: ClassVar[str]
+    """Name of the attribute that holds the items."""
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(getattr(self, self.listed))
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.listed))
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [record.to_dict() for record in getattr(self, self.__struct_fields__[0])]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(item.name for item in getattr(self, self.listed))}>"
 
 
 Writable = AnswerRecord | Schedule | Timeline | Costs

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, final, overload
+from typing import TYPE_CHECKING, Literal, final, overload
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, facts, line, number
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.costs import MACHINES, Machine, Settings
@@ -38,24 +38,19 @@ class MachineRecord(Record, frozen=True, kw_only=True):
 
 
 @final
-class Machines(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Machines(Listing[Machine], frozen=True, kw_only=True, eq=False):
     """Machines by name: the overheads of each, in milliseconds, and the runs that they were fitted to.
 
     Iteration gives the machines; ``to_frame()`` has a row per machine.
     """
 
     schema_name = "answer-machines"
+    listed = "machines"
 
     records: tuple[MachineRecord, ...] = msgspec.field(name="machines")
 
     machines = Evidence[tuple[Machine, ...]]()
     """The machines as costs take them."""
-
-    def __iter__(self) -> Iterator[Machine]:
-        return iter(self.machines)
-
-    def __len__(self) -> int:
-        return len(self.machines)
 
     def table(self) -> Iterator[Part]:
         """Return a few lines per machine."""
@@ -69,12 +64,6 @@ class Machines(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield line(f"{machine.name}: {machine.title}", "bold")
             yield facts(rows, below=1, indent=2)
         yield line("'--machine NAME' sets them; '--op-gap', '--message-time' and '--step-time' go before it")
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [record.to_dict() for record in self.records]
-
-    def __repr__(self) -> str:
-        return f"<Machines: {', '.join(machine.name for machine in self.machines)}>"
 
 
 def all_machines() -> Machines:
@@ -149,24 +138,19 @@ class StrategyRecord(Record, frozen=True, kw_only=True):
 
 
 @final
-class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Catalogue(Listing[Strategy], frozen=True, kw_only=True, eq=False):
     """Strategies in the order of the documentation.
 
     Iteration gives the strategies, ``catalogue["zbv"]`` one of them; ``to_frame()`` has a row per strategy.
     """
 
     schema_name = "answer-schedules"
+    listed = "strategies"
 
     schedules: tuple[StrategyRecord, ...]
 
     strategies = Evidence[tuple[Strategy, ...]]()
     """All strategies, or the requested one."""
-
-    def __iter__(self) -> Iterator[Strategy]:
-        return iter(self.strategies)
-
-    def __len__(self) -> int:
-        return len(self.strategies)
 
     def __contains__(self, name: object) -> bool:
         return any(entry.name == name for entry in self.strategies)
@@ -196,12 +180,6 @@ class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
             f"idle time and peak memory on {first.ranks} ranks with {first.microbatches} microbatches; "
             "'pipeplan schedules NAME' describes one of them"
         )
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [record.to_dict() for record in self.schedules]
-
-    def __repr__(self) -> str:
-        return f"<Catalogue: {', '.join(entry.name for entry in self.strategies)}>"
 
 
 def _record(entry: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSET) -> StrategyRecord:

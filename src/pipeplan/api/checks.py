@@ -173,7 +173,8 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
     if isinstance(source, Timeline) and not problems:
         problems = tuple(check_times(source))
     if options.trainer is not None and not problems:
-        problems = _refused_by(options.trainer, resolved)
+        reason = refusal(options.trainer, resolved)
+        problems = (finding("trainer", "", reason),) if reason else ()
     return _verdict(name, resolved, problems, report.notes)
 
 
@@ -184,11 +185,6 @@ def _rules_of(trainer: str | None, release: str | None) -> _Rules:
             raise InputError("trainer_version needs trainer pytorch", field="trainer_version")
         return {}
     return {"waits": has_waits(torch_release(release)), "losses_in_order": True}
-
-
-def _refused_by(trainer: str, schedule: Schedule) -> tuple[Finding, ...]:
-    reason = refusal(trainer, schedule)
-    return (finding("trainer", "", reason),) if reason else ()
 
 
 def memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:

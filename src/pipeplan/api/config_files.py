@@ -64,7 +64,12 @@ def shipped_costs(name: str) -> Config:
     if entry is None:
         raise UnknownNameError("preset", name, [candidate.name for candidate in shipped()], field="preset")
     path = _HERE / _FOLDERS[entry.origin] / f"{name}{_ENDING}"
-    return load_settings(path) if entry.origin == "measured" else _planned(path)
+    if entry.origin == "measured":
+        return load_settings(path)
+    from pipeplan.api.planning.configurations import read_configuration
+    from pipeplan.api.planning.one_configuration import costs_planned_for
+
+    return costs_planned_for(*read_configuration(read_document(path, "configuration"), None))
 
 
 def is_shipped(name: str) -> bool:
@@ -108,9 +113,3 @@ def _comment(text: str) -> str:
             break
         lines.append(line.lstrip("# "))
     return " ".join(lines)
-
-
-def _planned(path: Path) -> Config:
-    from pipeplan.api.planning.one_configuration import planned_costs
-
-    return planned_costs(read_document(path, "configuration"))

@@ -3,50 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from io import BytesIO
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from pipeplan.drawing import Look, View, text_of
 from pipeplan.drawing.html import ReportPage, html_page, report_page
 from pipeplan.formats import Format
 
-if TYPE_CHECKING:
-    from pipeplan.drawing.front import FrontView
-    from pipeplan.drawing.plan import PlanView
-
-
 _COLUMNS = 120
 """Width of a picture in characters."""
 
 
-def _picture(kind: str) -> Callable[..., bytes]:
-    def draw(views: Sequence[View], **look: Unpack[Look]) -> bytes:
-        from pipeplan.drawing.static import save_picture
+def _saved(kind: str, module: str, save: str) -> Callable[..., bytes]:
+    """Return a function that draws with a function of a module of :mod:`pipeplan.drawing`, which brings matplotlib."""
 
+    def draw(content: object, **look: Unpack[Look]) -> bytes:
         file = BytesIO()
-        save_picture(views, file, format=kind, **look)
-        return file.getvalue()
-
-    return draw
-
-
-def _front_picture(kind: str) -> Callable[..., bytes]:
-    def draw(view: FrontView, **look: Unpack[Look]) -> bytes:
-        from pipeplan.drawing.front import save_front
-
-        file = BytesIO()
-        save_front(view, file, format=kind, **look)
-        return file.getvalue()
-
-    return draw
-
-
-def _plan_picture(kind: str) -> Callable[..., bytes]:
-    def draw(view: PlanView, **look: Unpack[Look]) -> bytes:
-        from pipeplan.drawing.plan import save_plan
-
-        file = BytesIO()
-        save_plan(view, file, format=kind, **look)
+        getattr(import_module(f"pipeplan.drawing.{module}"), save)(content, file, format=kind, **look)
         return file.getvalue()
 
     return draw
@@ -72,9 +46,9 @@ def _static(kind: str, help: str, media: str) -> Format:
         help=help,
         ending=f".{kind}",
         media=media,
-        draw=_picture(kind),
-        draw_front=_front_picture(kind),
-        draw_plan=_plan_picture(kind),
+        draw=_saved(kind, "static", "save_picture"),
+        draw_front=_saved(kind, "front", "save_front"),
+        draw_plan=_saved(kind, "plan", "save_plan"),
     )
 
 

@@ -154,12 +154,6 @@ def _options_of(app: App, arguments: Sequence[str]) -> frozenset[str] | None:
     return frozenset(name for argument in app[command].assemble_argument_collection() for name in argument.names)
 
 
-def _require_command(app: App, arguments: Sequence[str]) -> None:
-    """Raise UnknownNameError for an unknown command: cyclopts would load every command before it does."""
-    if arguments and arguments[0] not in app:
-        raise UnknownNameError("command", arguments[0], [name for name in app if not name.startswith("-")])
-
-
 def _respelled(arguments: Sequence[str]) -> list[str]:
     """Replace a switch that means another command by that command."""
     command, others, switches = list(arguments[:1]), list[str](), list[str]()
@@ -199,7 +193,8 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
     app = command_line("all" if "--help-all" in words else "usual")
     try:
         words = _with_standard_input(_respelled(words))
-        _require_command(app, words)
+        if words and words[0] not in app:  # cyclopts would load every command before it says so
+            raise UnknownNameError("command", words[0], [name for name in app if not name.startswith("-")])
         if words and words[0] in _COMMANDS and not {*words}.isdisjoint(_HELP_FLAGS):
             describe(app, words[0])
         code = app(words, exit_on_error=False, print_error=False)

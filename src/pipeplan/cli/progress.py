@@ -67,9 +67,9 @@ class ProgressBar:
 
 
 @contextmanager
-def progress_bar(task: str, *, quiet: bool, refreshes: float = 10.0) -> Iterator[ProgressBar]:
+def progress_bar(task: str, *, quiet: bool, every: float = EVERY, refreshes: float = 10.0) -> Iterator[ProgressBar]:
     """Show a bar while the block runs."""
-    bar = ProgressBar(task, quiet=quiet, refreshes=refreshes)
+    bar = ProgressBar(task, quiet=quiet, every=every, refreshes=refreshes)
     try:
         yield bar
     finally:

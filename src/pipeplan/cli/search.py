@@ -13,7 +13,7 @@ from pipeplan.api.searching.searches import front_found, searched
 from pipeplan.api.searching.steady_states import steady_state_found
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, Request, command, request
-from pipeplan.cli.progress import ProgressBar
+from pipeplan.cli.progress import progress_bar
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
 from pipeplan.kernels import are_being_compiled
@@ -30,7 +30,8 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
     bound. Ctrl-C ends the search with the best schedule so far, which `--output` writes while the search runs.
     """
     query = _request(options, settings, output)
-    with _progress(query, [path for path in query.outputs if holds_schedule(path)], quiet=json) as progress:
+    kept = [path for path in query.outputs if holds_schedule(path)]
+    with progress_line(kept, unit=query.settings.time_unit, quiet=json) as progress:
         result = searched(options, query.settings, progress=progress, outputs=query.outputs)
     deliver(result, query.outputs, json=json, look=query.look)
     return 0
@@ -44,7 +45,7 @@ def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOpti
     """
     query = _request(options, settings, output)
     require_outputs(query.outputs, ("record", "front picture"), what="a front")
-    with _progress(query, [], quiet=json) as line:
+    with progress_line((), unit=query.settings.time_unit, quiet=json) as line:
         front = front_found(options, query.settings, progress=lambda _, progress: line(progress))
     deliver(front, query.outputs, json=json, look=query.look)
     return 0
@@ -72,12 +73,17 @@ def _request(options: ScheduleSearchOptions, settings: LineSettings, output: Out
 
 
 @contextmanager
-def _progress(query: Request, files: Sequence[Path], *, quiet: bool) -> Iterator[ProgressLine]:
-    line = ProgressLine(keep_best(files), unit=query.settings.time_unit, quiet=quiet)
-    try:
-        yield line
-    finally:
-        line.close()
+def progress_line(files: Sequence[Path], *, unit: str, quiet: bool) -> Iterator[Callable[[SearchProgress], None]]:
+    """Show the progress of a search on stderr: best value, lower bound, gap, and the best published schedule."""
+    keep = keep_best(files)
+    with progress_bar("searching", quiet=quiet, every=EVERY_LINE) as bar:
+
+        def show(progress: SearchProgress) -> None:
+            keep(progress)
+            waits = COMPILING if are_being_compiled() and progress.share < 1 else ""
+            bar.show(progress.share, progress_text(progress, unit) + waits)
+
+        yield show
 
 
 EVERY = 1.0
@@ -107,24 +113,6 @@ def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:
                         save(best.renamed("search"), path)
 
     return keep
-
-
-class ProgressLine:
-    """Progress of a search on stderr: best value, lower bound, gap, and the best published schedule."""
-
-    def __init__(self, also: Callable[[SearchProgress], None], *, unit: str, quiet: bool) -> None:
-        self.also, self.unit = also, unit
-        self.bar = ProgressBar("searching", quiet=quiet, every=EVERY_LINE)
-
-    def __call__(self, progress: SearchProgress) -> None:
-        """Show the progress of the search."""
-        self.also(progress)
-        waits = COMPILING if are_being_compiled() and progress.share < 1 else ""
-        self.bar.show(progress.share, progress_text(progress, self.unit) + waits)
-
-    def close(self) -> None:
-        """Remove the bar."""
-        self.bar.close()
 
 
 def progress_text(progress: SearchProgress, unit: str) -> str:

@@ -88,6 +88,7 @@ def view_of(
         Name of the costs of the simulation.
     """
     schedule = timeline.schedule
+    labels = tuple(f"rank {rank}" for rank in range(schedule.ranks))
     return View(
         title=title or schedule.name,
         unit=timeline.unit,
@@ -96,7 +97,7 @@ def view_of(
         idle_over_total=timeline.bubble.idle_over_total,
         chunks=schedule.placement.chunks,
         copies=schedule.placement.copies,
-        lanes=_lanes(timeline),
+        lanes=Lanes(label=labels, first_start=timeline.first_start, last_end=timeline.last_end, work=timeline.work),
         bars=_bars(timeline),
         links=_links(schedule),
         memory=_curves(timeline, memory, limit),
@@ -116,11 +117,6 @@ def order_of(schedule: Schedule, *, title: str = "") -> View:
     timeline = Timeline(schedule, end - 1, end, "ops")
     view = view_of(timeline, title=title)
     return replace(view, source="order")
-
-
-def _lanes(timeline: Timeline) -> Lanes:
-    labels = tuple(f"rank {rank}" for rank in range(timeline.schedule.ranks))
-    return Lanes(label=labels, first_start=timeline.first_start, last_end=timeline.last_end, work=timeline.work)
 
 
 def _bars(timeline: Timeline) -> Bars:

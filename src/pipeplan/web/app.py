@@ -16,18 +16,20 @@ from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
 from pipeplan.api import BundledCosts, Explanation, StrategyRecord, schedules, shipped
+from pipeplan.api.reviewing.result import Review
 from pipeplan.errors import PipeplanError
 from pipeplan.records import Record
-from pipeplan.web import plans, replies, searches
-from pipeplan.web.edits import add_edits
+from pipeplan.web import edits, plans, replies, searches
 from pipeplan.web.faults import UNFORESEEN, as_json, fault, faults_in, refusal
-from pipeplan.web.forms import FormOut, PlanFormOut, form, plan_form
+from pipeplan.web.forms import FormOut, PlanFormOut, form, plan_form, review_form
 from pipeplan.web.guard import Guard
 from pipeplan.web.pages import add_pages
 from pipeplan.web.records import (
     ChosenReply,
     CompareReply,
     ConfigReply,
+    EditBegin,
+    EditReply,
     Fault,
     Faults,
     FormatEntry,
@@ -44,14 +46,15 @@ from pipeplan.web.requests import (
     ChosenIn,
     CompareIn,
     DownloadIn,
+    EditIn,
     ExplainIn,
     FileIn,
     FrontIn,
     PlanIn,
+    ReviewIn,
     SchedulesIn,
     SearchIn,
 )
-from pipeplan.web.reviews import add_reviews
 from pipeplan.web.schedules import require_servable
 from pipeplan.web.streams import NDJSON, Sessions, streamed
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
@@ -105,8 +108,7 @@ def create_api(workers: Workers) -> FastAPI:
     _add_handlers(app)
     add_pages(app)
     _add_schedules(app, workers)
-    add_edits(app, workers, _REFUSALS)
-    add_reviews(app, workers, _REFUSALS)
+    _add_edits(app, workers)
     _add_plans(app, workers, planners)
     _add_searches(app, searchers)
     describe_records(app)
@@ -207,6 +209,29 @@ def _add_schedules(app: FastAPI, workers: Workers) -> None:
         if len(content) > FILE_LIMIT:
             return refusal(413, Fault(field="file", message=f"a file has at most {FILE_LIMIT >> 20} MiB"))
         return _response(await workers.ask(replies.config, (name, content)))
+
+
+def _add_edits(app: FastAPI, workers: Workers) -> None:
+    @app.post("/api/edit/begin", responses={200: replied(EditBegin), **_REFUSALS}, summary="Begin an edit")
+    async def begin_edit(request: ExplainIn) -> Response:
+        """Return the text of one schedule, one line per rank, and its shape."""
+        _refuse_too_large(request)
+        return _response(await workers.ask(edits.begin, request))
+
+    @app.post("/api/edit", responses={200: replied(EditReply), **_REFUSALS}, summary="Validate an edited schedule")
+    async def edit(request: EditIn) -> Response:
+        """Return whether a text is valid, its times, the effect of the last change, and each flaw with its words."""
+        return _response(await workers.ask(edits.judge, request))
+
+    @app.get("/api/review/settings", summary="All settings of a review")
+    async def list_review_settings() -> FormOut:
+        """Return every field of the form of a review, in its group."""
+        return review_form()
+
+    @app.post("/api/review", responses={200: replied(Review), **_REFUSALS}, summary="Review a configuration")
+    async def review(request: ReviewIn) -> Response:
+        """Return what is wrong with a configuration's text, at its lines, and the patch. Nothing in it is executed."""
+        return _response(await workers.ask(plans.look_through, request))
 
 
 def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:

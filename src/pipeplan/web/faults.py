@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -27,6 +28,16 @@ def fault(error: PipeplanError, field: str | None = None) -> Fault:
     return Fault(field=plain(error.field if field is None else field, 60), message=plain(str(error)))
 
 
+@contextmanager
+def at_field(field: str) -> Iterator[None]:
+    """Attribute errors of the block to a field of the request."""
+    try:
+        yield
+    except PipeplanError as error:
+        error.field = field
+        raise
+
+
 def plain(text: str, most: int = 600) -> str:
     """Return a text that every answer can hold: without lone surrogates, and at most ``most`` characters long."""
     text = _whole_text(text)
@@ -38,7 +49,8 @@ def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
     faults: dict[str, Fault] = {}
     for error in errors:
         field, place = _place(error["loc"])
-        message = _sentence(error)
+        sentence = _SENTENCES.get(error["type"])
+        message = str(error["msg"]) if sentence is None else sentence.format(**error.get("ctx", {}))
         faults.setdefault(field, Fault(field=plain(field, 60), message=plain(f"{place}{message}")))
     return list(faults.values())
 
@@ -77,11 +89,6 @@ _SENTENCES = {
     "too_short": "is empty",
 }
 """Messages by the type of pydantic's error."""
-
-
-def _sentence(error: Mapping[str, Any]) -> str:
-    sentence = _SENTENCES.get(error["type"])
-    return str(error["msg"]) if sentence is None else sentence.format(**error.get("ctx", {}))
 
 
 def as_json(document: Any, *, not_a_number: Literal["null", "strings"] = "null") -> bytes:

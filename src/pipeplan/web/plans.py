@@ -1,4 +1,4 @@
-"""Work of the server's processes for the page of plans: from a request to the lines of the reply."""
+"""Work of the server's processes for the pages of plans and reviews: from a request to the lines of the reply."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pipeplan.api.planning.configurations import cluster_of, model_of, read_conf
 from pipeplan.api.planning.one_configuration import costs_planned_for, look
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.planning.planned import plan
+from pipeplan.api.reviewing.review import ReviewOptions, reviewed_text
 from pipeplan.costs import missing_in
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
@@ -18,10 +19,10 @@ from pipeplan.files import temporary_folder
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, PlanProgress
 from pipeplan.strategies import strategy
-from pipeplan.web.faults import as_json, fault
+from pipeplan.web.faults import as_json
 from pipeplan.web.records import ChosenReply, CostsOfPlan, PlanLine, PlanStatus
-from pipeplan.web.replies import Reply, json_reply, refused
-from pipeplan.web.requests import ChosenIn, FileIn, PlanIn
+from pipeplan.web.replies import Reply, json_reply
+from pipeplan.web.requests import ChosenIn, FileIn, PlanIn, ReviewIn
 from pipeplan.web.schedules import MOST_OPS, choose, views
 
 MOST_GPUS = 32_768
@@ -29,23 +30,16 @@ MOST_GPUS = 32_768
 
 
 def make_plan(request: PlanIn, tell: Callable[[bytes], None]) -> None:
-    """Choose a configuration; send lines of JSON: ``progress`` repeatedly, then ``plan``; or ``errors``."""
-    try:
-        result = plan(**_keywords(request), workers=1, progress=lambda progress: tell(_progress(progress)))
-    except PipeplanError as error:
-        tell(_line(PlanLine(errors=(fault(error),))))
-        return
+    """Choose a configuration; send lines of JSON: ``progress`` repeatedly, then ``plan``."""
+    result = plan(**_keywords(request), workers=1, progress=lambda progress: tell(_progress(progress)))
     tell(_line(PlanLine(plan=result)))
 
 
 def look_at(request: ChosenIn) -> Reply:
     """Return the estimate, the flags, and a timeline of one configuration, unless it is too large to draw."""
-    try:
-        shape, machines, configuration = read_configuration(request.document, None)
-        require_small(machines, configuration)
-        record, result = look(shape, machines, configuration)
-    except PipeplanError as error:
-        return refused(fault(error))
+    shape, machines, configuration = read_configuration(request.document, None)
+    _require_small(machines, configuration)
+    record, result = look(shape, machines, configuration)
     drawn, _ = choose([result], None)
     timeline = timeline_data(views(drawn, reasons=False)) if drawn else None
     costs = costs_planned_for(shape, machines, configuration)
@@ -61,6 +55,17 @@ def look_at(request: ChosenIn) -> Reply:
     )
 
 
+def look_through(request: ReviewIn) -> Reply:
+    """Return what is wrong with a configuration's text."""
+    values = request.settings.model_dump(exclude_none=True, warnings=False)
+    if "model" in values:
+        values["model"] = model_of(values["model"], None)
+    if "cluster" in values:
+        values["cluster"] = cluster_of(values["cluster"], None)
+        _require_small(values["cluster"])
+    return json_reply(reviewed_text(request.content, request.name, ReviewOptions(**values)))
+
+
 def _chunks(configuration: Configuration) -> dict[str, int]:
     """Return the chunks of a configuration as a setting, if they differ from its schedule's default."""
     schedule = strategy(configuration.schedule)
@@ -68,7 +73,7 @@ def _chunks(configuration: Configuration) -> dict[str, int]:
     return {} if default else {"chunks": configuration.chunks}
 
 
-def require_small(machines: Cluster, configuration: Configuration | None = None) -> None:
+def _require_small(machines: Cluster, configuration: Configuration | None = None) -> None:
     """Raise ShapeError for a cluster or a configuration that is too large for this server, before any work."""
     if machines.gpus > MOST_GPUS:
         raise ShapeError(
@@ -90,7 +95,7 @@ def _keywords(request: PlanIn) -> dict[str, Any]:
     shape = model_of(values.pop("model", ""), None) if request.model_file is None else _uploaded(request.model_file)
     values.pop("model", None)
     machines = cluster_of(values["cluster"], None)
-    require_small(machines)
+    _require_small(machines)
     fix = values.get("fix")
     return {
         **values,

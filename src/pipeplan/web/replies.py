@@ -27,7 +27,7 @@ from pipeplan.formats import Content, Format, Training, endings
 from pipeplan.model import Timeline
 from pipeplan.records import Record
 from pipeplan.strategies import is_strategy, strategy
-from pipeplan.web.faults import as_json, fault
+from pipeplan.web.faults import as_json, at_field, fault
 from pipeplan.web.records import CompareReply, ConfigReply, Fault, Faults, FormatEntry, RefusedSchedule
 from pipeplan.web.requests import CompareIn, DownloadIn, ExplainIn, FileIn
 from pipeplan.web.schedules import Source, can_be_explained, choose, only_one, read_file, results, views
@@ -88,10 +88,7 @@ def compare(request: CompareIn) -> Reply:
 
 def explain(request: ExplainIn) -> Reply:
     """Return why each rank idles, the critical path, and what would help."""
-    try:
-        return json_reply(explanation(*only_one(request)))
-    except PipeplanError as error:
-        return refused(fault(error))
+    return json_reply(explanation(*only_one(request)))
 
 
 def explanation(source: Source, settings: Settings) -> Explanation:
@@ -125,10 +122,8 @@ def _extension(name: str) -> str:
 
 def shape(file: FileIn) -> Reply:
     """Return the settings that the schedule or timeline of a file determines: its ranks and microbatches."""
-    try:
+    with at_field("file"):
         content = read_file(file)
-    except PipeplanError as error:
-        return refused(fault(error, "file"))
     schedule = content.schedule if isinstance(content, Timeline) else content
     settings = {"ranks": schedule.ranks, "microbatches": schedule.microbatches}
     return json_reply(ConfigReply(settings=settings, schedules=(), notes=()))
@@ -136,10 +131,7 @@ def shape(file: FileIn) -> Reply:
 
 def preset(name: str) -> Reply:
     """Return the settings of a preset."""
-    try:
-        return config_reply(shipped_costs(name))
-    except PipeplanError as error:
-        return refused(fault(error))
+    return config_reply(shipped_costs(name))
 
 
 def config_reply(config: Config) -> Reply:
@@ -192,9 +184,8 @@ def download(request: DownloadIn) -> Reply:
     try:
         body, warnings = _file(simulated, format)
     except (FormatError, ShapeError) as error:
-        return refused(fault(error, "format"))
-    except PipeplanError as error:
-        return refused(fault(error))
+        error.field = "format"
+        raise
     name = _stem(simulated[0].name) if len(simulated) == 1 else "comparison"
     return Reply(body, media=format.media, filename=f"{file_name(name)}{format.ending}", warnings=warnings)
 

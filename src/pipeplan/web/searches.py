@@ -15,12 +15,12 @@ from pipeplan.api.searching.options import AUTO
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.api.searching.searches import pareto, search, usable_cores
 from pipeplan.costs import Settings
-from pipeplan.errors import InputError, PipeplanError, ShapeError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import schedule_json
 from pipeplan.model import Schedule
 from pipeplan.solver import SearchProgress
 from pipeplan.strategies import strategy
-from pipeplan.web.faults import as_json, fault
+from pipeplan.web.faults import as_json, at_field
 from pipeplan.web.records import (
     FrontLine,
     FrontPointReply,
@@ -46,19 +46,15 @@ Tell = Callable[[bytes], None]
 
 
 def make_search(request: SearchIn, tell: Tell) -> None:
-    """Search; send lines of JSON: ``progress`` and ``best`` repeatedly, then ``found``; or ``errors``."""
+    """Search; send lines of JSON: ``progress`` and ``best`` repeatedly, then ``found``."""
     teller = _Teller(tell)
-    try:
-        settings = _servable(request.settings.settings(), request.placement)
-        result = search(
-            **request.options() | {"start": [*map(_strategy, request.start or ()), *map(_schedule, request.files)]},
-            workers=_threads(),
-            progress=teller.progress,
-            **_keywords(request, settings),
-        )
-    except PipeplanError as error:
-        tell(_line(SearchLine(errors=(fault(error),))))
-        return
+    settings = _servable(request.settings.settings(), request.placement)
+    result = search(
+        **request.options() | {"start": [*map(_strategy, request.start or ()), *map(_schedule, request.files)]},
+        workers=_threads(),
+        progress=teller.progress,
+        **_keywords(request, settings),
+    )
     teller.schedule(result.schedule)
     record = result.search
     assert record is not None
@@ -68,7 +64,7 @@ def make_search(request: SearchIn, tell: Tell) -> None:
 
 
 def make_front(request: FrontIn, tell: Tell) -> None:
-    """Search under several limits; send ``progress`` and each ``point``, then the ``front``; or ``errors``."""
+    """Search under several limits; send ``progress`` and each ``point``, then the ``front``."""
     teller = _Teller(tell)
     points = _Points(request.settings.settings(), tell)
 
@@ -76,17 +72,8 @@ def make_front(request: FrontIn, tell: Tell) -> None:
         done = points.follow(limit, search)
         teller.progress(search, share=min((done + search.share) / request.points, 1.0))
 
-    try:
-        settings = _servable(request.settings.settings(), request.placement)
-        front = pareto(
-            **request.options(),
-            workers=_threads(),
-            progress=progress,
-            **_keywords(request, settings),
-        )
-    except PipeplanError as error:
-        tell(_line(FrontLine(errors=(fault(error),))))
-        return
+    settings = _servable(request.settings.settings(), request.placement)
+    front = pareto(**request.options(), workers=_threads(), progress=progress, **_keywords(request, settings))
     tell(_line(FrontLine(front=_front(front))))
 
 
@@ -158,15 +145,8 @@ def _front(front: ParetoFront) -> FrontReply:
 
 
 def _progress(progress: SearchProgress, share: float | None) -> SearchStatus:
-    return SearchStatus(
-        share=progress.share if share is None else share,
-        value=progress.value,
-        bound=progress.bound,
-        found_by=progress.found_by,
-        evaluations=progress.evaluations,
-        seconds=progress.seconds,
-        published=progress.published,
-    )
+    status = msgspec.convert(progress, SearchStatus, from_attributes=True)
+    return status if share is None else msgspec.structs.replace(status, share=share)
 
 
 def _servable(settings: Settings, placement: str | None) -> Settings:
@@ -189,11 +169,8 @@ def _keywords(request: SearchIn | FrontIn, settings: Settings) -> dict[str, Any]
 
 def _strategy(name: str) -> str:
     """Return the name of a strategy: a name is never a file here."""
-    try:
+    with at_field("start"):
         return strategy(name).name
-    except PipeplanError as error:
-        error.field = "start"
-        raise
 
 
 def _schedule(file: Any) -> Source:

@@ -13,26 +13,19 @@ from fastapi.responses import Response, StreamingResponse
 from pipeplan.errors import PipeplanError
 from pipeplan.web.faults import UNFORESEEN, as_json, fault
 from pipeplan.web.records import Fault, Faults
-from pipeplan.web.replies import JSON
 from pipeplan.web.workers import BusyError, WorkError
 
 _LOG = logging.getLogger("pipeplan.web")
 
 NDJSON = "application/x-ndjson"
 
-_REFUSED = b'{"errors"'
 _PATIENCE = 5.0
 """Seconds that new work of a page waits for its previous work to end, which closing the connection triggers."""
 
 
 async def streamed(lines: AsyncGenerator[bytes]) -> Response:
-    """Return an answer of these lines, or a refusal if the first line holds errors."""
+    """Return an answer of these lines. Raises the error of work that fails before its first line."""
     first = await anext(lines)
-    if first.startswith(_REFUSED):
-        # Read to the end, which is near: stopping the stream would kill its process.
-        async for _ in lines:
-            pass
-        return Response(first, 422, media_type=JSON)
     return StreamingResponse(_all(first, lines), media_type=NDJSON)
 
 

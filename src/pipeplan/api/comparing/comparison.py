@@ -11,12 +11,12 @@ import numpy as np
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import Listing
 from pipeplan.api.comparing.columns import DEFAULT_COLUMNS, MEANINGS, MOST_ROWS, columns_named, table_of
 from pipeplan.api.comparing.leads import Lead, changes_in_words, times_of
 from pipeplan.api.parts import line, notes, show
 from pipeplan.api.simulating.result import Result, pictured
-from pipeplan.api.simulating.summary import Summary
+from pipeplan.api.simulating.simulate import Summary
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import counted, one_line, shortened
 from pipeplan.readable import Times, percent
@@ -101,7 +101,7 @@ class LeastBound(Record, frozen=True, kw_only=True):
 
 
 @final
-class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     """Several schedules on the same ranks, microbatches and costs.
 
     ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row per schedule.
@@ -123,6 +123,7 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """
 
     schema_name = "answer-compare"
+    listed = "results"
 
     results: tuple[Result, ...]
     refused: dict[str, str]
@@ -150,12 +151,6 @@ class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def best(self) -> Result:
         """The first one."""
         return self.results[0]
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
 
     def __contains__(self, name: object) -> bool:
         return any(result.name == name for result in self.results)

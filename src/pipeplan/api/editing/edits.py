@@ -87,7 +87,8 @@ def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, n
     name
         Name of its schedule.
     """
-    settings = _without_shape(settings)
+    default = Settings()
+    settings = replace(settings, **{name: getattr(default, name) for name in _SHAPE_SETTINGS})
     read = read_edit(text, ranks=None if shape is None else shape.placement.ranks)
     if read.flaws or not any(map(len, read.ops)):
         flaws = [*read.flaws, *(() if shape is None else read.out_of_shape(shape))] or [_EMPTY]
@@ -107,11 +108,6 @@ _EMPTY = Flaw("notation", "there are no ops: type them as 0F0 0B0, a line for ea
 def _refused(shape: EditedShape | None, flaws: Sequence[Flaw]) -> Edit:
     first, rest = tuple(flaws[:MOST_FLAWS]), flaws[MOST_FLAWS:]
     return Edit(valid=False, flaws=first, more=len(rest), shape=shape).holding(schedule=None)
-
-
-def _without_shape(settings: Settings) -> Settings:
-    default = Settings()
-    return replace(settings, **{name: getattr(default, name) for name in _SHAPE_SETTINGS})
 
 
 def _by_its_own_shape(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit | None:

@@ -285,16 +285,13 @@ def _windows(windows: Sequence[LocatedWindow], times: Times) -> Part:
     for kind, group in groupby(windows, key=lambda window: window.kind):
         alike = list(group)
         title = _WINDOWS[kind] if len(alike) == 1 else counted(len(alike), _WINDOWS[kind])
+        values = [window.idle for window in alike]
+        least, most = times.number(min(values)), times.number(max(values))
         table.add_row(
             title,
             f"{times.number(alike[0].start)} to {times.number(alike[-1].end)}",
             times.number(alike[0].least_length),
             times.number(alike[0].least_idle),
-            _range([window.idle for window in alike], times),
+            least if least == most else f"{least} to {most}",
         )
     return table
-
-
-def _range(values: Sequence[float], times: Times) -> str:
-    least, most = times.number(min(values)), times.number(max(values))
-    return least if least == most else f"{least} to {most}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, fields
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.api.planning.configurations import in_words
 from pipeplan.files import GIBIBYTE
@@ -120,21 +120,16 @@ def _by_key(estimate: Estimate) -> dict[str, Any]:
 
 
 @final
-class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     """Predictions of given configurations, in the order of the file.
 
     Iteration gives the rows; ``to_frame()`` has a row per configuration.
     """
 
     schema_name = "answer-estimate"
+    listed = "rows"
 
     rows: tuple[EstimatedRow, ...]
-
-    def __iter__(self) -> Iterator[EstimatedRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def __getitem__(self, id: str) -> EstimatedRow:
         """Return the row of this id. Raises KeyError for another one."""
@@ -157,9 +152,6 @@ class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield line()
             yield line("not estimated:")
             yield from (line(f"{row.id}: {row.refused}", indent=2) for row in refused)
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [row.to_dict() for row in self.rows]
 
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)

@@ -101,7 +101,7 @@ def estimated(
             answer=Estimate,
             asked={
                 "what": "estimates",
-                "rows": _digest(documents),
+                "rows": blake2b(repr(documents).encode(), digest_size=16).hexdigest(),
                 "calibration": str(calibration),
                 "approximate": options.approximate,
             },
@@ -128,10 +128,6 @@ def _row(row: RunRow, finished: Finished[Estimate] | None) -> EstimatedRow:
 def calibration_of(path: FilePath | None) -> Calibration | None:
     """Return the calibration in a file; None without a file. Raises InputError for a file that cannot be read."""
     return None if path is None else read_calibration(Path(path))
-
-
-def _digest(rows: list[Any]) -> str:
-    return blake2b(repr(rows).encode(), digest_size=16).hexdigest()
 
 
 def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], str, Path]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from pipeplan.api.planning.configurations import read_configuration
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.costs import Config
 from pipeplan.files import GIBIBYTE
@@ -78,14 +77,6 @@ def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> 
 def _fine_tunes(configuration: Configuration) -> bool:
     """Return True for adapters or packed documents, which no trainer's flags here express."""
     return bool(configuration.lora_rank or configuration.document)
-
-
-def planned_costs(document: Mapping[str, Any]) -> Config:
-    """See :func:`costs_planned_for`; of a configuration file's keys, without files.
-
-    Raises InputError for a key that is missing, and a value that cannot be.
-    """
-    return costs_planned_for(*read_configuration(document, None))
 
 
 def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Config:

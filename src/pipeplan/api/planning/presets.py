@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, final
 
 from msgspec import field
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, line
 from pipeplan.hardware import PRESETS, Preset
 from pipeplan.readable import size_text
@@ -32,24 +32,19 @@ class PresetModel(Record, frozen=True, kw_only=True):
 
 
 @final
-class Models(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Models(Listing[ModelShape], frozen=True, kw_only=True, eq=False):
     """Published models by name, for ``model`` of a plan.
 
     Iteration gives the shapes; ``to_frame()`` has a row per model.
     """
 
     schema_name = "answer-models"
+    listed = "models"
 
     presets: tuple[PresetModel, ...] = field(name="models")
 
     models = Evidence[tuple[ModelShape, ...]]()
     """The shapes."""
-
-    def __iter__(self) -> Iterator[ModelShape]:
-        return iter(self.models)
-
-    def __len__(self) -> int:
-        return len(self.models)
 
     def table(self) -> Iterator[RenderableType]:
         """Return a row per model."""
@@ -62,12 +57,6 @@ class Models(AnswerRecord, frozen=True, kw_only=True, eq=False):
         yield table
         yield line()
         yield line("'--model' takes these names, or a model hub's config.json")
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [preset.to_dict() for preset in self.presets]
-
-    def __repr__(self) -> str:
-        return f"<Models: {', '.join(preset.name for preset in self.presets)}>"
 
 
 class PresetGpu(Record, frozen=True, kw_only=True):
@@ -85,24 +74,19 @@ class PresetGpu(Record, frozen=True, kw_only=True):
 
 
 @final
-class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Gpus(Listing[Preset], frozen=True, kw_only=True, eq=False):
     """GPUs by name, each in its usual node, for ``cluster`` of a plan.
 
     Iteration gives the presets; ``to_frame()`` has a row per GPU.
     """
 
     schema_name = "answer-gpus"
+    listed = "gpus"
 
     presets: tuple[PresetGpu, ...] = field(name="gpus")
 
     gpus = Evidence[tuple[Preset, ...]]()
     """The data sheets."""
-
-    def __iter__(self) -> Iterator[Preset]:
-        return iter(self.gpus)
-
-    def __len__(self) -> int:
-        return len(self.gpus)
 
     def table(self) -> Iterator[RenderableType]:
         """Return a row per GPU, with its usual node."""
@@ -124,12 +108,6 @@ class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
         yield table
         yield line()
         yield line("'--cluster' takes GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file with your own GPU and links")
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [preset.to_dict() for preset in self.presets]
-
-    def __repr__(self) -> str:
-        return f"<Gpus: {', '.join(preset.name for preset in self.presets)}>"
 
 
 def models() -> Models:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, final
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, line
 from pipeplan.api.reviewing.result import Question, Severity
 from pipeplan.model import counted
@@ -32,18 +32,13 @@ class ReviewRule(Record, frozen=True, kw_only=True):
 
 
 @final
-class ReviewRules(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class ReviewRules(Listing[ReviewRule], frozen=True, kw_only=True, eq=False):
     """Every rule of reviews; iteration gives the rules, and ``to_frame()`` has a row per rule."""
 
     schema_name = "answer-review-rules"
+    listed = "rules"
 
     rules: tuple[ReviewRule, ...]
-
-    def __iter__(self) -> Iterator[ReviewRule]:
-        return iter(self.rules)
-
-    def __len__(self) -> int:
-        return len(self.rules)
 
     def table(self) -> Iterator[Part]:
         """Return a table for each group."""
@@ -56,9 +51,6 @@ class ReviewRules(AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield table
             yield line()
         yield line(f"{counted(len(self), 'rule')}: --json has the remedies and sources")
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [rule.to_dict() for rule in self.rules]
 
     def __repr__(self) -> str:
         return f"<ReviewRules: {counted(len(self), 'rule')}>"

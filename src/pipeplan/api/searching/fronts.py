@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.searching.search_words import NOTHING, costs_in_words
 from pipeplan.api.simulating.result import Result
@@ -50,7 +50,7 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
 
 
 @final
-class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
     """Time against memory, from the least feasible limit to none: memory rises and time falls.
 
     Iteration gives the points; ``to_frame()`` has a row per point. ``published`` are the published schedules of the same
@@ -58,6 +58,7 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """
 
     schema_name = "answer-pareto"
+    listed = "points"
 
     memory: Literal["bytes", "activations"]
     points: tuple[FrontPoint, ...]
@@ -72,12 +73,6 @@ class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def best_published(self) -> tuple[FrontMark, ...]:
         """The published schedules that are faster than every one of less memory; by memory."""
         return tuple(undominated_marks(self.published))
-
-    def __iter__(self) -> Iterator[FrontPoint]:
-        return iter(self.points)
-
-    def __len__(self) -> int:
-        return len(self.points)
 
     def front_view(self) -> FrontView:
         """Return the view of the front; memory in GiB if it is in bytes."""

@@ -342,7 +342,8 @@ def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
 
 def result_parts(result: Result) -> Iterator[RenderableType]:
     """Return the parts of a result's table, from top to bottom."""
-    times = _times_of(result)
+    every = (result.work, result.idle, result.spans, [result.makespan, result.lower_bound])
+    times = Times.of((value for values in every for value in values), result.time_unit)
     yield line(_heading(result), "bold")
     if result.search is not None:
         from pipeplan.api.searching.search_words import search_table_parts  # few results were searched for
@@ -389,11 +390,6 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
         ("gap (placement)", _gap(result)),
     ]
-
-
-def _times_of(result: Result) -> Times:
-    every = (result.work, result.idle, result.spans, [result.makespan, result.lower_bound])
-    return Times.of((value for values in every for value in values), result.time_unit)
 
 
 def _gap(result: Result) -> str:

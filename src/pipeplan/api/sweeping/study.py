@@ -16,14 +16,13 @@ import numpy as np
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from pipeplan.api.answers import AnswerRecord, contents_of
+from pipeplan.api.answers import Listing, contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, configured, takes
 from pipeplan.api.comparing.compare import listed_schedules
 from pipeplan.api.keywords import SweepKeywords
 from pipeplan.api.outputs import exported
 from pipeplan.api.parts import columns, line
-from pipeplan.api.simulating.simulate import simulated
-from pipeplan.api.simulating.summary import Summary
+from pipeplan.api.simulating.simulate import Summary, simulated
 from pipeplan.api.sources import Source, label, opened, settings_for
 from pipeplan.costs import ALIASES, WORKERS, ConfiguredSettings, Options, Settings, option, options_of
 from pipeplan.documents import json_text
@@ -61,7 +60,7 @@ class StudyCase(Record, frozen=True, kw_only=True):
 
 
 @final
-class Study(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Study(Listing[StudyCase], frozen=True, kw_only=True, eq=False):
     """Schedules on all combinations of the varied settings.
 
     Iteration gives the cases in their order: the schedules of the first combination, then those of the second.
@@ -77,15 +76,11 @@ class Study(AnswerRecord, frozen=True, kw_only=True, eq=False):
         All cases.
     """
 
+    listed = "cases"
+
     varied: tuple[str, ...]
     time_unit: str
     cases: tuple[StudyCase, ...]
-
-    def __iter__(self) -> Iterator[StudyCase]:
-        return iter(self.cases)
-
-    def __len__(self) -> int:
-        return len(self.cases)
 
     def table(self) -> Iterator[Part]:
         """Return a row per case, up to ``MOST_ROWS``."""
