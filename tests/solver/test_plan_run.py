@@ -10,7 +10,6 @@ from pipeplan.solver import SearchProgress, SlowRank, robustness, search
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import FixedOrders
-from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.portfolio import SHARE, PlanRun
 from pipeplan.solver.run import Run
 from tests.solver.problems import problem
@@ -62,16 +61,6 @@ def test_what_the_plan_is_searched_for_is_judged_at_once():
     assert news[-1].value == run.best.judged
     plan.raise_bound(plan.bound)
     assert run.bound == plan.bound
-
-
-def test_long_runs_are_shortened_where_something_varies_too():
-    asked = problem(Placement.v(4), 60, (14.0, 14.0, 10.0, 2.0), limit=4, variation=SlowRank(0.05))
-    run = Run(asked, Budget(None, 200, time.monotonic))
-    plan = PlanRun(run)
-    FixedOrders()(plan)
-    spent = run.budget.evaluations
-    ShorterRuns()(plan)
-    assert spent < run.budget.evaluations
 
 
 def test_a_robust_search_ends_no_worse_than_a_plain_one_of_the_share_that_its_plan_has():

@@ -13,7 +13,6 @@ from pipeplan.solver.engines.published import (
     fixed_orders,
     published,
 )
-from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.exact.engines import Exact, FewRanks
 from pipeplan.solver.front import Front, FrontMark, Point, pareto, undominated_marks
 from pipeplan.solver.many_searches import Effort, SearchBackend, search_seeds
@@ -73,7 +72,6 @@ __all__ = [
     "SearchBackend",
     "SearchProgress",
     "SearchResult",
-    "ShorterRuns",
     "SlowRank",
     "SteadyState",
     "Turn",

@@ -29,7 +29,6 @@ from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate, evaluate
 from pipeplan.solver.kernels.wide_kernel import evaluate_wide
 from pipeplan.solver.layout import Layout
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.robustness import STATISTICS
 
 _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 _EVALUATE_PAIRS = Kernel(evaluate_pairs, SEARCH_COMPILES_AFTER)
@@ -71,14 +70,14 @@ class Encoder(Layout):
     problem
         The problem.
     scenarios
-        Runs in which ops take other times, of whose values the candidates' value is a statistic; None: the value is that of
-        the run that is planned.
+        Runs in which ops take other times, of whose values that of a candidate is the worst or the mean; None: the value is
+        that of the run that is planned.
     """
 
     def target(self, spread: float = 0.0) -> Target:
         """Return the target to minimize: the objective, plus ``spread`` times its mean over the ranks."""
-        statistic = STATISTICS["worst" if self.scenarios is None else self.scenarios.statistic]
-        return Target(int(self.problem.objective == "span"), spread, statistic)
+        mean = self.scenarios is not None and self.scenarios.mean
+        return Target(int(self.problem.objective == "span"), spread, int(mean))
 
     @cached_property
     def narrow(self) -> Encoder:

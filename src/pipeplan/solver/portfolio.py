@@ -20,7 +20,7 @@ from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_untried
-from pipeplan.solver.engines.shorter_runs import ShorterRuns
+from pipeplan.solver.engines.window_search import WindowSearch
 from pipeplan.solver.exact.engines import ExactRecomputing, ExactVaried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published, SearchProgress, SearchResult
@@ -35,10 +35,10 @@ ENGINES: tuple[Engine, ...] = (
     FirstBlocks(),
     EarlyProof(),
     BuildingBlocks(),
-    ShorterRuns(),
     Proving(),
     ExactRecomputing(),
     ExactVaried(),
+    WindowSearch(),
     LocalSearch(),
     RobustSearch(),
     JudgedSearch(),

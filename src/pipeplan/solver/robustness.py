@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Literal, get_args
 
 import numpy as np
 
-from pipeplan.errors import InputError
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import COMPUTE_KINDS, NONE, Floats, Schedule, among, crosses_ranks, dependencies
 from pipeplan.simulation import Bound, simulate
-from pipeplan.solver.kernels.arrays import MEAN, P95, WORST
 from pipeplan.solver.kernels.variation_kernel import time_runs
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.variation import Factors, Jitter, Purpose, SlowRank, Variation
@@ -22,11 +19,6 @@ _TIME_RUNS = Kernel(time_runs)
 
 ANNEALED_ON = 8
 """Number of sampled runs in which every candidate is timed, if op times vary."""
-
-Statistic = Literal["worst", "mean", "p95"]
-
-STATISTICS: dict[Statistic, int] = {"worst": WORST, "mean": MEAN, "p95": P95}
-"""The kernel's number of each statistic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,34 +150,19 @@ def bound_of(problem: Problem) -> Bound:
 
 @dataclass(frozen=True, eq=False)
 class Scenarios:
-    """Factors on the op times of a candidate in each of several runs, and the statistic over these.
+    """Factors on the op times of a candidate in each of several runs, and what counts of its values in these.
 
     Attributes
     ----------
     factors
         Shape (4, stages, microbatches, slices, runs): of F, of B and I, of W, and of R. Overlapped ops share that of the
         forward.
-    statistic
-        The ``worst`` value, their ``mean``, or the one that 95 % of them do not exceed.
-
-    Raises
-    ------
-    InputError
-        For factors of another shape, that are not more than 0 and finite, or no runs; an unknown statistic.
+    mean
+        True if the mean of their values counts, else the worst.
     """
 
     factors: Floats
-    statistic: Statistic = "worst"
-
-    def __post_init__(self) -> None:
-        if self.factors.ndim != 5 or self.factors.shape[0] != 4 or not self.runs:
-            raise InputError(
-                f"factors of scenarios must have shape (4, stages, microbatches, slices, runs), not {self.factors.shape}"
-            )
-        if not bool(((self.factors > 0) & np.isfinite(self.factors)).all()):
-            raise InputError("factors of scenarios must be more than 0 and finite")
-        if self.statistic not in get_args(Statistic):
-            raise InputError(f"the statistic of scenarios must be worst, mean or p95, not {self.statistic}")
+    mean: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> Scenarios:
@@ -197,13 +174,13 @@ class Scenarios:
         variation, placement = problem.variation, problem.placement
         if isinstance(variation, Jitter):
             runs = range(min(ANNEALED_ON, variation.count("train")))
-            return cls(variation.table(placement, problem.microbatches, problem.slices, "train", runs), "mean")
+            return cls(variation.table(placement, problem.microbatches, problem.slices, "train", runs), mean=True)
         assert variation is not None
         stage, microbatch = np.indices((placement.stages, problem.microbatches), np.int32)
         ranks = placement.ranks_of(stage.ravel(), microbatch.ravel(), problem.microbatches).reshape(stage.shape)
         slow = ranks[..., None, None] == np.arange(placement.ranks)
         shape = (4, *stage.shape, problem.slices, placement.ranks)
-        return cls(np.broadcast_to(1.0 + variation.share * slow, shape).copy(), "worst")
+        return cls(np.broadcast_to(1.0 + variation.share * slow, shape).copy())
 
     @property
     def runs(self) -> int:

@@ -46,9 +46,9 @@ _PYTORCH = "pytorch"
 """Name of PyTorch's own runtime, which runs the CSV of a schedule and has no flags."""
 
 
-def runners() -> tuple[str, ...]:
+def runners(among: Mapping[str, Trainer] = TRAINERS) -> tuple[str, ...]:
     """Return the names of all trainers that a schedule can be written for."""
-    return (_PYTORCH, *(name for name, trainer in TRAINERS.items() if trainer.formats))
+    return (_PYTORCH, *(name for name, trainer in among.items() if trainer.formats))
 
 
 def plan_trainers() -> dict[str, Trainer]:

@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel, Output
-from pipeplan.model import Ints
 from pipeplan.model.tolerances import SEARCHED_MEMORY
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import OPS_BETWEEN_LOOKS, WAITS, functions_of
@@ -67,15 +66,12 @@ class Steps:
         Number of 16 steps that start at an op of the longest chain.
     target
         The target to minimize.
-    barrier
-        A place on each rank that no op passes, shape (ranks,); None: every op may go anywhere.
     """
 
     moves: tuple[Move, ...]
     reach: Reach
     critical: int
     target: Target
-    barrier: Ints | None = None
 
 
 class LocalSteps:
@@ -109,7 +105,6 @@ class LocalSteps:
             WAITS,
             encoder.follower,
             unit_of(encoder),
-            encoder.offsets[:-1] if steps.barrier is None else steps.barrier,
         )
         # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
         # what it has changed is copied from one to the other.

@@ -14,7 +14,6 @@ from typing import TypeVar
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel
-from pipeplan.model import Ints
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, kernel_by, ops_between_looks, pieces
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
@@ -73,9 +72,6 @@ class LocalSearch:
         Lineages, counted from the best, that annealings go on with; the best are more often among them.
     critical
         Number of 16 steps that start at an op of the longest chain: no other can make the schedule shorter on its own.
-    barrier
-        A place on each rank that no op passes, shape (ranks,); None: every op may go anywhere. Heeded by steps that are
-        timed in part.
     weight_orders
         For each annealing, true if it also decides the order of owed Ws: its steps take several times as long.
     """
@@ -98,7 +94,6 @@ class LocalSearch:
     spreads: tuple[float, ...] = (0.0, 0.1, 0.02)
     lineages: tuple[int, ...] = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
     critical: int = 10
-    barrier: Ints | None = None
     weight_orders: tuple[bool, ...] = (False, False, True, False, False, False, True)
 
     def __call__(self, run: Run) -> None:
@@ -208,10 +203,7 @@ class TaskArrays:
         if not moves:
             return None
         target = self.encoder.target(self.task.spread)
-        options = self.options
-        steps = Steps(
-            moves=moves, reach=self.task.reach, critical=options.critical, target=target, barrier=options.barrier
-        )
+        steps = Steps(moves=moves, reach=self.task.reach, critical=self.options.critical, target=target)
         return LocalSteps(self.encoder, steps, self.outputs[0], self.best, self.state)
 
 

@@ -37,15 +37,6 @@ SEARCH_COMPILES_AFTER = 500_000
 """Op evaluations after which the search's kernels are compiled: a search of more than a moment makes many millions."""
 
 
-WORST = 0
-"""Statistic of several scenarios: the largest value."""
-
-MEAN = 1
-"""Statistic of several scenarios: the mean."""
-
-P95 = 2
-"""Statistic of several scenarios: the 95th percentile."""
-
 KEPT = 0
 """Mode of a microbatch on a stage: its activations stay on the rank."""
 
@@ -236,12 +227,12 @@ class Target(NamedTuple):
     """The value to minimize: the makespan, or with ``span`` 1 the longest span.
 
     ``spread`` times the mean of that over the ranks is added, so that of two candidates that are equal the one that leaves
-    more ranks early is the better. ``statistic`` is what counts of several scenarios: ``WORST``, ``MEAN`` or ``P95``.
+    more ranks early is the better. Of several scenarios the worst counts, or with ``mean`` 1 their mean.
     """
 
     span: int
     spread: float
-    statistic: int = WORST
+    mean: int = 0
 
 
 class Decisions(NamedTuple):

@@ -33,7 +33,6 @@ from pipeplan.solver.kernels.arrays import (
     Target,
 )
 from pipeplan.solver.kernels.marks_kernel import (
-    Touched,
     Trials,
     begin_at,
     begin_marks,
@@ -219,16 +218,6 @@ def trace_by_indices(
     critical[0] = count
 
 
-@inlined
-def passes(touched: Touched, barrier: Ints) -> bool:
-    """Return true if some op was moved across its rank's barrier."""
-    for which in range(touched.number[0]):
-        rank = touched.ranks[which]
-        if touched.first[rank] < barrier[rank] <= touched.last[rank]:
-            return True
-    return False
-
-
 def local_annealing_by(
     propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
 ) -> Callable[..., int]:
@@ -243,7 +232,6 @@ def local_annealing_by(
         waits: Floats,
         follower: Ints,
         unit: float,
-        barrier: Ints,
         steps: int,
         most: int,
         decisions: Decisions,
@@ -254,7 +242,7 @@ def local_annealing_by(
     ) -> int:
         """Anneal for a number of steps, or until ``most`` places were timed, and return the number of steps.
 
-        The current candidate is timed afresh at first. No op passes its rank's ``barrier``, which is a place.
+        The current candidate is timed afresh at first.
         """
         touched, visits, current = trials.touched, trials.stretch.visits, trials.current
         # Time the current candidate whole, to know where its marks are.
@@ -280,9 +268,6 @@ def local_annealing_by(
             if not apply(move, problem, decisions, change):
                 continue
             note_touched(problem, decisions, change, touched)
-            if passes(touched, barrier):
-                undo(move, problem, decisions, change)
-                continue
             # Time the trial from the change on; a value above the limit, known before, ends that early.
             limit = accepted_up_to(state, waits)
             value = evaluate_from(problem, decisions, target, limit, follower, unit, state.value[0], trials)

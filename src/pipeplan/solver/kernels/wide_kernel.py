@@ -24,14 +24,12 @@ backward's input as a W does::
 from pipeplan.kernels import inlined
 from pipeplan.solver.kernels.arrays import (
     KEPT,
-    MEAN,
     OF_FULL,
     OF_MESSAGE,
     OF_OP,
     OF_RECOMPUTE,
     OF_SIZE,
     OFFLOADED,
-    P95,
     RECOMPUTED,
     CandidateTiming,
     Decisions,
@@ -70,38 +68,22 @@ def evaluate_wide(
 def over_scenarios(
     problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenarios: int, timing: CandidateTiming
 ) -> float:
-    """Return the statistic of the values in all scenarios; the decisive scenario is timed last, for its longest chain."""
+    """Return the worst value in all scenarios, or their mean; the worst is timed last, for its longest chain."""
     values = timing.more.values
-    ignored = scenarios // 20 if target.statistic == P95 else 0
-    over = 0
     total = 0.0
-    # A scenario above the limit ends the timing, unless the statistic ignores the largest values.
+    worst = 0
     for scenario in range(scenarios):
-        most = scenarios * limit - total if target.statistic == MEAN else limit
+        most = scenarios * limit - total if target.mean == 1 else limit
         values[scenario] = run_scenario(problem, decisions, target, most, scenario, timing)
         if values[scenario] >= INFEASIBLE:
-            over += 1
-            if over > ignored:
-                return INFEASIBLE
+            return INFEASIBLE
         total += values[scenario]
-    decisive = ranked(timing, scenarios, ignored)
-    value = total / scenarios if target.statistic == MEAN else values[decisive]
-    if decisive != scenarios - 1:
-        run_scenario(problem, decisions, target, INFEASIBLE / 2, decisive, timing)
+        if values[scenario] > values[worst]:
+            worst = scenario
+    value = total / scenarios if target.mean == 1 else values[worst]
+    if worst != scenarios - 1:
+        run_scenario(problem, decisions, target, INFEASIBLE / 2, worst, timing)
     return value
-
-
-def ranked(timing: CandidateTiming, scenarios: int, larger: int) -> int:
-    """Return the scenario whose value is exceeded by exactly ``larger`` others."""
-    values = timing.more.values
-    for scenario in range(scenarios):
-        above = 0
-        for other in range(scenarios):
-            if values[other] > values[scenario] or (values[other] == values[scenario] and other < scenario):
-                above += 1
-        if above == larger:
-            return scenario
-    return 0
 
 
 def run_scenario(
