@@ -6,10 +6,16 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sweeps.md"
 
 
-def test_the_examples_of_the_page_run(capsys):
-    study, engine = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def test_the_examples_of_the_page_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study, figure, engine = (
+        compile(text, str(PAGE), "exec") for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    )
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    exec(compile(study, str(PAGE), "exec"), {"__name__": "example"})
+    names = {"__name__": "example"}
+    exec(study, names)
     assert capsys.readouterr().out == shown
-    exec(compile(engine, str(PAGE), "exec"), {"__name__": "example"})
+    exec(figure, names)
+    assert {file.name for file in tmp_path.iterdir()} >= {"study.db", "study.png"}
+    exec(engine, names)
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["gpipe", "1f1b", "zb-h1"]
