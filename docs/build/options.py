@@ -82,7 +82,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
-from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
+from pipeplan.costs.settings import Communication, SettingsLike, Streams, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         GivenTimes,
         Layer,
         SettingsLike,
+        Streams,
         TimesPer,
     )
     from pipeplan.drawing import SizeName, ThemeName

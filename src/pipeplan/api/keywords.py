@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         GivenTimes,
         Layer,
         SettingsLike,
+        Streams,
         TimesPer,
     )
     from pipeplan.drawing import SizeName, ThemeName
@@ -243,6 +244,7 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     p2p_bytes: Varied[float | str | None]
     p2p_bandwidth: Varied[float | None]
     communication: Varied[Communication | None]
+    streams: Varied[Streams | None]
     machine: Varied[str | None]
     op_gap: Varied[float | None]
     message_time: Varied[float | None]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
-from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
+from pipeplan.costs.settings import Communication, SettingsLike, Streams, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
@@ -53,6 +53,7 @@ class SettingsTableKeywords(TypedDict, total=False):
     p2p_bytes: float | str | None
     p2p_bandwidth: float | None
     communication: Communication | None
+    streams: Streams | None
     machine: str | None
     op_gap: float | None
     message_time: float | None

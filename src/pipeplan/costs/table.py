@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.memory import Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
-from pipeplan.costs.settings import Communication
+from pipeplan.costs.settings import Communication, Streams
 from pipeplan.errors import CostError
 from pipeplan.model import (
     BACKWARD_KINDS,
@@ -88,6 +88,8 @@ class Costs:
         it is unknown; then schedules with offloads are errors.
     communication
         Model of transfers on the machine. Files of costs store it; simulations take it as a separate argument.
+    streams
+        Communication streams of each rank, if transfers run on streams.
     factors
         Factors of each microbatch on times and messages, those on memory being part of ``memory``; None if microbatches are
         alike.
@@ -112,6 +114,7 @@ class Costs:
     name: str = ""
     offload: Floats | None = None
     communication: Communication = "edge"
+    streams: Streams = "rank"
     factors: MicrobatchFactors | None = None
 
     def __post_init__(self) -> None:
