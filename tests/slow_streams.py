@@ -71,9 +71,9 @@ class Executor:
                 while at[rank] < len(row):
                     turn = row[at[rank]]
                     if turn[0].kind in PARTNERS:
-                        queue = stream_name(turn[0], rank, home[other_end(turn[0])], streams)
-                        queues.setdefault(queue, deque()).append(key(turn[0]))
-                        posted[key(turn[0])] = queue
+                        name = stream_name(turn[0], rank, home[other_end(turn[0])], streams)
+                        queues.setdefault(name, deque()).append(key(turn[0]))
+                        posted[key(turn[0])] = name
                     elif any(end not in over for end in awaited_messages(turn, present)):
                         break
                     at[rank] += 1

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.costs import Costs, Settings, Streams
+from pipeplan.checking import check
+from pipeplan.costs import Costs, Settings
 from pipeplan.errors import DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
-from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import insert_communication
-from pipeplan.simulation import simulate, streams
+from pipeplan.model import Reason, Schedule, Streams, parse_schedule
+from pipeplan.passes import insert_communication, without_communication
+from pipeplan.simulation import idle_times, post_messages, simulate, streams
+from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS, without_copies
 from tests.slow_streams import slow_streams
 
@@ -167,3 +169,56 @@ def test_compiled_kernels_give_the_same_bytes(problem):
         again = simulate(schedule, costs, communication="streams").timeline
     assert plain.start.tobytes() == again.start.tobytes()
     assert plain.end.tobytes() == again.end.tobytes()
+
+
+FRONT = "0F0 0SEND_F0 0RECV_B0 0F1 0SEND_F1 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
+"""Rank 0 posts the receive of a gradient before it sends the next activation."""
+
+
+def test_time_behind_another_message_has_a_reason_of_its_own():
+    schedule = parse_schedule(FRONT)
+    found = simulate(schedule, Settings(p2p_time=0.5).costs(schedule.placement), communication="streams")
+    totals = idle_times(found.timeline, found.costs).totals(2)
+    # 1F1 starts at 5.5; its input left rank 0 at 5, and was ready at 2, but rank 1 computes until 4.5.
+    reasons = {Reason(code): time for code, time in enumerate(totals[1].tolist()) if time}
+    assert reasons == {Reason.START_UP: 1.5, Reason.TRANSFER: 0.5, Reason.QUEUE: 0.5, Reason.DRAIN: 2.5}
+    assert totals.sum(axis=1) == pytest.approx(found.timeline.idle)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(), st.sampled_from(LEVELS))
+def test_reasons_add_up_to_the_idle_time(problem, level):
+    schedule, costs = problem
+    try:
+        found = simulate(schedule, costs, communication="streams", streams=level)
+    except DeadlockError:
+        return
+    idle = idle_times(found.timeline, found.costs)
+    totals = idle.totals(schedule.ranks)
+    np.testing.assert_allclose(totals.sum(axis=1), found.timeline.idle, atol=1e-9)
+    listed = np.zeros_like(totals)
+    np.add.at(listed, (idle.rank, idle.reason), idle.end - idle.start)
+    np.testing.assert_allclose(totals, listed, atol=1e-9)
+
+
+def test_messages_that_are_posted_in_time_delay_nothing_here():
+    """Interleaved 1F1B, lowered as PyTorch does, posts receives so early that sends wait for them."""
+    schedule = STRATEGIES["interleaved-1f1b"](STRATEGIES["interleaved-1f1b"].shape(4, 8))
+    costs = Settings(p2p_time=0.1).costs(schedule.placement)
+    edge = simulate(schedule, costs).timeline.makespan
+    front = simulate(insert_communication(schedule), costs, communication="streams").timeline.makespan
+    posted = simulate(post_messages(schedule, costs), costs, communication="streams").timeline.makespan
+    assert (round(edge, 6), round(front, 6), round(posted, 6)) == (29.9, 34.6, 29.9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(PLANS, st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from(LEVELS))
+def test_posted_messages_never_hang_and_are_no_worse_than_those_of_the_pass(plan, seed, latency, level):
+    random = np.random.default_rng(seed)
+    forward = tuple((0.25 + random.random(plan.stages)).tolist())
+    costs = Settings(forward_times=forward, p2p_time=latency, offload_times=0.5).costs(plan.placement)
+    posted = post_messages(plan, costs, level)
+    assert check(posted, streams=level).valid
+    assert check(posted, sends="blocking").valid
+    assert without_communication(posted) == without_communication(plan)
+    assert makespan(posted, costs, "streams", level) <= makespan(insert_communication(plan), costs, "streams", level)

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
         GivenTimes,
         Layer,
         SettingsLike,
-        Streams,
         TimesPer,
     )
     from pipeplan.drawing import SizeName, ThemeName
-    from pipeplan.model import Objective
+    from pipeplan.model import Objective, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.memory import Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
-from pipeplan.costs.settings import Communication, Streams
+from pipeplan.costs.settings import Communication
 from pipeplan.errors import CostError
 from pipeplan.model import (
     BACKWARD_KINDS,
@@ -22,6 +22,7 @@ from pipeplan.model import (
     Kind,
     Placement,
     Schedule,
+    Streams,
     among,
     require_range,
 )

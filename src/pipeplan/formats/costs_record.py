@@ -29,13 +29,12 @@ from pipeplan.costs import (
     Memory,
     MicrobatchFactors,
     Overhead,
-    Streams,
     Transfer,
 )
 from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format, other_version
-from pipeplan.model import NOT_GIVEN, Floats
+from pipeplan.model import NOT_GIVEN, Floats, Streams
 
 VERSION = 1
 

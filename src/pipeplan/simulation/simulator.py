@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Communication, Costs, Limits, Streams
+from pipeplan.costs import Communication, Costs, Limits
 from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
 from pipeplan.model import (
@@ -53,6 +53,7 @@ from pipeplan.model import (
     Kind,
     MemoryUse,
     Schedule,
+    Streams,
     Timeline,
     among,
     crosses_ranks,
@@ -177,7 +178,8 @@ def simulate(
     elif communication == "streams":
         from pipeplan.simulation.streams import time_on_streams
 
-        timeline = time_on_streams(schedule, costs, durations, streams or costs.streams)
+        costs = replace(costs, communication="streams", streams=streams or costs.streams)
+        timeline = time_on_streams(schedule, costs, durations)
     else:
         timeline = _unblocked(schedule, costs, durations, contended=communication == "contended")
     return Simulation(timeline, costs, limits)

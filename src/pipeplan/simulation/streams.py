@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Costs, Streams
+from pipeplan.costs import Costs
 from pipeplan.kernels import Kernel
 from pipeplan.model import (
     COMPUTE_KINDS,
@@ -19,6 +19,7 @@ from pipeplan.model import (
     Ints,
     Kind,
     Schedule,
+    Streams,
     Timeline,
     among,
     dependencies,
@@ -38,8 +39,8 @@ _TIME_OPS_ON_STREAMS = Kernel(time_ops_on_streams)
 BACKWARD_MESSAGES = (Kind.SEND_B, Kind.RECV_B)
 
 
-def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats, streams: Streams) -> Timeline:
-    """Return the timeline of a schedule with a SEND and a RECV for each transfer, which run in order on streams.
+def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
+    """Return the timeline of a schedule with a SEND and a RECV for each transfer, which run in order on its costs' streams.
 
     Raises InvalidScheduleError for a transfer without SEND and RECV, and DeadlockError if ranks wait for each other.
     """
@@ -50,7 +51,7 @@ def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats, streams
     messages = partner >= 0
     before, behind = costs.lost(schedule)
     occupied = before + np.where(messages, message_times(schedule, costs), durations) + behind
-    following, has_one_before = _queues(stream_of(schedule, partner, streams))
+    following, has_one_before = _queues(stream_of(schedule, partner, costs.streams))
     missing = (2 + has_one_before + has_one_before[partner]) * messages
     needed = _messages_needed(schedule, needs.arrival, needs.own_stage)
     count, ranks = len(schedule), schedule.ranks
@@ -108,3 +109,36 @@ def _messages_needed(schedule: Schedule, arrival: NDArray[np.int32], own_stage: 
     waits = among(kind, SEND_WAIT_KINDS)
     needed[waits] = own_stage[waits]
     return needed.astype(np.int32)
+
+
+def results_left(timeline: Timeline) -> Floats | None:
+    """Return the time at which each compute op's or copy's result begins to move, if a message carries it, else its end.
+
+    Shape (compute ops and copies,). None for a timeline without messages.
+    """
+    schedule = timeline.schedule
+    sends = schedule.where(Kind.SEND_F, Kind.SEND_B)
+    if not sends.size:
+        return None
+    left = timeline.end.copy()
+    left[dependencies(schedule).own_stage[sends]] = timeline.start[sends]
+    timed: Floats = left[among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))]
+    return timed
+
+
+def held_up_by(timeline: Timeline, streams: Streams) -> Ints:
+    """Return the end of another message that kept each SEND and RECV from beginning earlier, -1 for none; shape (ops,).
+
+    It is the one before on the stream of either end that ended when the message began.
+    """
+    schedule = timeline.schedule
+    partner = message_partners(schedule, dependencies(schedule))
+    following, _ = _queues(stream_of(schedule, partner, streams))
+    ahead = np.flatnonzero(following >= 0)
+    behind = following[ahead]
+    # A message that takes no time holds up none.
+    waited = (timeline.end[ahead] == timeline.start[behind]) & (timeline.end[ahead] > timeline.start[ahead])
+    blocker = np.full(len(schedule), NONE, np.int64)
+    for ends in (partner[behind[waited]], behind[waited]):
+        blocker[ends] = ahead[waited]
+    return blocker

@@ -17,7 +17,7 @@ from pipeplan.costs import SETTINGS, ConfiguredSettings, Settings, SettingsKeywo
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Schedule, Streams, Timeline, crosses_ranks, dependencies, require_order
 from pipeplan.records import Record
-from pipeplan.simulation import Simulation
+from pipeplan.simulation import Simulation, post_messages
 from pipeplan.simulation import simulate as simulate_schedule
 
 TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.timing)
@@ -75,7 +75,9 @@ def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = No
     """
     schedule = resolve(source, settings, called=called)
     check_schedule(schedule, **messages(settings)).require_valid()
-    return _with_communication(schedule) if settings.communication in ("blocking", "streams") else schedule
+    if settings.communication == "streams":
+        return post_messages(schedule, settings.costs(schedule.placement))
+    return _with_communication(schedule) if settings.communication == "blocking" else schedule
 
 
 def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
