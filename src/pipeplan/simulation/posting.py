@@ -14,7 +14,7 @@ from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Kind, Schedule, Streams,
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation.simulator import simulate
 
-ROUNDS = 4
+ROUNDS = 2
 """Maximum number of runs from which an order of messages is taken."""
 
 
