@@ -119,7 +119,9 @@ def _messages_ahead(timeline: Timeline, streams: Streams | None) -> dict[int, st
     needy = np.flatnonzero((arrival >= 0) & among(kind, COMPUTE_KINDS))
     blocker = held_up_by(timeline, streams)[arrival[needy]]
     late = blocker >= 0
-    return {int(position[op]): str(schedule.op(int(other))) for op, other in zip(needy[late], blocker[late], strict=True)}
+    return {
+        int(position[op]): str(schedule.op(int(other))) for op, other in zip(needy[late], blocker[late], strict=True)
+    }
 
 
 def _longest_gaps(timeline: Timeline, idle: IdleTimes) -> Iterator[_Gap]:
