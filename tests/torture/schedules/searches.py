@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from pipeplan.checking import check
-from pipeplan.costs import Limits, Settings
+from pipeplan.costs import Communication, Limits, Settings
 from pipeplan.errors import PipeplanError
-from pipeplan.model import Floats, Objective, Placement, Schedule
+from pipeplan.model import Floats, Objective, Placement, Schedule, Streams
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import timed_only
 from pipeplan.solver import Problem, search
@@ -83,8 +83,8 @@ def attempt(seed: int, folder: Path) -> str:
 def _problem(random: Random) -> Problem:
     """One of any kind, or one of those that strategies are made for, at any level of communication."""
     problem = random_problem(random, most=random.choice((MODELLED, 16, 24))) if random.random() < 0.5 else _even(random)
-    streams = random.choice(("rank", "direction", "edge"))
-    levels = ("edge", "contended", "blocking", "blocking", "streams", "streams")
+    streams: Streams = random.choice(("rank", "direction", "edge"))
+    levels: tuple[Communication, ...] = ("edge", "contended", "blocking", "blocking", "streams", "streams")
     return replace(problem, communication=random.choice(levels), costs=replace(problem.costs, streams=streams))
 
 
