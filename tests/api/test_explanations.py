@@ -227,3 +227,20 @@ def test_the_picture_of_an_explanation_marks_the_windows_and_says_the_bound(tmp_
     found.save(tmp_path / "windows.svg")
     found.save(tmp_path / "windows.html")
     assert '"windows":{"lane":[0,0,0]' in (tmp_path / "windows.html").read_text()
+
+
+def test_a_message_behind_another_one_on_its_stream_is_named(tmp_path):
+    path = tmp_path / "front.csv"
+    path.write_text(
+        "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0,0RECV_B1,0B1\n1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n"
+    )
+    explained = pipeplan.explain(path, communication="streams", p2p_time=0.5)
+    wait = explained.waits[1]
+    assert wait is not None
+    assert (wait.notation, wait.start, wait.end, wait.behind) == ("1F1", 4.5, 5.5, "1SEND_B0")
+    assert (
+        "is before 1F1, whose input is on its way from rank 0, behind a send of microbatch 0." in explained.sentences[2]
+    )
+    assert explained.explain.reasons["queue"][1] == 0.5
+    per_edge = pipeplan.explain(path, communication="streams", streams="edge", p2p_time=0.5)
+    assert per_edge.explain.reasons["queue"][1] == 0

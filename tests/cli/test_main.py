@@ -155,6 +155,14 @@ def test_check_notes_what_needs_sends_that_do_not_block(run):
     code, out, _ = run("check sent.csv --communication blocking --json")
     assert code == 1
     assert json.loads(out)["problems"][0]["rule"] == "rendezvous"
+    code, out, _ = run("check sent.csv --communication streams --json")
+    assert code == 1
+    assert json.loads(out)["problems"][0]["rule"] == "streams"
+    assert run("check sent.csv --communication streams --streams direction")[0] == 0
+    for command in ("check", "simulate"):
+        code, _, error = run(f"{command} sent.csv --streams edge")
+        assert (code, error.count("\n")) == (2, 1)
+        assert "streams edge needs communication streams, not edge" in error
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,16 @@ def test_stages_that_there_are_not(name):
     assert caught.value.field == name
 
 
+def test_streams_are_for_transfers_that_run_on_streams():
+    placement = Placement.linear(2)
+    assert Settings(communication="streams").costs(placement).streams == "rank"
+    costs = Settings(communication="streams", streams="direction").costs(placement)
+    assert (costs.communication, costs.streams) == ("streams", "direction")
+    with pytest.raises(CostError, match="streams edge needs communication streams, not blocking") as caught:
+        Settings(communication="blocking", streams="edge").costs(placement)
+    assert caught.value.field == "streams"
+
+
 def test_a_stage_recomputes_or_offloads():
     assert Settings(recompute="0-1", offload="2,3").offloaded(4) == (2, 3)
     with pytest.raises(ShapeError, match="stage 1 is also in recompute") as caught:

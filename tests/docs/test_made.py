@@ -30,7 +30,7 @@ def test_a_page_of_a_command_has_every_option_that_its_help_has(capsys, monkeypa
 
 def test_choices_and_values_stand_behind_their_option():
     page = dict(commands.pages())[f"{commands.FOLDER}simulate.md"]
-    assert "`--communication edge|blocking|contended`" in page
+    assert "`--communication edge|contended|streams|blocking`" in page
     assert "`--ranks N`, `-p`" in page
     assert "`--output FILE`, `-o`" in page
     assert "`--json`" in page

@@ -43,7 +43,8 @@ export const REASON_WORDS: Readonly<Record<string, string>> = {
   "drain": "after the last op",
   "overhead": "between ops",
   "offload": "waiting for copies to the host",
-  "reload": "waiting for copies back from the host"
+  "reload": "waiting for copies back from the host",
+  "queue": "waiting for messages behind others"
 };
 
 export const SEARCH_FIELDS = {
@@ -493,7 +494,7 @@ export type Explanation = {
   readonly objective?: ObjectiveRecord;
   readonly jitter?: JitterRecord | null;
   readonly slow_rank?: SlowRankRecord | null;
-  readonly communication?: "blocking" | "contended" | "edge";
+  readonly communication?: "blocking" | "contended" | "edge" | "streams";
   readonly decided?: Decided;
   readonly best_published?: PublishedSchedule | null;
   readonly gain?: number | null;
@@ -973,7 +974,7 @@ export type Result = {
   readonly objective?: ObjectiveRecord;
   readonly jitter?: JitterRecord | null;
   readonly slow_rank?: SlowRankRecord | null;
-  readonly communication?: "blocking" | "contended" | "edge";
+  readonly communication?: "blocking" | "contended" | "edge" | "streams";
   readonly decided?: Decided;
   readonly best_published?: PublishedSchedule | null;
   readonly gain?: number | null;
@@ -1112,7 +1113,7 @@ export type SearchReply = {
   readonly objective?: ObjectiveRecord;
   readonly jitter?: JitterRecord | null;
   readonly slow_rank?: SlowRankRecord | null;
-  readonly communication?: "blocking" | "contended" | "edge";
+  readonly communication?: "blocking" | "contended" | "edge" | "streams";
   readonly decided?: Decided;
   readonly best_published?: PublishedSchedule | null;
   readonly gain?: number | null;
@@ -1266,6 +1267,7 @@ export type Wait = {
   readonly end: number;
   readonly op: string;
   readonly from_rank: number | null;
+  readonly behind?: string;
 };
 
 /** Place where a rank stops: its first op that never runs, that op's words, and a sentence on what it waits for. */

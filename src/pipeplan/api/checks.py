@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
-from pipeplan.api.simulating.simulate import sends
+from pipeplan.api.simulating.simulate import messages
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
@@ -141,7 +141,8 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
         every op starts after what it waits for.
     **options
         The options of a check, and of the shape and costs what it depends on: ``memory_limit`` with its bytes,
-        ``communication="blocking"`` for sends that wait for their receives.
+        ``communication="blocking"`` for sends that wait for their receives, ``"streams"`` for messages that run in order on
+        communication streams.
 
     Raises
     ------
@@ -168,7 +169,7 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
-    report = check_schedule(resolved, memory=memory_rule(resolved, settings), sends=sends(settings), **rules)
+    report = check_schedule(resolved, memory=memory_rule(resolved, settings), **messages(settings), **rules)
     problems = report.problems
     if isinstance(source, Timeline) and not problems:
         problems = tuple(check_times(source))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         TimesPer,
     )
     from pipeplan.drawing import SizeName, ThemeName
-    from pipeplan.model import Objective
+    from pipeplan.model import Objective, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
 
@@ -243,6 +243,7 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     p2p_bytes: Varied[float | str | None]
     p2p_bandwidth: Varied[float | None]
     communication: Varied[Communication | None]
+    streams: Varied[Streams | None]
     machine: Varied[str | None]
     op_gap: Varied[float | None]
     message_time: Varied[float | None]

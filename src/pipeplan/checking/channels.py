@@ -102,15 +102,18 @@ def _superfluous_message(schedule: Schedule, position: int) -> Finding:
     return finding("message", schedule.place(position), f"is superfluous: {why}; {then}", position)
 
 
-def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
+def check_channels(schedule: Schedule, needs: Dependencies, *, by_direction: bool = False) -> Iterator[Finding]:
     """Yield the first message of each channel that is received out of order.
 
-    :func:`check_messages` must have found no problem.
+    :func:`check_messages` must have found no problem. With ``by_direction``, activations and gradients have channels of
+    their own.
     """
     receives = schedule.where(*RECEIVE_KINDS)
     sends = needs.arrival[receives]
     sender, receiver = schedule.rank[sends].astype(np.int64), schedule.rank[receives]
     channel = sender * schedule.ranks + receiver
+    if by_direction:
+        channel = 2 * channel + (schedule.columns.kind[receives] == Kind.RECV_B)
     by_receive = np.argsort(channel, kind="stable")
     by_send = np.lexsort((sends, channel))
     wrong = by_receive != by_send

@@ -9,6 +9,7 @@ from pipeplan.checking.channels import check_channels, check_messages, has_messa
 from pipeplan.checking.findings import Finding, Report
 from pipeplan.checking.memory import check_buffers, check_memory
 from pipeplan.checking.order import check_order, check_progress, check_rendezvous
+from pipeplan.checking.streams import check_streams
 from pipeplan.checking.structure import check_structure
 from pipeplan.checking.torch_rules import (
     check_losses,
@@ -19,7 +20,7 @@ from pipeplan.checking.torch_rules import (
     note_no_reduce_grad,
     note_no_waits,
 )
-from pipeplan.model import MemoryRule, Schedule, dependencies
+from pipeplan.model import MemoryRule, Schedule, Streams, dependencies
 
 Sends = Literal["buffered", "blocking"]
 
@@ -29,6 +30,7 @@ def check(
     *,
     memory: MemoryRule | None = None,
     sends: Sends = "buffered",
+    streams: Streams | None = None,
     reduce_grad: bool | None = None,
     buffers: int | None = None,
     waits: bool | None = None,
@@ -43,6 +45,9 @@ def check(
     sends
         ``buffered`` sends return at once, ``blocking`` ones wait for their receive. With ``buffered``, a deadlock that
         occurs only with blocking sends is a note.
+    streams
+        Communication streams on which messages run in order; a deadlock of messages on them is a problem, and ``sends`` has
+        no effect. None: the runtime has none, or they are unknown.
     reduce_grad
         True if every stage needs a REDUCE_GRAD; None: only if the schedule has any stage-wide op.
     buffers
@@ -60,12 +65,14 @@ def check(
     problems = list(check_structure(schedule))
     if not problems:
         problems += check_losses(schedule) if losses_in_order else ()
-        problems += _check_content(schedule, reduce_grad, waits if has_messages(schedule) or waits is False else None)
+        required = waits if has_messages(schedule) or waits is False else None
+        problems += _check_content(schedule, reduce_grad, required, streams)
     if not problems and not losses_in_order:
         notes += check_losses(schedule)
     if not problems and has_messages(schedule):
         needs = dependencies(schedule)
-        (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
+        if streams is None:
+            (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
         (notes if buffers is None else problems).extend(check_buffers(schedule, needs, limit=buffers))
         notes += note_no_reduce_grad(schedule)
         notes += note_no_waits(schedule) if waits is None else ()
@@ -74,21 +81,26 @@ def check(
     return Report(schedule, tuple(problems), tuple(notes))
 
 
-def _check_content(schedule: Schedule, reduce_grad: bool | None, waits: bool | None) -> Iterator[Finding]:
+def _check_content(
+    schedule: Schedule, reduce_grad: bool | None, waits: bool | None, streams: Streams | None
+) -> Iterator[Finding]:
     yield from check_sharding(schedule)
     yield from check_reduce_grad(schedule, required=reduce_grad)
     lost = list(check_messages(schedule)) if has_messages(schedule) else []
     lost += check_waits(schedule, required=waits)
     yield from lost
     if not lost:
-        yield from _check_run(schedule)
+        yield from _check_run(schedule, streams)
 
 
-def _check_run(schedule: Schedule) -> Iterator[Finding]:
+def _check_run(schedule: Schedule, streams: Streams | None) -> Iterator[Finding]:
     needs = dependencies(schedule)
     disordered = list(check_order(schedule, needs))
     yield from disordered
-    if not disordered:
+    if not disordered and streams is not None and has_messages(schedule):
+        yield from check_streams(schedule, needs, streams)
+        yield from check_channels(schedule, needs, by_direction=streams == "direction")
+    elif not disordered:
         stuck = list(check_progress(schedule, needs))
         yield from stuck
         if has_messages(schedule):

@@ -17,7 +17,7 @@ class Finding(Record, frozen=True, kw_only=True):
     rule
         The rule that is broken, in one word. For any schedule: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``,
         ``overlap``, ``offload``, ``order``, ``deadlock``, ``memory``. For messages: ``message`` (missing or
-        superfluous), ``channel`` (out of order), ``rendezvous``, ``buffers``, ``wait``. For stage-wide ops:
+        superfluous), ``channel`` (out of order), ``rendezvous``, ``streams``, ``buffers``, ``wait``. For stage-wide ops:
         ``reduce-grad``, ``sharding``. For a trainer: ``losses``, ``trainer``. For a
         simulated timeline: ``times``.
     where
@@ -83,7 +83,7 @@ class Report:
         first = self.problems[0]
         more = f"\n({len(self.problems) - 1} more; check lists them all)" if len(self.problems) > 1 else ""
         grid = "" if first.position is None else "\n" + marked_grid(self.schedule, first.position)
-        error = DeadlockError if first.rule in ("deadlock", "rendezvous") else InvalidScheduleError
+        error = DeadlockError if first.rule in ("deadlock", "rendezvous", "streams") else InvalidScheduleError
         raise error(f"{first}{grid}{more}")
 
 

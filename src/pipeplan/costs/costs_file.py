@@ -101,6 +101,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
     }
     if costs.communication != "edge":
         settings["communication"] = costs.communication
+    if costs.streams != "rank":
+        settings["streams"] = costs.streams
     if costs.overlap is not None:
         settings["overlap_times"] = _tuple(costs.overlap)
     if costs.offload is not None:

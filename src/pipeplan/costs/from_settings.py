@@ -115,6 +115,7 @@ class Settings(SettingsTable):
             name=name,
             offload=_offload(settings, placement, memory),
             communication=settings.communication,
+            streams=settings.transfer_streams or "rank",
             factors=factors,
         )
 

@@ -12,6 +12,7 @@ from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
+from pipeplan.model import Streams
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
 """One number, or one per stage; an array is as good as a list."""
@@ -53,6 +54,7 @@ class SettingsTableKeywords(TypedDict, total=False):
     p2p_bytes: float | str | None
     p2p_bandwidth: float | None
     communication: Communication | None
+    streams: Streams | None
     machine: str | None
     op_gap: float | None
     message_time: float | None

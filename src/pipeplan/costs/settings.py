@@ -23,13 +23,14 @@ from pipeplan.costs.microbatch_factors import (
 from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
 from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
-from pipeplan.errors import ShapeError
+from pipeplan.errors import CostError, ShapeError
+from pipeplan.model import Streams
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
 
 TimesPer = Literal["rank", "stage"]
-Communication = Literal["edge", "blocking", "contended"]
+Communication = Literal["edge", "contended", "streams", "blocking"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +152,16 @@ class SettingsTable(Options):
     )  # fmt: skip
     communication: Communication = option(
         "edge", kind="choice", title="A transfer", group="details", choices=get_args(Communication), default="edge",
-        help="Model of transfers: each delays only its receiver (edge), occupies both ranks (blocking), or occupies the "
-        "link (contended).",
-        hint="edge: delays only the receiver; blocking: occupies both ranks; contended: one transfer at a time per link.",
+        help="Model of transfers: each delays only its receiver (edge), occupies the link (contended), runs in order on "
+        "communication streams (streams), or occupies both ranks (blocking).",
+        hint="edge: delays only the receiver; contended: one transfer at a time per link; streams: in order, beside the "
+        "computation; blocking: occupies both ranks.",
+    )  # fmt: skip
+    streams: Streams | None = option(
+        kind="choice", title="Communication streams", group="details", choices=get_args(Streams), default="rank",
+        help="Communication streams with --communication streams: one per rank (PyTorch's default), one per direction "
+        "(PyTorch 2.14.1: pipeline_per_direction_p2p), or one per edge (2.15: pipeline_per_edge_p2p).",
+        hint="One per rank, per direction, or per edge (pair of sending and receiving rank).",
     )  # fmt: skip
     machine: str = option(
         NO_MACHINE, kind="choice", title="Machine", group="details", choices=(NO_MACHINE, *MACHINES), default=NO_MACHINE,
@@ -247,6 +255,23 @@ class SettingsTable(Options):
         if self.lengths is not None:
             return len(self.lengths)
         return None if self.microbatch_factors is None else microbatches_of(self.microbatch_factors)
+
+    @property
+    def transfer_streams(self) -> Streams | None:
+        """Communication streams of each rank if transfers run on streams, else None.
+
+        Raises
+        ------
+        CostError
+            If streams are set, but another model of transfers is.
+        """
+        if self.communication == "streams":
+            return self.streams or "rank"
+        if self.streams is not None:
+            raise CostError(
+                f"streams {self.streams} needs communication streams, not {self.communication}", field="streams"
+            )
+        return None
 
     def pipeline_ranks(self, chunks: int) -> int:
         """Return the number of ranks: ``ranks`` if set, else the stages divided by the chunks, else 4.

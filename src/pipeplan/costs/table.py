@@ -22,6 +22,7 @@ from pipeplan.model import (
     Kind,
     Placement,
     Schedule,
+    Streams,
     among,
     require_range,
 )
@@ -88,6 +89,8 @@ class Costs:
         it is unknown; then schedules with offloads are errors.
     communication
         Model of transfers on the machine. Files of costs store it; simulations take it as a separate argument.
+    streams
+        Communication streams of each rank, if transfers run on streams.
     factors
         Factors of each microbatch on times and messages, those on memory being part of ``memory``; None if microbatches are
         alike.
@@ -112,6 +115,7 @@ class Costs:
     name: str = ""
     offload: Floats | None = None
     communication: Communication = "edge"
+    streams: Streams = "rank"
     factors: MicrobatchFactors | None = None
 
     def __post_init__(self) -> None:

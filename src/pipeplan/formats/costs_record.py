@@ -8,10 +8,10 @@
      "memory": {"activation": [1.0, 1.0], "freed_by_weight": [1.0, 1.0], "static": [0.0, 0.0], "in_bytes": false}}
 
 Optional keys: ``offload`` (time of a copy to the host per stage), ``overhead`` (``op_gap``, ``message_time``,
-``step_time``), ``communication`` (default ``edge``), ``factors`` (of each microbatch on times and bytes, where microbatches
-differ: the setting ``microbatch_factors``), and in ``memory`` ``recompute_keeps`` (default 0) and ``offloaded``
-(default the activation). ``bandwidth`` is null if a transfer takes only its latency. Unknown keys are errors. A config file
-(``--config``) is a shorter form for equal stages.
+``step_time``), ``communication`` (default ``edge``), ``streams`` (default ``rank``), ``factors`` (of each microbatch on
+times and bytes, where microbatches differ: the setting ``microbatch_factors``), and in ``memory`` ``recompute_keeps``
+(default 0) and ``offloaded`` (default the activation). ``bandwidth`` is null if a transfer takes only its latency. Unknown
+keys are errors. A config file (``--config``) is a shorter form for equal stages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pipeplan.costs import (
 from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format, other_version
-from pipeplan.model import NOT_GIVEN, Floats
+from pipeplan.model import NOT_GIVEN, Floats, Streams
 
 VERSION = 1
 
@@ -88,6 +88,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     overhead: OverheadRecord | msgspec.UnsetType = msgspec.UNSET
     offload: Times | msgspec.UnsetType = msgspec.UNSET
     communication: Communication | msgspec.UnsetType = msgspec.UNSET
+    streams: Streams | msgspec.UnsetType = msgspec.UNSET
     factors: FactorTable | FactorTables | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -112,6 +113,7 @@ def costs_json(costs: Costs) -> str:
         overhead=_overhead_record(costs.overhead),
         offload=msgspec.UNSET if costs.offload is None else costs.offload.tolist(),
         communication=msgspec.UNSET if costs.communication == "edge" else costs.communication,
+        streams=msgspec.UNSET if costs.streams == "rank" else costs.streams,
         factors=msgspec.UNSET if costs.factors is None else costs.factors.tables,
     )
     return json_text(record, compact=True) + "\n"
@@ -180,6 +182,7 @@ def _costs(record: CostsRecord) -> Costs:
         time_unit=record.time_unit,
         offload=None if record.offload is msgspec.UNSET else np.array(record.offload),
         communication="edge" if record.communication is msgspec.UNSET else record.communication,
+        streams="rank" if record.streams is msgspec.UNSET else record.streams,
         factors=factors,
     )
 

@@ -70,7 +70,7 @@ from pipeplan.model.quantities import (
     units_in,
 )
 from pipeplan.model.reason import REASON_WORDS, Reason
-from pipeplan.model.running import RowProgress, farthest, progress, rendezvous
+from pipeplan.model.running import RowProgress, Streams, farthest, progress, rendezvous
 from pipeplan.model.schedule import Schedule, order_of_losses
 from pipeplan.model.timeline import Bubble, Objective, Timeline
 
@@ -115,6 +115,7 @@ __all__ = [
     "Reason",
     "RowProgress",
     "Schedule",
+    "Streams",
     "Timeline",
     "alternate",
     "among",

@@ -26,6 +26,8 @@ class Reason(IntEnum):
     """waits for a copy to the host, which frees its memory"""
     RELOAD = 8
     """waits for a copy back from the host"""
+    QUEUE = 9
+    """waits for a message that is ready, but behind others on its streams or without its receive"""
 
     @property
     def key(self) -> str:
@@ -43,5 +45,6 @@ REASON_WORDS = {
     Reason.OVERHEAD: "between ops",
     Reason.OFFLOAD: "waiting for copies to the host",
     Reason.RELOAD: "waiting for copies back from the host",
+    Reason.QUEUE: "waiting for messages behind others",
 }
 """Words for each reason in sentences, after an idle time, and in legends."""

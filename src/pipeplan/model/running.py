@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from pipeplan.model.running_kernel import run_rows
 from pipeplan.model.schedule import Schedule
 
 _RUN_ROWS = Kernel(run_rows)
+
+Streams = Literal["rank", "direction", "edge"]
+"""Communication streams of a rank: one, one per direction of messages, or one per pair of sending and receiving rank."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,8 @@ the k-th receive on a channel gets the k-th message sent on it, no matter which 
     A receive is placed at the earliest step at which its message can arrive. All ranks follow one total order of events
     (every op at its step if each op takes one unit of time), in which both ends of a transfer are adjacent. So no two
     ranks ever wait for each other, even if sends and receives block until they meet. Each transfer may also be delayed
-    by some steps.
+    by some steps. The times of a run may take the place of the steps: a receive is then placed before the op that runs
+    when its message is sent, and so does not delay sends of earlier results.
 ``late``
     A receive is placed right before the op that needs it, or before the receive of a later message of its channel,
     whichever comes first. Buffers are held for the shortest time. Sends must not block, because two ranks may both send
@@ -17,6 +18,7 @@ the k-th receive on a channel gets the k-th message sent on it, no matter which 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -25,9 +27,11 @@ from numpy.typing import NDArray
 from pipeplan.errors import DeadlockError
 from pipeplan.model import (
     COMMUNICATION_KINDS,
+    COMPUTE_KINDS,
     SEND_WAIT_KINDS,
     Columns,
     Dependencies,
+    Floats,
     Ints,
     Kind,
     Schedule,
@@ -55,7 +59,9 @@ class _Messages:
         return len(self.producer)
 
 
-def insert_communication(schedule: Schedule, *, receives: Receives = "early", delays: Ints | None = None) -> Schedule:
+def insert_communication(
+    schedule: Schedule, *, receives: Receives = "early", delays: Ints | None = None, ends: Floats | None = None
+) -> Schedule:
     """Return the schedule with a SEND and a RECV for every result that goes to another rank.
 
     Existing communication is removed first.
@@ -67,6 +73,9 @@ def insert_communication(schedule: Schedule, *, receives: Receives = "early", de
     delays
         For early receives: number of steps by which to delay the transfer of each op's result, shape (ops,) of the
         schedule without communication. No transfer is delayed beyond the step before its consumer.
+    ends
+        For early receives: end of each op in a run of the schedule without communication, shape (ops,); the order of these
+        times replaces that of the steps.
 
     Raises
     ------
@@ -77,6 +86,10 @@ def insert_communication(schedule: Schedule, *, receives: Receives = "early", de
     needs = dependencies(compute)
     step = _steps(compute, needs)
     messages = _messages(compute, needs)
+    if ends is not None:
+        timed = _steps_in_time(compute, ends)
+        # Of ops so short that times cannot tell them apart, the steps can.
+        step = timed if (timed[messages.producer] < timed[messages.consumer]).all() else step
     if receives == "late":
         return _late(compute, messages)
     sent = step[messages.producer]
@@ -96,6 +109,14 @@ def _steps(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:
         stuck = int(np.flatnonzero(run.step == 0)[0])
         raise DeadlockError(f"{schedule.place(stuck)} never runs, so its result is never sent")
     return run.step
+
+
+def _steps_in_time(schedule: Schedule, ends: Floats) -> NDArray[np.int32]:
+    """Return the step of each op if every end of a compute op begins a new one; other ops have that of the op before."""
+    ends = np.where(among(schedule.columns.kind, COMPUTE_KINDS), ends, -np.inf)
+    for first, stop in pairwise(schedule.offsets.tolist()):
+        ends[first:stop] = np.maximum.accumulate(ends[first:stop])
+    return np.unique(ends, return_inverse=True)[1].astype(np.int32)
 
 
 def _messages(schedule: Schedule, needs: Dependencies) -> _Messages:

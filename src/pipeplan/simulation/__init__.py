@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pipeplan.simulation.critical import Cause, CriticalPath, cause_of_delay, critical_ops, critical_path
     from pipeplan.simulation.idle import IdleTimes, idle_times
     from pipeplan.simulation.idle_gaps import WAITS
+    from pipeplan.simulation.posting import post_in_order, post_messages
     from pipeplan.simulation.simulator import (
         Simulation,
         memory_use,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         simulate,
         step_time,
     )
+    from pipeplan.simulation.streams import held_up_by
     from pipeplan.simulation.what_if import WhatIf, shortened, what_ifs, work_of_microbatches
     from pipeplan.simulation.windows import LocatedWindow, RoundTrips, Window, located_windows
 else:

@@ -69,6 +69,8 @@ class Chains:
         Times of every op.
     taken, freed
         Times at which each op occupies and frees its rank: before its start and after its end by its overhead.
+    left
+        Time at which each op's result begins to move to another rank; when it frees its rank, unless messages wait.
     rounding
         Tolerance of times; 0 without overhead.
     sources
@@ -77,7 +79,7 @@ class Chains:
         The holder of each op, -1 for none. A message or a copy wins over an op of the same rank that ended at the same time.
     """
 
-    def __init__(self, timeline: Timeline, costs: Costs | None = None) -> None:
+    def __init__(self, timeline: Timeline, costs: Costs | None = None, left: Floats | None = None) -> None:
         schedule = timeline.schedule
         before, after = overhead_around_ops(schedule, costs)
         needs = dependencies(schedule)
@@ -94,8 +96,10 @@ class Chains:
         )
         # Candidates for the holder: ops of other ranks with their message, copies, and the op before on the rank.
         freed = timeline.end + after
-        delay = np.zeros(len(schedule)) if costs is None else costs.delays(schedule)
-        held = _last_of(_of_pairs(source, waits, schedule.joined), freed, delay)
+        leaving = freed if left is None else np.maximum(left, freed)
+        self.left: list[float] = leaving.tolist()
+        arrived = leaving + (np.zeros(len(schedule)) if costs is None else costs.delays(schedule))
+        held = _last_of(_of_pairs(source, waits, schedule.joined), freed, arrived)
         earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
         # An op that starts later than its rank was free waited for its source, even if rounding says otherwise.
         waited = timeline.start - before > _at(freed, earlier) + self.rounding
@@ -137,14 +141,14 @@ def _of_pairs(source: Ints, waits: list[Ints], joined: Bools) -> list[Ints]:
     return columns + [np.where(paired, column[second], NONE) for column in waits]
 
 
-def _last_of(candidates: list[Ints], freed: Floats, delay: Floats) -> Ints:
+def _last_of(candidates: list[Ints], freed: Floats, arrived: Floats) -> Ints:
     """Return the op in each row of the columns that came last, the first of several; -1 for none.
 
-    The first two columns come by a message, the op's ``delay`` after it freed its rank.
+    The first two columns come by a message, which arrives at ``arrived``.
     """
-    last, when = candidates[0], _at(freed + delay, candidates[0])
+    last, when = candidates[0], _at(arrived, candidates[0])
     for number, other in enumerate(candidates[1:], start=1):
-        came = _at(freed + delay if number < 2 else freed, other)
+        came = _at(arrived if number < 2 else freed, other)
         last, when = np.where(came > when, other, last), np.maximum(came, when)
     return last
 

@@ -7,9 +7,10 @@ moment of the gap: an op ran on another rank, or a message was under way::
     rank 1        F0  B0 ------------->            then its gradient is under way
 
 Time that an op takes beyond the mean of its kind over the stages counts as imbalance. Overhead of ops and messages counts on
-the rank itself and where another rank waits for it. Copies to the host and back have their own reasons. Before its first
-op a rank cannot start earlier than the first microbatch can reach it (start-up); after its last op it has nothing to do
-(drain). If a memory limit is given, and the next forward had arrived but did not fit, the limit is the reason.
+the rank itself and where another rank waits for it. Copies to the host and back have their own reasons; so has the time in
+which a message is ready, but behind others on its communication streams. Before its first op a rank cannot start earlier
+than the first microbatch can reach it (start-up); after its last op it has nothing to do (drain). If a memory limit is
+given, and the next forward had arrived but did not fit, the limit is the reason.
 
 Chains run through all ranks, so the number of pieces grows with the square of the ranks. Their totals are computed without
 listing them, by one loop along the chains (:mod:`~pipeplan.simulation.idle_kernel`).
@@ -33,6 +34,7 @@ from pipeplan.simulation.chain import Chains, timed_only
 from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Walk
 from pipeplan.simulation.idle_kernel import OFFLOAD, RELOAD, SORTS, Ops, divide_waits
 from pipeplan.simulation.idle_pieces import Piece, Pieces, pieces_of
+from pipeplan.simulation.streams import results_left
 
 _DIVIDE_WAITS = Kernel(divide_waits)
 
@@ -49,7 +51,16 @@ _PARTS = 8
 """Number of parts into which a longer gap is divided; in each part, pieces of one reason are drawn as one."""
 
 _BY_SORT = np.array(
-    [Reason.TRANSFER, Reason.COMPUTE, Reason.IMBALANCE, Reason.OVERHEAD, Reason.OFFLOAD, Reason.RELOAD], np.int8
+    [
+        Reason.TRANSFER,
+        Reason.COMPUTE,
+        Reason.IMBALANCE,
+        Reason.OVERHEAD,
+        Reason.OFFLOAD,
+        Reason.RELOAD,
+        Reason.QUEUE,
+    ],
+    np.int8,
 )
 """Reason of each sort of time in :mod:`~pipeplan.simulation.idle_kernel`."""
 
@@ -241,9 +252,10 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
     limit
         Memory limit of each rank in activations, shape (ranks,). With None, memory is never a reason.
     """
+    left = results_left(timeline) if costs.communication == "streams" else None
     timeline = timed_only(timeline)
     schedule, excess = timeline.schedule, _excess(timeline)
-    chains = Chains(timeline, costs)
+    chains = Chains(timeline, costs, left)
     gaps = GapWalker(timeline, chains, costs, limit)
     stretches = pieces_of(stretch for rank in range(schedule.ranks) for stretch in gaps.rank(rank))
     return IdleTimes(stretches, Walk(chains, schedule, excess), _ops(chains, schedule, excess))
@@ -262,6 +274,7 @@ def _ops(chains: Chains, schedule: Schedule, excess: Floats) -> Ops:
         expected=end - excess,
         end=end,
         freed=np.array(chains.freed),
+        left=np.array(chains.left),
         copy=copy,
         stage=schedule.columns.stage.astype(np.int64),
     )

@@ -90,7 +90,7 @@ class GapWalker:
         if later == op or level + needed <= self.limit[rank] * (1 + tolerances.MEMORY):
             return stop
         source = int(self.chains.sources[later])
-        arrived = self.freed[source] + self.delay[source] if source >= 0 else 0.0
+        arrived = self.chains.left[source] + self.delay[source] if source >= 0 else 0.0
         return min(max(begin, arrived), stop)
 
 
@@ -146,7 +146,8 @@ class Walk:
             reason = Reason.OFFLOAD if kind == Kind.OFFLOAD else Reason.RELOAD
             return (chains.end[holder], Reason.TRANSFER), (chains.start[holder], reason)
         return (
-            (chains.freed[holder], Reason.TRANSFER),
+            (chains.left[holder], Reason.TRANSFER),
+            (chains.freed[holder], Reason.QUEUE),
             (chains.end[holder], Reason.OVERHEAD),
             (chains.end[holder] - self._excess[holder], Reason.IMBALANCE),
             (chains.start[holder], Reason.COMPUTE),

@@ -6,10 +6,10 @@ An op's *holder* is the op that it had to wait for last. Following holders yield
     rank 1      F0 B0 B0 F1              B0 of rank 1, F0 of rank 1, F0 of rank 0
 
 A wait from ``begin`` to ``stop`` before an op was spent on the part of the op's chain that lies between the two times. Every
-op occupies five intervals of its chain, of which each belongs to one *sort*::
+op occupies six intervals of its chain, of which each belongs to one *sort*::
 
-    taken     start              expected    end        freed        the next op on the chain starts
-      | OVERHEAD |    COMPUTE        | IMBALANCE | OVERHEAD |  TRANSFER  |
+    taken     start              expected    end        freed   left         the next op on the chain starts
+      | OVERHEAD |    COMPUTE        | IMBALANCE | OVERHEAD | QUEUE |  TRANSFER  |
 
 A copy between a rank and its host has two: the copy itself (``OFFLOAD`` or ``RELOAD``), then ``TRANSFER``.
 """
@@ -20,8 +20,8 @@ from typing import NamedTuple
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 
-TRANSFER, COMPUTE, IMBALANCE, OVERHEAD, OFFLOAD, RELOAD = range(6)
-SORTS = 6
+TRANSFER, COMPUTE, IMBALANCE, OVERHEAD, OFFLOAD, RELOAD, QUEUE = range(7)
+SORTS = 7
 """Sorts of time that an op keeps others waiting for."""
 
 
@@ -35,6 +35,7 @@ class Ops(NamedTuple):
     expected end of its computation if it took the mean of its kind over the stages; at most ``end``
     end      end of its computation
     freed    time at which it frees its rank
+    left     time at which its result begins to move to another rank; at least ``freed``
     copy     ``OFFLOAD`` or ``RELOAD`` for a copy, which occupies no rank; -1 for all other ops
     stage    stage of the model
     ======== ====================================================================================================
@@ -46,6 +47,7 @@ class Ops(NamedTuple):
     expected: Floats
     end: Floats
     freed: Floats
+    left: Floats
     copy: Ints
     stage: Ints
 
@@ -61,16 +63,18 @@ def spend(
     copy = ops.copy[node]
     floor: float = max(begin, ops.since[node])
     last = -1
-    for step in range(2 if copy >= 0 else 5):
+    for step in range(2 if copy >= 0 else 6):
         if step == 0:
-            earliest = ops.end[node] if copy >= 0 else ops.freed[node]
+            earliest = ops.end[node] if copy >= 0 else ops.left[node]
             spent = TRANSFER
         elif step == 1:
-            earliest = ops.start[node] if copy >= 0 else ops.end[node]
-            spent = copy if copy >= 0 else OVERHEAD
+            earliest = ops.start[node] if copy >= 0 else ops.freed[node]
+            spent = copy if copy >= 0 else QUEUE
         elif step == 2:
-            earliest, spent = ops.expected[node], IMBALANCE
+            earliest, spent = ops.end[node], OVERHEAD
         elif step == 3:
+            earliest, spent = ops.expected[node], IMBALANCE
+        elif step == 4:
             earliest, spent = ops.start[node], COMPUTE
         else:
             earliest, spent = ops.since[node], OVERHEAD

@@ -1,6 +1,6 @@
 """The simulator: compute a timeline, and the memory over it, from a schedule and costs.
 
-Every rank runs its row in order. An op starts when its rank is free and its inputs have arrived. Communication has three
+Every rank runs its row in order. An op starts when its rank is free and its inputs have arrived. Communication has four
 levels:
 
 ``edge``
@@ -8,6 +8,11 @@ levels:
 ``contended``
     As ``edge``, but a link (one per pair of ranks and direction) carries one transfer at a time, in the order in which the
     sender finished the data.
+``streams``
+    SEND and RECV run in order on communication streams beside the computation, as PyTorch and NCCL run them. The schedule
+    must contain them. A rank posts each when it comes to it in its row, and goes on. A transfer begins when both ends are
+    posted, and both are first on their streams; so a pending receive delays the sends behind it. An op waits until its RECV
+    has ended; no op waits for a SEND, except those such as WAIT_SEND_F.
 ``blocking``
     SEND and RECV occupy their ranks and start together. The schedule must contain them.
 
@@ -48,6 +53,7 @@ from pipeplan.model import (
     Kind,
     MemoryUse,
     Schedule,
+    Streams,
     Timeline,
     among,
     crosses_ranks,
@@ -131,6 +137,7 @@ def simulate(
     costs: Costs,
     *,
     communication: Communication = "edge",
+    streams: Streams | None = None,
     limits: Limits | None = None,
     factors: Floats | None = None,
 ) -> Simulation:
@@ -141,7 +148,11 @@ def simulate(
     schedule, costs
         The schedule to run, and its op times.
     communication
-        Model of transfers between ranks: ``edge``, ``contended`` or ``blocking``; see :mod:`pipeplan.simulation.simulator`.
+        Model of transfers between ranks: ``edge``, ``contended``, ``streams`` or ``blocking``; see
+        :mod:`pipeplan.simulation.simulator`.
+    streams
+        Communication streams under ``streams``: one per ``rank``, one per ``direction`` (activations and gradients), or one
+        per ``edge`` (pair of sending and receiving rank). Default: those of the costs.
     limits
         Memory limits for the bound of the result. A schedule that exceeds them is simulated all the same.
     factors
@@ -154,7 +165,7 @@ def simulate(
         tell how long a copy takes.
     InvalidScheduleError
         If an op needs something that is not in the schedule, comes later on the same rank, or is on another rank and not
-        sent; under ``blocking``, if a transfer between ranks has no SEND and RECV.
+        sent; under ``blocking`` and ``streams``, if a transfer between ranks has no SEND and RECV.
     DeadlockError
         If ranks wait for each other; ``pipeplan check`` spells out the cycle.
     """
@@ -164,6 +175,11 @@ def simulate(
     if communication == "blocking":
         costs = costs.meeting()
         timeline = _blocking(schedule, costs, durations)
+    elif communication == "streams":
+        from pipeplan.simulation.streams import time_on_streams
+
+        costs = replace(costs, communication="streams", streams=streams or costs.streams)
+        timeline = time_on_streams(schedule, costs, durations)
     else:
         timeline = _unblocked(schedule, costs, durations, contended=communication == "contended")
     return Simulation(timeline, costs, limits)
@@ -176,7 +192,7 @@ def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended
         return timeline
     timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
     needs = dependencies(schedule)
-    _require_runnable(schedule, needs)
+    require_runnable(schedule, needs)
     compute, arrival = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
     if not contended:
         arrival = arrival + costs.delays(compute.schedule)
@@ -199,17 +215,17 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
         before, behind = costs.lost(schedule)
         occupied = before + durations + behind
     needs = dependencies(schedule)
-    _require_runnable(schedule, needs)
+    require_runnable(schedule, needs)
     source = needs.crossing
     delay = np.array([costs.transfer.time(schedule.slices)]) if costs.factors is None else costs.delays(schedule)
     link = _link_numbers(schedule, source) if contended else _NO_LINKS
     start, end = np.empty(len(schedule)), np.full(len(schedule), -1.0)
     arrival = np.full(len(link), -1.0)
-    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link, *_copies(schedule, needs))
+    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link, *copies_of(schedule, needs))
     outputs = (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1))
     done = _TIME_OPS(inputs, outputs, work=len(schedule))
     if done < len(schedule):
-        raise _deadlock(schedule, end, source)
+        raise deadlock(schedule, end, source)
     timeline = Timeline(schedule, start, end, costs.time_unit)
     if costs.overhead.between_ops:
         timeline = replace(timeline, start=start + before, end=end - behind, occupied=timeline.spans)
@@ -230,7 +246,7 @@ def _link_numbers(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.i
     return link
 
 
-def _copies(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def copies_of(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the kernels' ``copied`` and ``awaited``, both empty if nothing is copied between ranks and their hosts."""
     if schedule.kinds.isdisjoint(HOST_KINDS):
         return _NO_COPIES, _NO_COPIES
@@ -258,7 +274,7 @@ def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] |
     )
 
 
-def _require_runnable(schedule: Schedule, needs: Dependencies) -> None:
+def require_runnable(schedule: Schedule, needs: Dependencies) -> None:
     """Raise InvalidScheduleError unless every op's inputs exist, come earlier on the same rank, or are sent from another."""
     require_order(schedule, needs)
     _require_handing_on(schedule, needs)
@@ -290,7 +306,8 @@ def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
 _NO_OPS = np.empty(0, np.intp)
 
 
-def _deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:
+def deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:
+    """Return an error that names the first op of each rank that was not timed, and its source."""
     stuck = [int(np.flatnonzero(end[a:b] < 0)[0]) + a for a, b in _rows(schedule) if (end[a:b] < 0).any()]
     waits = [f"{schedule.place(op)} for {schedule.op(int(source[op]))}" for op in stuck if source[op] >= 0]
     return DeadlockError("deadlock: these ops wait for each other: " + "; ".join(waits[:8]))
@@ -331,16 +348,20 @@ def message_partners(schedule: Schedule, needs: Dependencies) -> NDArray[np.int3
     return partner
 
 
+def require_messages(schedule: Schedule, needs: Dependencies, communication: Communication) -> None:
+    """Raise InvalidScheduleError unless every transfer between ranks has a SEND and a RECV."""
+    crossing = crosses_ranks(schedule, needs.arrival)
+    crossing[schedule.where(*RECEIVE_KINDS)] = False
+    if crossing.any():
+        op = int(np.flatnonzero(crossing)[0])
+        raise InvalidScheduleError(f"{communication} communication needs a SEND and a RECV for {schedule.place(op)}")
+
+
 def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     """Time a schedule whose sends and receives occupy their ranks."""
     needs = dependencies(schedule)
-    _require_runnable(schedule, needs)
-    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
-    crossing = crosses_ranks(schedule, needs.arrival)
-    crossing[receives] = False
-    if crossing.any():
-        op = int(np.flatnonzero(crossing)[0])
-        raise InvalidScheduleError(f"blocking communication needs a SEND and a RECV for {schedule.place(op)}")
+    require_runnable(schedule, needs)
+    require_messages(schedule, needs, "blocking")
     # Both ends of a message last as long as its transfer.
     partner = message_partners(schedule, needs)
     messages = partner >= 0
@@ -350,13 +371,13 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     ranks = schedule.ranks
     inputs: _Arrays = (
         *(schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations),
-        *_copies(schedule, needs),
+        *copies_of(schedule, needs),
     )
     times: tuple[NDArray[Any], ...] = (start, end, np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks))
     outputs = (*times, np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_))
     done = _TIME_OPS_BLOCKING(inputs, outputs, work=len(schedule))
     if done < len(schedule):
-        raise _deadlock(schedule, end, partner)
+        raise deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)
     return replace(timeline, start=start + gap, occupied=timeline.spans) if costs.overhead.op_gap else timeline
 

@@ -1,4 +1,4 @@
-"""Schedules of candidates where transfers must meet: messages decide where a weight backward may be.
+"""Schedules of candidates that hold messages. Where transfers must meet, these decide where a weight backward may be.
 
 A candidate's times know transfers that delay and no more. A weight backward that fills a wait there may be before a send
 or a receive here, and delay the rank at its other end. So none is moved forward before the messages are there.
@@ -21,9 +21,15 @@ _FILL_WAITS = Kernel(fill_waits)
 
 
 def schedule_that_meets(encoder: Encoder, candidate: Candidate, exchange: Exchange) -> Schedule:
-    """Return a feasible candidate's schedule with messages, and with weight backwards moved into the waits for messages."""
-    compute = encoder.decode(candidate, fills_waits=False)
-    return with_waits_filled(encoder.problem.with_messages(compute, exchange.of(compute)), encoder.problem)
+    """Return a feasible candidate's schedule with messages.
+
+    Where transfers must meet, weight backwards are moved into the waits for messages.
+    """
+    problem = encoder.problem
+    meets = problem.communication == "blocking"
+    compute = encoder.decode(candidate, fills_waits=not meets)
+    schedule = problem.with_messages(compute, exchange.of(compute))
+    return with_waits_filled(schedule, problem) if meets else schedule
 
 
 def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
@@ -53,7 +59,7 @@ def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
 
 
 FURTHEST = 2
-"""Maximum number of steps by which a move delays a result."""
+"""Maximum number of steps by which a move delays a result, if every op takes a step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,14 +73,19 @@ class Exchange:
     ----------
     delays
         Times of forwards, and of backwards; shape (2, stages, microbatches, slices).
+    furthest
+        Maximum number of steps by which a move delays a result.
     """
 
     delays: Ints
+    furthest: int = FURTHEST
 
     @classmethod
     def at_once(cls, problem: Problem) -> Exchange:
         """Return the exchange in which every result is sent at once."""
-        return cls(np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64))
+        # On streams, every end of an op is a step.
+        furthest = FURTHEST * (problem.placement.ranks if problem.communication == "streams" else 1)
+        return cls(np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64), furthest)
 
     def of(self, schedule: Schedule) -> Ints:
         """Return the delays of a schedule's ops, shape (ops,)."""
@@ -87,7 +98,7 @@ class Exchange:
         """Return a random neighbour: a result, or those of a stage from one microbatch on, sent earlier or later."""
         delays = self.delays.copy()
         way, stage, first, part = (int(random.integers(size)) for size in delays.shape)
-        steps = int(random.integers(1, FURTHEST + 1)) * (1 if random.integers(2) else -1)
+        steps = int(random.integers(1, self.furthest + 1)) * (1 if random.integers(2) else -1)
         last = first + 1 if random.integers(2) else int(random.integers(first, delays.shape[2])) + 1
         delays[way, stage, first:last, part] = np.maximum(delays[way, stage, first:last, part] + steps, 0)
-        return Exchange(delays)
+        return Exchange(delays, self.furthest)

@@ -166,7 +166,7 @@ def require_shape(schedule: Schedule, problem: Problem) -> None:
             f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, {cut}",
             field="start",
         )
-    check(schedule).require_valid()
+    check(schedule, streams=problem.streams).require_valid()
 
 
 def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
@@ -187,7 +187,7 @@ def _search_result(run: Run, *, every_published: bool) -> SearchResult:
         raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
     problem, lineage = run.problem, _keeping_what_can_be(run, run.choose())
     simulation = problem.simulated(run.schedule(lineage))
-    check(simulation.schedule, memory=problem.memory_limit).require_valid()
+    check(simulation.schedule, memory=problem.memory_limit, streams=problem.streams).require_valid()
     return SearchResult(
         problem=problem,
         simulation=simulation,
@@ -212,8 +212,8 @@ def _robustness(problem: Problem, schedule: Schedule) -> Robustness | None:
 SHARE = 0.7
 """Share of the budget for the plan, whose gains are mostly gains in every run and cost a fraction."""
 
-SHARE_WHERE_MESSAGES_MEET = 0.5
-"""Share of the budget for the plan where transfers must meet, of which the plan knows nothing."""
+SHARE_WITH_MESSAGES = 0.5
+"""Share of the budget for the plan where schedules hold messages, of which the plan knows nothing."""
 
 
 class PlanRun(Run):
@@ -232,9 +232,9 @@ class PlanRun(Run):
         problem = judged.problem
         meets = problem.communication == "blocking"
         plan = replace(problem, variation=None)
-        if meets:
-            plan = replace(plan, communication="edge", costs=problem.costs.meeting())
-        part = judged.budget.part(SHARE_WHERE_MESSAGES_MEET if meets else SHARE)
+        if problem.holds_messages:
+            plan = replace(plan, communication="edge", costs=problem.costs.meeting() if meets else problem.costs)
+        part = judged.budget.part(SHARE_WITH_MESSAGES if problem.holds_messages else SHARE)
         super().__init__(plan, part, seed=judged.seed, workers=judged.workers)
         self._whole = judged
 

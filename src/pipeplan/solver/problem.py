@@ -19,6 +19,7 @@ from pipeplan.model import (
     Objective,
     Placement,
     Schedule,
+    Streams,
     Timeline,
     held_throughout,
     require_size,
@@ -31,6 +32,8 @@ from pipeplan.simulation import (
     Simulation,
     earliest_starts,
     lower_bound,
+    post_in_order,
+    post_messages,
     simulate,
     span_bound,
 )
@@ -232,8 +235,18 @@ class Problem:
 
     @property
     def is_judged(self) -> bool:
-        """True if the objective depends on more than a candidate's value: op times vary, or transfers meet."""
-        return self.variation is not None or self.communication == "blocking"
+        """True if the objective depends on more than a candidate's value: op times vary, or schedules hold messages."""
+        return self.variation is not None or self.holds_messages
+
+    @property
+    def holds_messages(self) -> bool:
+        """True if schedules hold sends and receives: transfers meet, or run in order on streams."""
+        return self.communication in ("blocking", "streams")
+
+    @property
+    def streams(self) -> Streams | None:
+        """Communication streams on which transfers run in order; None if they do not."""
+        return self.costs.streams if self.communication == "streams" else None
 
     @property
     def is_sampled(self) -> bool:
@@ -241,13 +254,17 @@ class Problem:
         return isinstance(self.variation, Jitter) and self.variation.deviation > 0
 
     def with_messages(self, schedule: Schedule, delays: Ints | None = None) -> Schedule:
-        """Return the schedule as it is simulated: where transfers must meet, with sends and receives.
+        """Return the schedule as it is simulated: with sends and receives, if the model of transfers needs them.
 
         ``delays`` are those of :func:`pipeplan.passes.insert_communication`; a schedule that has messages keeps them.
         """
-        if self.communication != "blocking" or schedule.has(Kind.SEND_F):
+        if not self.holds_messages or schedule.has(Kind.SEND_F):
             return schedule
-        return insert_communication(schedule, delays=delays)
+        if self.communication == "blocking":
+            return insert_communication(schedule, delays=delays)
+        if delays is None:
+            return post_messages(schedule, self.costs)
+        return post_in_order(schedule, self.costs, delays)
 
     def simulated(self, schedule: Schedule) -> Simulation:
         """Return the simulation of the schedule, with transfers as in the run."""

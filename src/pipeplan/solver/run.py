@@ -205,7 +205,9 @@ class Run:
         if self.judge is None:
             return replace(lineage, judged=lineage.value)
         if self.problem.communication != "blocking" or lineage.schedule is not None:
-            return replace(lineage, judged=self.judge(self.schedule(lineage)))
+            schedule = self.problem.with_messages(self.schedule(lineage))
+            kept = schedule if self.problem.holds_messages else lineage.schedule
+            return replace(lineage, schedule=kept, judged=self.judge(schedule))
         exchange, planned = Exchange.at_once(self.problem), self.encoder.encode(self.encoder.decode(lineage.candidate))
         ways = []
         for candidate in (lineage.candidate, planned):

@@ -74,7 +74,7 @@ def ops_at_most(name: str, settings: Settings) -> int:
     """Return an upper bound on the number of ops of a strategy's schedule."""
     chosen = strategy(name)
     forwards = shape_of(chosen, as_taken_by(chosen, settings)).forwards
-    return forwards * (_KINDS + (_MESSAGES if settings.communication == "blocking" else 0))
+    return forwards * (_KINDS + (_MESSAGES if settings.communication in ("blocking", "streams") else 0))
 
 
 def only_one(request: SchedulesIn) -> tuple[Source, Settings]:

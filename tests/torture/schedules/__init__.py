@@ -6,10 +6,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.torture.schedules import kernels, mutants, simulations
+from tests.torture.schedules import kernels, mutants, simulations, streams
 from tests.torture.suite import Suite
 
-__all__ = ["BOUNDS", "KERNELS", "MUTANTS", "PROOFS", "SCHEDULES", "SEARCHES", "SIMULATOR"]
+__all__ = ["BOUNDS", "KERNELS", "MUTANTS", "PROOFS", "SCHEDULES", "SEARCHES", "SIMULATOR", "STREAMS"]
 
 
 def _ortools() -> str | None:
@@ -39,6 +39,12 @@ SIMULATOR = Suite(
     "right schedules on random costs: times, memory, idle times and chains against the obvious slow simulator",
     simulations.attempt,
     sample=15,
+)
+STREAMS = Suite(
+    "streams",
+    "orders with messages moved about, on each kind of streams: checker and simulator against an executor with queues",
+    streams.attempt,
+    sample=300,
 )
 KERNELS = Suite(
     "kernels",
@@ -76,4 +82,4 @@ SEARCHES = Suite(
     needs=_ortools,
 )
 
-SCHEDULES = (MUTANTS, SIMULATOR, KERNELS, BOUNDS, PROOFS, SEARCHES)
+SCHEDULES = (MUTANTS, SIMULATOR, STREAMS, KERNELS, BOUNDS, PROOFS, SEARCHES)

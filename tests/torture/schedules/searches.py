@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from pipeplan.checking import check
-from pipeplan.costs import Limits, Settings
+from pipeplan.costs import Communication, Limits, Settings
 from pipeplan.errors import PipeplanError
-from pipeplan.model import Floats, Objective, Placement, Schedule
+from pipeplan.model import Floats, Objective, Placement, Schedule, Streams
 from pipeplan.passes import insert_communication
+from pipeplan.simulation import timed_only
 from pipeplan.solver import Problem, search
 from pipeplan.strategies import STRATEGIES, Strategy
 from tests.slow_simulator import slow_simulate
+from tests.slow_streams import slow_streams
 from tests.solver.case import Case
 from tests.solver.independent_model import solve
 from tests.solver.replay import schedule_of
@@ -81,7 +83,9 @@ def attempt(seed: int, folder: Path) -> str:
 def _problem(random: Random) -> Problem:
     """One of any kind, or one of those that strategies are made for, at any level of communication."""
     problem = random_problem(random, most=random.choice((MODELLED, 16, 24))) if random.random() < 0.5 else _even(random)
-    return replace(problem, communication=random.choice(("edge", "contended", "blocking", "blocking")))
+    streams: Streams = random.choice(("rank", "direction", "edge"))
+    levels: tuple[Communication, ...] = ("edge", "contended", "blocking", "blocking", "streams", "streams")
+    return replace(problem, communication=random.choice(levels), costs=replace(problem.costs, streams=streams))
 
 
 def _even(random: Random) -> Problem:
@@ -111,8 +115,8 @@ def _even(random: Random) -> Problem:
 
 
 def _start(random: Random, problem: Problem, schedule: Schedule) -> Schedule:
-    """A published order as it is, or with messages of its own where they meet."""
-    if problem.communication != "blocking" or random.random() < 0.5:
+    """A published order as it is, or with messages of its own where schedules hold them."""
+    if not problem.holds_messages or random.random() < 0.5:
         return schedule
     return insert_communication(schedule, delays=np.array([random.choice((0, 0, 1, 2)) for _ in range(len(schedule))]))
 
@@ -169,7 +173,11 @@ def value_of(problem: Problem, schedule: Schedule) -> float:
     if problem.communication == "blocking":
         costs = costs.meeting()
         schedule = schedule if any(kind.name == "SEND_F" for kind in schedule.kinds) else insert_communication(schedule)
-    timeline = slow_simulate(schedule, problem.costs, problem.communication)
+    if problem.communication == "streams":
+        timeline = slow_streams(problem.with_messages(schedule), problem.costs, problem.costs.streams)
+        timeline = timed_only(timeline)
+    else:
+        timeline = slow_simulate(schedule, problem.costs, problem.communication)
     return float(timeline.makespan if problem.objective == "makespan" else max(spans_of(timeline, costs)))
 
 

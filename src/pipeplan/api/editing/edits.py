@@ -9,7 +9,7 @@ from pipeplan.api.checks import memory_rule
 from pipeplan.api.editing.edit_texts import MOST_FLAWS, EditedShape, EditText, Flaw, read_edit
 from pipeplan.api.editing.stopped_runs import StoppedRun, stopped_run
 from pipeplan.api.simulating.result import Result
-from pipeplan.api.simulating.simulate import sends, simulated
+from pipeplan.api.simulating.simulate import messages, simulated
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import Settings
 from pipeplan.errors import InvalidScheduleError, PipeplanError, ShapeError
@@ -130,7 +130,7 @@ def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -
     if outside:
         return _refused(shape, outside)
     schedule = read.schedule(shape, name)
-    report = check_schedule(schedule, memory=memory_rule(schedule, settings), sends=sends(settings))
+    report = check_schedule(schedule, memory=memory_rule(schedule, settings), **messages(settings))
     wrong = [problem for problem in report.problems if problem.rule != "memory"]
     over = [problem for problem in report.problems if problem.rule == "memory"]
     flaws_over = tuple(read.flaws_of(over, schedule))
@@ -138,7 +138,7 @@ def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -
         try:
             result = simulated(schedule, settings)
         except InvalidScheduleError as error:
-            # Right by itself, and stuck with the messages that blocking communication puts in.
+            # Right by itself, and stuck with the messages that are put in.
             stuck = (Flaw("deadlock", str(error).partition("\n")[0], ()),)
             return Edit(valid=False, flaws=stuck, over=flaws_over, shape=shape).holding(schedule=schedule)
         return Edit(valid=True, over=flaws_over, shape=shape, result=result).holding(schedule=schedule)

@@ -108,7 +108,7 @@ def _blocked(schedule: Schedule, needs: Dependencies, wrong: Sequence[Finding]) 
     return blocked
 
 
-_OF_SEVERAL = ("deadlock", "rendezvous", "channel", "buffers")
+_OF_SEVERAL = ("deadlock", "rendezvous", "streams", "channel", "buffers")
 """Rules that no op breaks by itself: whether it runs is seen by running."""
 
 

@@ -188,7 +188,8 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     stands = isinstance(opened_source, Timeline) and result.timeline is opened_source
     order = opened_source.schedule if isinstance(opened_source, Timeline) else opened_source
     idle, windows = result.idle_times(), result.windows
-    totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle)
+    streams = result.costs.streams if result.costs.communication == "streams" else None
+    totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle, streams)
     what_ifs = () if stands else remedies(order, settings, result)
     times = _format_of_times(result, what_ifs)
     explain = Reasons(

@@ -13,21 +13,33 @@ from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.simulating.result import Result
 from pipeplan.model import (
     COMPUTE_KINDS,
+    HOST_KINDS,
     REASON_WORDS,
+    RECEIVE_KINDS,
     Floats,
     Ints,
     Kind,
     Op,
     Reason,
+    Streams,
     Timeline,
     among,
     counted,
+    dependencies,
     parse_cell,
     tolerances,
 )
 from pipeplan.readable import Times, change, percent, size_text
 from pipeplan.records import Record
-from pipeplan.simulation import WAITS, IdleTimes, LocatedWindow, shortened, timed_only, work_of_microbatches
+from pipeplan.simulation import (
+    WAITS,
+    IdleTimes,
+    LocatedWindow,
+    held_up_by,
+    shortened,
+    timed_only,
+    work_of_microbatches,
+)
 
 
 class Wait(Record, frozen=True, kw_only=True):
@@ -42,6 +54,8 @@ class Wait(Record, frozen=True, kw_only=True):
     source
         The rank on which, in this gap, the chain that caused the wait was farthest from the stage of that op, as
         ``from_rank`` in JSON; None if it was on the rank itself.
+    behind
+        The SEND or RECV that was ahead of the op's input on a communication stream and delayed it, such as ``2RECV_F3``.
     """
 
     rank: int
@@ -49,6 +63,7 @@ class Wait(Record, frozen=True, kw_only=True):
     end: float
     notation: str = msgspec.field(name="op")
     source: int | None = msgspec.field(name="from_rank")
+    behind: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def op(self) -> Op:
@@ -72,17 +87,41 @@ class _Gap:
     waits: Ints
 
 
-def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...]:
-    """Return the longest wait of each rank, the first of several; None if it never waits between its first and last op."""
+def longest_waits(timeline: Timeline, idle: IdleTimes, streams: Streams | None = None) -> tuple[Wait | None, ...]:
+    """Return the longest wait of each rank, the first of several; None if it never waits between its first and last op.
+
+    ``streams`` are the communication streams of the timeline, if its messages run on streams.
+    """
+    ahead = _messages_ahead(timeline, streams)
     timeline = timed_only(timeline)
     gaps = [*_longest_gaps(timeline, idle)]
     sources = _sources(timeline, idle, gaps)
     longest: list[Wait | None] = [None] * timeline.schedule.ranks
     for gap, source in zip(gaps, sources, strict=True):
         longest[gap.rank] = Wait(
-            rank=gap.rank, start=gap.start, end=gap.end, notation=str(timeline.schedule.op(gap.op)), source=source
+            rank=gap.rank,
+            start=gap.start,
+            end=gap.end,
+            notation=str(timeline.schedule.op(gap.op)),
+            source=source,
+            behind=ahead.get(gap.op, msgspec.UNSET),
         )
     return tuple(longest)
+
+
+def _messages_ahead(timeline: Timeline, streams: Streams | None) -> dict[int, str]:
+    """Return the message that delayed the input of each compute op or copy, by its position among these; few have one."""
+    schedule = timeline.schedule
+    if streams is None or schedule.kinds.isdisjoint(RECEIVE_KINDS):
+        return {}
+    arrival, kind = dependencies(schedule).arrival, schedule.columns.kind
+    position = np.cumsum(among(kind, (*COMPUTE_KINDS, *HOST_KINDS))) - 1
+    needy = np.flatnonzero((arrival >= 0) & among(kind, COMPUTE_KINDS))
+    blocker = held_up_by(timeline, streams)[arrival[needy]]
+    late = blocker >= 0
+    return {
+        int(position[op]): str(schedule.op(int(other))) for op, other in zip(needy[late], blocker[late], strict=True)
+    }
 
 
 def _longest_gaps(timeline: Timeline, idle: IdleTimes) -> Iterator[_Gap]:
@@ -203,8 +242,16 @@ def _longest_in_words(wait: Wait, times: Times) -> str:
     received = _ON_ITS_WAY.get(wait.op.kind)
     remote = received is not None and wait.source is not None
     origin = f", whose {received} is on its way from rank {wait.source}" if remote else ""
+    if isinstance(wait.behind, str):
+        origin += f", {_behind(wait.behind)}"
     since = f"{times.number(wait.start)} to {times.number(wait.end)}"
     return f" Its longest wait, {times.number(wait.time)} from {since}, is before {wait.notation}{origin}."
+
+
+def _behind(message: str) -> str:
+    """Return the message that delayed another one, in words."""
+    op = parse_cell(message)[0]
+    return f"behind a {'receive' if op.kind in RECEIVE_KINDS else 'send'} of microbatch {op.microbatch}"
 
 
 def _longest_microbatch(result: Result, what_ifs: Sequence[Remedy]) -> Iterator[str]:

@@ -231,6 +231,7 @@ def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:
 
 _TRANSFERS = {
     "contended": "a link carries one at a time, in the order in which they are sent",
+    "streams": "sends and receives run in order on communication streams; the schedule holds them",
     "blocking": "sends and receives occupy their ranks and meet; the schedule holds them",
 }
 

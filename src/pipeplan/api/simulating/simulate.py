@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Unpack
+from typing import TypedDict, Unpack
 
 from msgspec import UNSET, UnsetType
 
@@ -15,9 +15,9 @@ from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, ConfiguredSettings, Settings, SettingsKeywords
 from pipeplan.errors import InputError
-from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies, require_order
+from pipeplan.model import Kind, Schedule, Streams, Timeline, crosses_ranks, dependencies, require_order
 from pipeplan.records import Record
-from pipeplan.simulation import Simulation
+from pipeplan.simulation import Simulation, post_messages
 from pipeplan.simulation import simulate as simulate_schedule
 
 TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.timing)
@@ -74,7 +74,9 @@ def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = No
     Raises PipeplanError for what :func:`simulate` raises it, except for costs that cannot be.
     """
     schedule = resolve(source, settings, called=called)
-    check_schedule(schedule, sends=sends(settings)).require_valid()
+    check_schedule(schedule, **messages(settings)).require_valid()
+    if settings.communication == "streams":
+        return post_messages(schedule, settings.costs(schedule.placement))
     return _with_communication(schedule) if settings.communication == "blocking" else schedule
 
 
@@ -128,9 +130,17 @@ def without_times(settings: Settings) -> Settings:
     return replace(settings, **{name: getattr(default, name) for name in TIME_SETTINGS})
 
 
-def sends(settings: Settings) -> Sends:
-    """Return the send rule of the checker: blocking sends wait for their receives."""
-    return "blocking" if settings.communication == "blocking" else "buffered"
+class MessageRules(TypedDict):
+    """Rules of messages, as keywords of :func:`pipeplan.checking.check`."""
+
+    sends: Sends
+    streams: Streams | None
+
+
+def messages(settings: Settings) -> MessageRules:
+    """Return the checker's rules of messages: blocking sends wait for their receives; streams run messages in order."""
+    sends: Sends = "blocking" if settings.communication == "blocking" else "buffered"
+    return {"sends": sends, "streams": settings.transfer_streams}
 
 
 def _with_communication(schedule: Schedule) -> Schedule:

@@ -1,8 +1,8 @@
 """Local search on simulated run time: with varying op times, and transfers that block or queue.
 
 A candidate's value includes neither. So each candidate whose value does not rule it out is made a schedule and judged:
-simulated with its messages, or on all the runs of a variation at once. Where transfers must meet, every other step decides
-when results are sent, and leaves the order as it is. That takes a few hundred times as long as a value
+simulated with its messages, or on all the runs of a variation at once. Where schedules hold messages, every other step
+decides when results are sent and received, and leaves the order as it is. That takes a few hundred times as long as a value
 does; hence a search spends a part of its budget on values first, and goes on from what it has found.
 
 Where op times vary and transfers need not meet, ``RobustSearch`` times each candidate in several runs at once: on the plan,
@@ -97,7 +97,7 @@ class JudgedSearch:
         proposals = _Proposals(
             self, encoder, lineage.candidate, self.reaches[turn % len(self.reaches)], int(random.integers(1, MODULUS))
         )
-        exchange, meets = lineage.exchange or Exchange.at_once(run.problem), run.problem.communication == "blocking"
+        exchange, meets = lineage.exchange or Exchange.at_once(run.problem), run.problem.holds_messages
 
         def made(candidate: Candidate, exchange: Exchange) -> Schedule:
             return schedule_that_meets(encoder, candidate, exchange) if meets else encoder.decode(candidate)
@@ -115,7 +115,7 @@ class JudgedSearch:
             temperature = unit * self.cooling ** (-step / steps)
             limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
             kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
-            # Every other step changes when a result is sent, where transfers must meet; else the order.
+            # Every other step changes when a result is sent, where schedules hold messages; else the order.
             if meets and random.integers(2):
                 later = exchange.moved(random)
             elif not proposals.next(limit, self.tries):
@@ -187,9 +187,9 @@ class RobustSearch:
     annealing: LocalSearch = field(default_factory=LocalSearch)
 
     def __call__(self, run: Run) -> None:
-        """Run the search; do nothing without variation, with blocking communication, or before a first schedule."""
+        """Run the search; do nothing without variation, with messages in schedules, or before a first schedule."""
         problem = run.problem
-        if problem.variation is None or problem.communication == "blocking" or run.best is None:
+        if problem.variation is None or problem.holds_messages or run.best is None:
             return
         plain = replace(problem, variation=None)
         encoder = Encoder(plain, Scenarios.of(problem))

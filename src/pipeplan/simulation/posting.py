@@ -1,0 +1,51 @@
+"""Where sends and receives are posted, so that a pending receive does not delay sends that are ready.
+
+A receive that is posted long before its message can come holds up its stream. The pass that inserts messages knows no times;
+here, a run tells when each result leaves its rank, and messages are posted in that order. As their streams delay ops, the
+order is then taken from a run with these messages, a few times over; the best order counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeplan.costs import Costs
+from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Kind, Schedule, Streams, among, crosses_ranks, dependencies
+from pipeplan.passes import insert_communication, without_communication
+from pipeplan.simulation.simulator import simulate
+
+ROUNDS = 2
+"""Maximum number of runs from which an order of messages is taken."""
+
+
+def post_messages(schedule: Schedule, costs: Costs, streams: Streams | None = None) -> Schedule:
+    """Return the schedule with a SEND and a RECV for each transfer, posted for these costs and streams.
+
+    A schedule that has messages, or needs none, is returned unchanged.
+    """
+    if schedule.has(Kind.SEND_F) or not crosses_ranks(schedule, dependencies(schedule).arrival).any():
+        return schedule
+    compute = without_communication(schedule)
+    best = insert_communication(compute)
+    least = simulate(best, costs, communication="streams", streams=streams).timeline.makespan
+    computes = among(compute.columns.kind, COMPUTE_KINDS)
+    ends = simulate(compute, costs).timeline.end
+    for _ in range(ROUNDS):
+        posted = insert_communication(compute, ends=ends)
+        run = simulate(posted, costs, communication="streams", streams=streams).timeline
+        if run.makespan < least:
+            best, least = posted, run.makespan
+        before, ends = ends, ends.copy()
+        ends[computes] = run.end[among(posted.columns.kind, COMPUTE_KINDS)]
+        if (ends == before).all():
+            break
+    return best
+
+
+def post_in_order(schedule: Schedule, costs: Costs, delays: Ints) -> Schedule:
+    """Return the schedule with messages in the order in which results leave their ranks, each delayed by some of them.
+
+    ``delays`` are those of :func:`pipeplan.passes.insert_communication`, which counts ends of ops as steps.
+    """
+    ends: Floats = simulate(schedule, costs).timeline.end
+    return insert_communication(schedule, delays=delays, ends=np.array(ends))

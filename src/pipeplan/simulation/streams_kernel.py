@@ -1,0 +1,144 @@
+"""The simulator's hot loop for messages that run in order on communication streams, beside the computation.
+
+A rank runs its row. When it comes to a SEND or RECV, it *posts* the message's end and goes on. Posted ends form a queue on
+their stream, in the order of the row. A message begins when both its ends are posted and both are first in their queues::
+
+    rank 0    F0 | F1 | F2                SEND_F0 is posted when F0 has ended, RECV_B7 right after it
+    stream       SEND_F0 ==  RECV_B7 ......... ====
+                                           SEND_F1, posted when F1 has ended, begins behind RECV_B7
+
+A message therefore waits for up to four events: two posts, and the end of the message before it on each of the two streams.
+The loop counts the events that are still missing, and times a message when its last one is there. Ops and events are
+handled once each, so the time is linear in the ops.
+"""
+
+from collections.abc import MutableSequence, Sequence
+
+from pipeplan.simulation.timing_kernel import time_copy
+
+
+def time_ops_on_streams(
+    offsets: Sequence[int],
+    partner: Sequence[int],
+    following: Sequence[int],
+    message: Sequence[int],
+    rank_of: Sequence[int],
+    joined: Sequence[bool],
+    duration: Sequence[float],
+    copied: Sequence[int],
+    awaited: Sequence[int],
+    start: MutableSequence[float],
+    end: MutableSequence[float],
+    cursor: MutableSequence[int],
+    free: MutableSequence[float],
+    host_free: MutableSequence[float],
+    stack: MutableSequence[int],
+    ready: MutableSequence[float],
+    missing: MutableSequence[int],
+    waits_for: MutableSequence[int],
+    begun: MutableSequence[int],
+) -> int:
+    """Time every op that can run. Return how many were timed.
+
+    The arrays that are not listed are those of :mod:`~pipeplan.simulation.timing_kernel`. A message is known by the smaller
+    number of its two ends.
+
+    ========== ================================================================================================
+    partner    other end of a send or receive, -1 for all other ops
+    following  next end on the stream of a send or receive, else -1
+    message    end of the same rank's message that the op needs: the receive of an input, or the send that an op
+               such as WAIT_SEND_F waits for; else -1
+    rank_of    rank of the op
+    ready      latest event that the message has had so far; 0 at first
+    missing    events that the message still waits for: at first 2, and 1 more for each end that is not the
+               first of its stream
+    waits_for  end of a message for which each rank waits, else -1
+    begun      messages that have begun, but have not been handled yet; as long as there are ops
+    ========== ================================================================================================
+    """
+    copies = len(copied) > 0
+    top = len(cursor)
+    for rank in range(top):
+        stack[rank] = top - 1 - rank
+        cursor[rank] = offsets[rank]
+    done = 0
+    while top > 0:
+        top -= 1
+        rank = stack[top]
+        waits_for[rank] = -1
+        op = cursor[rank]
+        stop = offsets[rank + 1]
+        clock = free[rank]
+        while op < stop:
+            other = partner[op]
+            if other >= 0:
+                # The rank posts this end of a message, and goes on.
+                posted = min(op, other)
+                if clock > ready[posted]:
+                    ready[posted] = clock
+                missing[posted] -= 1
+                pending = 0
+                if missing[posted] == 0:
+                    begun[0] = posted
+                    pending = 1
+                # Each message that begins frees the heads of its two streams when it ends, where others may begin.
+                while pending > 0:
+                    pending -= 1
+                    first = begun[pending]
+                    arrived = ready[first] + duration[first]
+                    done += 2
+                    for side in range(2):
+                        here = first if side == 0 else partner[first]
+                        start[here] = ready[first]
+                        end[here] = arrived
+                        behind = following[here]
+                        if behind >= 0:
+                            later = min(behind, partner[behind])
+                            if arrived > ready[later]:
+                                ready[later] = arrived
+                            missing[later] -= 1
+                            if missing[later] == 0:
+                                begun[pending] = later
+                                pending += 1
+                        # A rank that waited for this message can go on.
+                        if waits_for[rank_of[here]] == here:
+                            waits_for[rank_of[here]] = -1
+                            stack[top] = rank_of[here]
+                            top += 1
+                op += 1
+                continue
+            after = op + 1
+            if after < stop and joined[after]:
+                after += 1
+            # Every other op starts when its rank is free, its messages have ended, and its activations are back.
+            blocker = -1
+            begin = clock
+            for member in range(op, after):
+                needed = message[member]
+                if needed >= 0:
+                    if end[needed] < 0:
+                        blocker = needed
+                        break
+                    if end[needed] > begin:
+                        begin = end[needed]
+            if blocker >= 0:
+                waits_for[rank] = blocker
+                break
+            if copies:
+                if copied[op] >= 0:
+                    clock = time_copy(op, 2 * rank + copied[op], clock, awaited, duration, start, end, host_free)
+                    op = after
+                    done += 1
+                    continue
+                for member in range(op, after):
+                    if awaited[member] >= 0 and end[awaited[member]] > begin:
+                        begin = end[awaited[member]]
+            clock = begin + duration[op]
+            for member in range(op, after):
+                start[member] = begin
+                end[member] = clock
+            done += after - op
+            op = after
+        cursor[rank] = op
+        free[rank] = clock
+    return done
