@@ -13,7 +13,7 @@ def view_with(copies: float, *, reasons: bool = False) -> View:
     schedule = parse_schedule(PLAN)
     costs = Settings(offload_times=copies).costs(schedule.placement)
     timeline = simulate(schedule, costs).timeline
-    idle = idle_times(timeline, costs) if reasons else None
+    idle = idle_times(timeline, costs).drawn if reasons else None
     return view_of(timeline, memory_use(schedule, costs), reasons=idle)
 
 

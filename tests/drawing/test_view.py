@@ -137,8 +137,7 @@ def test_gaps_hold_the_reasons_and_point_at_bars():
     schedule = insert_communication(parse_schedule(ONE_F_ONE_B))
     costs = costs_for(schedule.placement, p2p_time=0.5)
     timeline = simulate(schedule, costs).timeline
-    idle = idle_times(timeline, costs)
-    view = view_of(timeline, reasons=idle)
+    view = view_of(timeline, reasons=idle_times(timeline, costs).drawn)
     assert view.gaps is not None
     assert np.bincount(view.gaps.lane, view.gaps.end - view.gaps.start) == pytest.approx(timeline.idle)
     causes = view.gaps.cause[view.gaps.cause >= 0]
@@ -157,7 +156,7 @@ def test_an_order_gives_each_op_one_place_and_a_pair_one_together():
 def test_json_is_the_contract():
     timeline = one_f_one_b()
     costs = costs_for(timeline.schedule.placement)
-    view = view_of(timeline, memory_use(timeline.schedule, costs), limit=2, reasons=idle_times(timeline, costs))
+    view = view_of(timeline, memory_use(timeline.schedule, costs), limit=2, reasons=idle_times(timeline, costs).drawn)
     written = json.loads(json.dumps(view.to_json_dict(), allow_nan=False))
     assert written["version"] == 1
     assert (written["source"], written["makespan"], written["chunks"], written["copies"]) == ("simulated", 9, 1, 1)

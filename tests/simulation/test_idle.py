@@ -15,7 +15,7 @@ from tests.simulation.test_simulator import PLAN, problems
 def explained(text: str, limit=None, **given_settings) -> list[tuple[int, float, float, str, str]]:
     schedule = parse_schedule(text)
     costs = Settings(**given_settings).costs(schedule.placement)
-    idle = idle_times(simulate(schedule, costs).timeline, costs, limit=limit)
+    idle = idle_times(simulate(schedule, costs).timeline, costs, limit=limit).pieces
     columns = (idle.rank, idle.start, idle.end, idle.reason, idle.cause)
     return [
         (rank, start, end, Reason(reason).key, str(schedule.op(cause)) if cause >= 0 else "")
@@ -130,7 +130,7 @@ def test_reasons_add_up_to_the_idle_time(problem):
     timeline = simulate(schedule, costs).timeline
     idle = idle_times(timeline, costs, limit=np.full(schedule.ranks, 1.0))
     np.testing.assert_allclose(idle.totals(schedule.ranks).sum(axis=1), timeline.idle, atol=1e-9)
-    assert (idle.end > idle.start).all()
+    assert (idle.pieces.end > idle.pieces.start).all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -154,7 +154,7 @@ def test_rounding_is_no_reason():
     costs = Settings(op_gap=0.1, message_time=0.05).costs(schedule.placement)
     timeline = simulate(schedule, costs).timeline
     idle = idle_times(timeline, costs)
-    assert not (idle.reason == Reason.TRANSFER).any()
+    assert not (idle.pieces.reason == Reason.TRANSFER).any()
     np.testing.assert_allclose(idle.totals(4).sum(axis=1), timeline.idle)
     assert critical_path(timeline, costs).transfer == 0
 
@@ -234,4 +234,4 @@ def test_a_list_that_is_too_long_is_refused_and_its_sums_are_had(monkeypatch):
     found = explained_ranks(32)
     assert found.totals(32).sum() > 0
     with pytest.raises(ShapeError, match=r"too many idle pieces to list: at least .*, at most 100 are listed"):
-        _ = found.rank
+        _ = found.pieces

@@ -20,7 +20,7 @@ def plan(name: str = "1f1b", ranks: int = 4, microbatches: int = 8, title: str =
     """A view with everything: transfers of 0.5, memory with a cap of 3 activations, reasons."""
     simulation = simulated(name, ranks, microbatches, p2p_time=0.5, **settings)
     timeline = simulation.timeline
-    reasons = idle_times(timeline, simulation.costs)
+    reasons = idle_times(timeline, simulation.costs).drawn
     return view_of(timeline, simulation.memory, title=title, limit=3.0, reasons=reasons)
 
 

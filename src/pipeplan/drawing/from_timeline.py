@@ -39,7 +39,7 @@ class MemoryLimit(Protocol):
 
 
 class IdleReasons(Protocol):
-    """Reasons for idle times, in columns, such as :class:`pipeplan.simulation.idle.IdleTimes`."""
+    """Reasons for idle times, in columns, such as :class:`pipeplan.simulation.idle_gaps.Pieces`."""
 
     @property
     def rank(self) -> Integers:

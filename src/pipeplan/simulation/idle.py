@@ -24,16 +24,14 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
 from pipeplan.kernels import Kernel
 from pipeplan.model import Floats, Ints, Kind, Reason, Schedule, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, timed_only
-from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Walk
+from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Piece, Pieces, Walk
 from pipeplan.simulation.idle_kernel import OFFLOAD, RELOAD, SORTS, Ops, divide_waits
-from pipeplan.simulation.idle_pieces import Piece, Pieces, pieces_of
 from pipeplan.simulation.streams import results_left
 
 _DIVIDE_WAITS = Kernel(divide_waits)
@@ -94,10 +92,7 @@ class Spent:
 @final
 @dataclass(frozen=True, eq=False)
 class IdleTimes:
-    """Idle time of all ranks, divided by reason.
-
-    ``rank``, ``start``, ``end``, ``reason`` and ``cause`` are columns of all pieces by rank and time, which are listed on
-    first use; see :class:`~pipeplan.simulation.idle_pieces.Pieces`.
+    """Idle time of all ranks, divided by reason; its ``pieces`` are listed on first use.
 
     Attributes
     ----------
@@ -108,31 +103,6 @@ class IdleTimes:
     stretches: Pieces
     _walk: Walk
     _ops: Ops
-
-    @property
-    def rank(self) -> NDArray[np.int32]:
-        """Rank of each piece of idle time."""
-        return self.pieces.rank
-
-    @property
-    def start(self) -> Floats:
-        """Start time of each piece of idle time."""
-        return self.pieces.start
-
-    @property
-    def end(self) -> Floats:
-        """End time of each piece of idle time."""
-        return self.pieces.end
-
-    @property
-    def reason(self) -> NDArray[np.int8]:
-        """Reason of each piece of idle time: codes of :class:`~pipeplan.model.Reason`."""
-        return self.pieces.reason
-
-    @property
-    def cause(self) -> Ints:
-        """Cause of each piece of idle time: the position of an op or a copy, or -1."""
-        return self.pieces.cause
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -149,7 +119,7 @@ class IdleTimes:
                 f"too many idle pieces to list: at least {number:,}, at most {MOST_PIECES:,} are listed; use the totals by "
                 "reason instead"
             )
-        return pieces_of(self._one_by_one({}))
+        return Pieces.of(self._one_by_one({}))
 
     @cached_property
     def drawn(self) -> Pieces:
@@ -161,7 +131,7 @@ class IdleTimes:
         # Gaps with long chains are drawn in parts; the others piece by piece.
         held = self.spent.holders
         many = self.waits[held > _IN_A_GAP] if held.sum() > ONE_BY_ONE else self.waits[:0]
-        return pieces_of(self._one_by_one(dict(zip(many.tolist(), self._in_parts(many), strict=True))))
+        return Pieces.of(self._one_by_one(dict(zip(many.tolist(), self._in_parts(many), strict=True))))
 
     @cached_property
     def waits(self) -> Ints:
@@ -257,7 +227,7 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
     schedule, excess = timeline.schedule, _excess(timeline)
     chains = Chains(timeline, costs, left)
     gaps = GapWalker(timeline, chains, costs, limit)
-    stretches = pieces_of(stretch for rank in range(schedule.ranks) for stretch in gaps.rank(rank))
+    stretches = Pieces.of(stretch for rank in range(schedule.ranks) for stretch in gaps.rank(rank))
     return IdleTimes(stretches, Walk(chains, schedule, excess), _ops(chains, schedule, excess))
 
 

@@ -2,19 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.model import HOST_KINDS, Floats, Kind, Reason, Schedule, Timeline, among, tolerances
+from pipeplan.model import HOST_KINDS, Floats, Ints, Kind, Reason, Schedule, Timeline, among, tolerances
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains
-from pipeplan.simulation.idle_pieces import Piece
 from pipeplan.simulation.simulator import memory_use
 
 WAITS = -1
 """Code in place of a reason: the chain that leads to an op, which replaces the cause, determines the reasons."""
+
+Piece = tuple[int, float, float, int, int]
+"""Rank, start, end, the code of the reason, and the cause."""
+
+_COLUMNS = np.dtype([("rank", np.int32), ("start", float), ("end", float), ("reason", np.int8), ("cause", np.int64)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Pieces of idle time in columns of equal length, by rank and time.
+
+    Attributes
+    ----------
+    rank, start, end
+        Rank and times of each piece.
+    reason
+        Codes of :class:`~pipeplan.model.Reason`; in the stretches of a gap also -1, if the chain that leads to an
+        op determines the reasons.
+    cause
+        The op that ran on another rank or whose result was under way, or the copy; in the stretches of a gap, the op that
+        the rank waits for. A position in the timeline's compute ops and copies
+        (:func:`~pipeplan.simulation.chain.timed_only`); -1 for none.
+    """
+
+    rank: NDArray[np.int32]
+    start: Floats
+    end: Floats
+    reason: NDArray[np.int8]
+    cause: Ints
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> Pieces:
+        """Return pieces as columns, in their order."""
+        table = np.fromiter(pieces, _COLUMNS)
+        return cls(**{name: np.ascontiguousarray(table[name]) for name in _COLUMNS.fields or ()})
+
+    def __len__(self) -> int:
+        return len(self.rank)
 
 
 class GapWalker:

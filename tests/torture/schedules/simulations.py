@@ -220,7 +220,8 @@ def _explained(timeline: Timeline, costs: Costs, what: str, limit: Floats | None
     schedule = timeline.schedule
     _equal(f"{what}: the reasons' sum", idle.totals(schedule.ranks).sum(axis=1), timeline.idle)
     listed = np.zeros((schedule.ranks, len(Reason)))
-    np.add.at(listed, (idle.rank, idle.reason), idle.end - idle.start)
+    pieces = idle.pieces
+    np.add.at(listed, (pieces.rank, pieces.reason), pieces.end - pieces.start)
     _equal(f"{what}: the sums by reason", idle.totals(schedule.ranks), listed)
     busy: list[list[tuple[float, float]]] = [[] for _ in range(schedule.ranks)]
     place = 0
@@ -229,11 +230,11 @@ def _explained(timeline: Timeline, costs: Costs, what: str, limit: Floats | None
             if turn[0].kind in COMPUTE:
                 busy[rank].append((float(timeline.start[place]), float(timeline.end[place])))
             place += len(turn)
-    for rank, start, end in zip(idle.rank.tolist(), idle.start.tolist(), idle.end.tolist(), strict=True):
+    for rank, start, end in zip(pieces.rank.tolist(), pieces.start.tolist(), pieces.end.tolist(), strict=True):
         busy[rank].append((start, end))
-    for rank, pieces in enumerate(busy):
+    for rank, spells in enumerate(busy):
         clock = 0.0
-        for start, end in sorted(pieces):
+        for start, end in sorted(spells):
             if abs(start - clock) > CLOSE * max(timeline.makespan, 1.0) or end <= start:
                 raise Found(f"{what}: rank {rank} is neither busy nor idle, or both, at {min(start, clock)}")
             clock = end
