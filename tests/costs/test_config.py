@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.costs.config import load_config
-from pipeplan.costs.conversion import settings_given
+from pipeplan.costs.config import load_config, settings_given
 from pipeplan.errors import CostError, FormatError, InputError, ShapeError, UnknownNameError
 from tests.little_memory import little_memory
 

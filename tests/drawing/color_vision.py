@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeplan.drawing.color import LAB_FROM_LMS, LMS_FROM_RGB, linear_rgb
+from pipeplan.drawing.theme import LAB_FROM_LMS, LMS_FROM_RGB, linear_rgb
 from pipeplan.model import Floats
 
 VISION = {

@@ -4,7 +4,7 @@ from itertools import combinations, product
 import pytest
 
 from pipeplan.drawing import DARK, LIGHT, theme_named
-from pipeplan.drawing.color import contrast, linear_rgb, oklch, readable_on
+from pipeplan.drawing.theme import contrast, linear_rgb, oklch, readable_on
 from pipeplan.model import Kind
 from pipeplan.model.op import COMPUTE_KINDS, HOST_KINDS
 from tests.drawing.color_vision import VISION, distance, oklab

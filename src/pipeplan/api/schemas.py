@@ -23,7 +23,7 @@ from pipeplan.api.simulating.result import Result, ResultRecord
 from pipeplan.api.training.calibrations import CalibrationProfile
 from pipeplan.api.training.cost_profiles import CostProfile
 from pipeplan.api.training.training_runs import TrainingRun
-from pipeplan.formats import RECORDS, TimelineRecord
+from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable
 from pipeplan.records import optional_fields, schema_of
 
 ANSWERS = (
@@ -60,9 +60,13 @@ _FILE_OF_TIMELINE = msgspec.defstruct(
 )
 """The record of a timeline's file, which has the figures of its result as well."""
 
-EVERY: dict[str, type[msgspec.Struct]] = (
-    RECORDS | {"pipeplan-timeline": _FILE_OF_TIMELINE} | {answer.schema_name: answer for answer in ANSWERS}
-)
+EVERY: dict[str, type[msgspec.Struct]] = {
+    "pipeplan-schedule": ScheduleRecord,
+    "pipeplan-timeline": _FILE_OF_TIMELINE,
+    "pipeplan-costs": CostsRecord,
+    "timeline-table": TimelineTable,
+    **{answer.schema_name: answer for answer in ANSWERS},
+}
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Config files: the settings of a command as YAML, TOML or JSON; names of the first simulator are aliases.
+"""Settings as users write them, in Python or in config files: converted to their types, with names of the first simulator.
 
 A list of times is per stage, as on the command line. Likely slips are errors: an unknown key (the message suggests the
 most similar one), a duplicate key, a text in place of a number.
@@ -6,20 +6,148 @@ most similar one), a duplicate key, a text in place of a number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from pipeplan.costs.conversion import known_names, settings_given, typed
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import Lengths
-from pipeplan.costs.settings import SETTING_NAMES
-from pipeplan.errors import CostError, FormatError
+from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
+from pipeplan.costs.values import parse_size
+from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.files import read_text
-from pipeplan.model import shortened
+from pipeplan.model import require_text, shortened
+
+_T = TypeVar("_T")
+
+ALIASES = {alias: setting.name for setting in SETTINGS.values() for alias in setting.aliases} | {
+    "output_file": "output",
+    "strategy": "schedule",
+}
+"""Other names of settings and keys, which older files and the first simulator use, with the current names."""
+
+
+_LONGEST_TEXT = 200_000
+"""Maximum length of any text; settings with a smaller limit check it themselves."""
+
+
+def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Return the settings in ``values`` that are not None, converted to their types; arrays and lists become tuples."""
+    plain: dict[str, Any] = {}
+    for name, value in known_names(values, SETTING_NAMES, where).items():
+        if value is not None:
+            plain[name] = _plain(name, value)
+            if where:
+                plain[name] = _counted(name, plain[name])
+    try:
+        for name, value in plain.items():
+            setting = SETTINGS[name]
+            if isinstance(value, str):
+                require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
+                if setting.choices:
+                    setting.check(value)
+            if setting.in_bytes:
+                plain[name] = _sizes(name, value)
+        if isinstance(plain.get("layers"), Sequence):
+            plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
+        converted = typed(plain, SettingsTable)
+    except PipeplanError as error:
+        if where:
+            error.args = (f"{where}: {error}",)
+        raise
+    return {name: getattr(converted, name) for name in plain}
+
+
+def known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str = "") -> dict[str, Any]:
+    """Return the values by the current names of their keys."""
+    named: dict[str, Any] = {}
+    for key, value in values.items():
+        plain = str(key).replace("-", "_")
+        name = ALIASES.get(plain, plain)
+        if name not in names:
+            noun = f"key in {where}:" if where else "setting"
+            raise UnknownNameError(noun, str(key), (*names, *ALIASES), field=str(key))
+        if name in named:
+            prefix = f"{where}: " if where else ""
+            raise CostError(f"{prefix}{name} is set twice, the second time as '{key}'", field=name)
+        named[name] = value
+    return named
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Convert arrays and numpy's numbers to lists and numbers; raise CostError for a set, which has no order."""
+    if isinstance(value, set | frozenset):
+        raise CostError(f"{name}: a set has no order; pass a list, not {shortened(repr(value), 60)}", field=name)
+    if isinstance(value, list | tuple):
+        return [entry.tolist() if hasattr(entry, "tolist") else entry for entry in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _counted(name: str, value: Any) -> Any:
+    """Convert a count such as ``4.0`` to int. JSON and YAML files made by spreadsheets contain those."""
+    whole = SETTINGS[name].kind == "count" and isinstance(value, float) and value.is_integer()
+    return int(value) if whole else value
+
+
+def _sizes(name: str, value: Any) -> Any:
+    """Convert texts such as ``2GiB`` to bytes; leave other values as they are."""
+    if isinstance(value, str):
+        return parse_size(value, name)
+    if not isinstance(value, list | tuple):
+        return value
+    return [parse_size(size, name) if isinstance(size, str) else size for size in value]
+
+
+def _plain_layer(layer: Any) -> Any:
+    """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`."""
+    if isinstance(layer, Layer):
+        return asdict(layer)
+    names = [field.name for field in fields(Layer)]
+    for key in layer if isinstance(layer, Mapping) else ():
+        if key not in names:
+            raise UnknownNameError("layer key", str(key), names, field="layers")
+    return layer
+
+
+_TYPE_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "null": "nothing",
+    "object": "a group of keys",
+}
+
+
+def typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
+    """Return a record of these values. Raises CostError, in words, for a value of the wrong type."""
+    try:
+        return msgspec.convert(values, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        text = _in_words(str(error))
+        place = re.match(r"(\w+).*?: ", text)
+        raise CostError(text, field=place[1] if place else "") from None
+
+
+def _in_words(message: str) -> str:
+    """Turn "Expected `float`, got `str` - at `$.p2p_time`" into "p2p_time: expected a number, got text"."""
+    # msgspec has no structured errors: the place is a JSONPath at the end of its text, in backticks like the types.
+    match = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", message, re.DOTALL)
+    assert match is not None
+    text, place = match.groups()
+    text = re.sub(r"`([\w |]+)`", lambda types: _words(types.group(1)), text)
+    text = text.replace("whole number, got a number", "whole number, got a fraction")
+    return f"{place}: {text[0].lower()}{text[1:]}" if place else text
+
+
+def _words(types: str) -> str:
+    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
+    return " or ".join(_TYPE_WORDS.get(name, name) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True)

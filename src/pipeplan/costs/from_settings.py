@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from pipeplan.costs.conversion import known_names, settings_given
+from pipeplan.costs.config import known_names, settings_given
 from pipeplan.costs.layers import Layout, balanced_layers, blocks_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors, attention_share_of, factors_of_lengths, tokens_of

@@ -14,12 +14,11 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import IdentityTransform
 from numpy.typing import NDArray
 
-from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.labels import Labels, fit_labels
 from pipeplan.drawing.narrow import draw_shares, together_in, too_narrow
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import FONT
-from pipeplan.drawing.theme import Theme, colored
+from pipeplan.drawing.theme import Theme, colored, readable_on
 from pipeplan.drawing.view import LanePart, View
 from pipeplan.model import Floats
 

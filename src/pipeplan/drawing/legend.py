@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
 
-from pipeplan.drawing.color import Ramp
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import fitted
-from pipeplan.drawing.theme import Theme, scale_fills, scale_title
+from pipeplan.drawing.theme import Ramp, Theme, scale_fills, scale_title
 from pipeplan.drawing.view import View
 from pipeplan.model import KIND_WORDS, REASON_WORDS, Kind, Reason
 

@@ -17,10 +17,9 @@ from itertools import groupby, product
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.labels import figures_of, times_of
 from pipeplan.drawing.sizes import ThemeName
-from pipeplan.drawing.theme import Theme, kind_codes, kind_fill, theme_named
+from pipeplan.drawing.theme import Theme, kind_codes, kind_fill, readable_on, theme_named
 from pipeplan.drawing.view import LanePart, View, bar_numbers, busy_until
 from pipeplan.model import KIND_WORDS, Floats, Kind, cell_width, shortened, tolerances
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.formats.costs_record import costs_json, is_costs_json, parse_costs_json
+    from pipeplan.formats.costs_record import CostsRecord, costs_json, is_costs_json, parse_costs_json
     from pipeplan.formats.format import (
         Content,
         Format as Format,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         in_order,
     )
     from pipeplan.formats.kineto import parse_kineto
-    from pipeplan.formats.pipeplan_json import TimelineRecord, parse_json, schedule_json, timeline_json
+    from pipeplan.formats.pipeplan_json import ScheduleRecord, TimelineRecord, parse_json, schedule_json, timeline_json
     from pipeplan.formats.pytorch_csv import (
         TORCH_RELEASES,
         has_waits,
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     )
     from pipeplan.formats.rows import Rows, rows_of
     from pipeplan.formats.run_files import holds_run, read_run
-    from pipeplan.formats.schema import RECORDS
-    from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
+    from pipeplan.formats.timeline_table import TimelineTable, timeline_columns, timeline_csv
     from pipeplan.formats.trace import chrome_trace as chrome_trace
     from pipeplan.formats.traced_run import MeasuredRun, median_step
 else:

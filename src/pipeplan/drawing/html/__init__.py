@@ -7,15 +7,3 @@ comparison, or of a run next to its plan.
 
 from pipeplan.drawing.html.data import archived, packed, themes_for, timeline_data
 from pipeplan.drawing.html.page import ReportPage, asset, html_page, report_data, report_page
-
-__all__ = [
-    "ReportPage",
-    "archived",
-    "asset",
-    "html_page",
-    "packed",
-    "report_data",
-    "report_page",
-    "themes_for",
-    "timeline_data",
-]
