@@ -35,14 +35,15 @@ check: .venv/.installed-dev
 check-tests: .venv/.installed-dev
 	$(BIN)/python -m pytest -q $(CHECKS)
 
-# All tests that are not slow: five minutes on two cores, installation included.
+# All tests that are not slow: five minutes on two cores, installation included. The tests of a file share what it starts,
+# such as a server or a browser: each file is one process's.
 test: .venv/.installed-dev
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
 # With those in a browser, in processes of their own, of all examples of the documentation, and a sample of the torture.
 # The reasons of skipped tests are printed.
 test-all: .venv/.installed-dev lint axe
-	$(BIN)/python -m pytest -n auto -rs
+	$(BIN)/python -m pytest -n auto --dist loadfile -rs
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check $(SOURCES)
