@@ -197,7 +197,8 @@ def test_reasons_add_up_to_the_idle_time(problem, level):
     totals = idle.totals(schedule.ranks)
     np.testing.assert_allclose(totals.sum(axis=1), found.timeline.idle, atol=1e-9)
     listed = np.zeros_like(totals)
-    np.add.at(listed, (idle.rank, idle.reason), idle.end - idle.start)
+    pieces = idle.pieces
+    np.add.at(listed, (pieces.rank, pieces.reason), pieces.end - pieces.start)
     np.testing.assert_allclose(totals, listed, atol=1e-9)
 
 
