@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def _duplicates(schedule: Schedule) -> Iterator[Finding]:
 
 
 def _absent(schedule: Schedule) -> Iterator[Finding]:
-    forward, full, inputs, weights = (present(schedule, kind) for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
+    forward, full, inputs, weights = map(partial(present, schedule), (Kind.F, Kind.B, Kind.I, Kind.W))
     yield from _list_keys(schedule, ~forward, Kind.F, "is missing: its stage never runs forward on this microbatch")
     yield from _list_keys(schedule, ~(full | inputs | weights), Kind.B, "is missing, and so are I and W")
     yield from _list_keys(
@@ -92,7 +93,7 @@ def _offloads(schedule: Schedule) -> Iterator[Finding]:
     """Check that a microbatch's activation is either kept, recomputed, or offloaded and reloaded."""
     if schedule.kinds.isdisjoint(HOST_KINDS):
         return
-    offloaded, reloaded, recomputed = (present(schedule, kind) for kind in (*HOST_KINDS, Kind.R))
+    offloaded, reloaded, recomputed = map(partial(present, schedule), (*HOST_KINDS, Kind.R))
     lost = "is missing: the activation that its OFFLOAD copied to the host is not there for the backward"
     yield from _list_keys(schedule, offloaded & ~reloaded, Kind.RELOAD, lost, rule="offload")
     nothing = "is missing: its RELOAD has nothing to copy back from the host"

@@ -99,7 +99,7 @@ def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: 
         If a number does not fit its column.
     """
     parts = list(map(np.asarray, (kind, stage, microbatch, slice)))
-    shapes = {values.shape for values in parts if values.shape}
+    shapes = set(map(np.shape, parts)) - {()}
     shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes((1,), *shapes)
     # Check and convert before broadcasting: most arguments are still single numbers here.
     columns = [_column(name, values) for name, values in zip(_TYPES, parts, strict=False)]

@@ -181,7 +181,7 @@ class Positions:
                 f"slices need {schedule.keys} forwards, but the schedule has only {len(schedule)} ops"
             )
         self.schedule = schedule
-        self.where = {kind: schedule.where(kind) for kind in schedule.kinds}
+        self.where = dict(zip(schedule.kinds, map(schedule.where, schedule.kinds), strict=True))
         self._keys: dict[Kind, Ints] = {}
         self._tables: dict[tuple[Kind, ...], NDArray[np.int32]] = {}
 

@@ -107,7 +107,7 @@ class Schedule(Displayed):
         name: str = "",
     ) -> Schedule:
         """Return the schedule whose rank r runs ``rows[r]``. Groups of different rows stay separate."""
-        offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return cls(placement, microbatches, columns=concatenate(*rows), offsets=offsets, slices=slices, name=name)
 
     @property

@@ -56,7 +56,7 @@ def alike_microbatches(placement: Placement, microbatches: int, costs: Costs) ->
     groups = [
         Alike(int(copies[first]), first, count) for first, count in zip(firsts.tolist(), counts.tolist(), strict=True)
     ]
-    used = {group.copy for group in groups}
+    used = set(copies.tolist())
     return groups + [Alike(copy, 0, 0) for copy in range(placement.copies) if copy not in used]
 
 
@@ -174,7 +174,8 @@ def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: 
         # Least time of a forward: it may overlap a backward.
         least[FORWARD] -= _gains(placement, costs, group.microbatch) / slices
         arrays.append(np.stack((classes.head, classes.time, classes.tail, least)))
-    return [_on_rank(rank, placement, groups, arrays, slices) for rank in range(placement.ranks)]
+    shares = np.array([(slices * group.count, group.microbatch) for group in groups], np.int64).T
+    return [_on_rank(rank, placement, groups, shares, arrays) for rank in range(placement.ranks)]
 
 
 def classes_of(placement: Placement, costs: Costs, group: Alike, slices: int = 1) -> OpClasses:
@@ -182,17 +183,20 @@ def classes_of(placement: Placement, costs: Costs, group: Alike, slices: int = 1
     return op_classes(placement, costs.of_microbatch(group.microbatch), group.copy, slices)
 
 
-def _on_rank(rank: int, placement: Placement, groups: list[Alike], arrays: list[Floats], slices: int) -> RankClasses:
-    """Return the classes of a rank; ``arrays`` are the heads, times, tails and least times of each group's classes."""
+def _on_rank(rank: int, placement: Placement, groups: list[Alike], shares: Ints, arrays: list[Floats]) -> RankClasses:
+    """Return the classes of a rank.
+
+    For each group, ``shares`` has its number of slices and first microbatch, and ``arrays`` the heads, times, tails and
+    least times of its classes.
+    """
     number, stage, own = list[int](), list[int](), list[Floats]()
     for place, (group, values) in enumerate(zip(groups, arrays, strict=True)):
         here = placement.stages_on(rank, group.copy)
         number += [place] * len(here)
         stage += here
         own.append(values[:, :, np.array(here, np.intp)])
-    count, microbatch = np.array([(groups[place].count, groups[place].microbatch) for place in number], np.intp).T
+    count, microbatch = shares[:, number]
     head, time, tail, least = np.concatenate(own, axis=2)
-    count = slices * count
     return RankClasses(
         group=np.array(number, np.intp),
         stage=np.array(stage, np.intp),

@@ -32,20 +32,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Communication, Costs, Limits
-from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
+from pipeplan.errors import CostError
 from pipeplan.kernels import Kernel
 from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,
     NONE,
-    RECEIVE_KINDS,
     Bools,
     Dependencies,
     Floats,
@@ -56,15 +54,21 @@ from pipeplan.model import (
     Streams,
     Timeline,
     among,
-    crosses_ranks,
     dependencies,
     held_throughout,
     in_activations,
     memory_levels,
-    require_order,
 )
 from pipeplan.simulation.bounds import Bound, lower_bound
-from pipeplan.simulation.timing_kernel import FROM_HOST, TO_HOST, time_ops, time_ops_blocking
+from pipeplan.simulation.runnable import (
+    copies_of,
+    deadlock,
+    message_partners,
+    message_times,
+    require_messages,
+    require_runnable,
+)
+from pipeplan.simulation.timing_kernel import time_ops, time_ops_blocking
 
 _Arrays = tuple[NDArray[Any] | float, ...]
 
@@ -232,7 +236,7 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     return timeline, arrival if contended else end
 
 
-_NO_LINKS = _NO_COPIES = np.empty(0, np.int32)
+_NO_LINKS = np.empty(0, np.int32)
 
 
 def _link_numbers(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -244,20 +248,6 @@ def _link_numbers(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.i
     ends = schedule.rank[senders] * schedule.ranks + schedule.rank[crosses]
     link[senders] = np.unique(ends, return_inverse=True)[1]
     return link
-
-
-def copies_of(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the kernels' ``copied`` and ``awaited``, both empty if nothing is copied between ranks and their hosts."""
-    if schedule.kinds.isdisjoint(HOST_KINDS):
-        return _NO_COPIES, _NO_COPIES
-    columns = schedule.columns
-    copied = np.full(len(schedule), NONE, np.int32)
-    copied[schedule.where(Kind.OFFLOAD)] = TO_HOST
-    copied[schedule.where(Kind.RELOAD)] = FROM_HOST
-    needed = needs.own_stage
-    reloaded = (needed >= 0) & (columns.kind[np.maximum(needed, 0)] == Kind.RELOAD)
-    awaited: NDArray[np.int32] = np.where(reloaded | (copied == TO_HOST), needed, NONE).astype(np.int32)
-    return copied, awaited
 
 
 def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
@@ -272,50 +262,6 @@ def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] |
         np.full(ranks, -1, np.int64),
         np.zeros(ranks + 1, np.int64),
     )
-
-
-def require_runnable(schedule: Schedule, needs: Dependencies) -> None:
-    """Raise InvalidScheduleError unless every op's inputs exist, come earlier on the same rank, or are sent from another."""
-    require_order(schedule, needs)
-    _require_handing_on(schedule, needs)
-
-
-def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
-    """Require that inputs from other ranks are sent: by a message or, in a schedule without messages, by the next stage."""
-    columns, arrival = schedule.columns, needs.arrival
-    within_ranks = list(needs.all[1:]) if schedule.misplaced.size else []
-    receives = _NO_OPS if schedule.kinds.isdisjoint(RECEIVE_KINDS) else schedule.where(*RECEIVE_KINDS)
-    if receives.size:
-        unsent = receives[arrival[receives] == NONE]
-        if unsent.size:
-            raise InvalidScheduleError(
-                f"incomplete: {schedule.place(int(unsent[0]))} waits for a message that no op sends"
-            )
-        received = (arrival >= 0) & among(columns.kind[arrival], RECEIVE_KINDS)
-        within_ranks.insert(0, np.where(received, arrival, NONE))
-    for sources in within_ranks:
-        apart = np.flatnonzero(crosses_ranks(schedule, sources))
-        if apart.size:
-            op = int(apart[0])
-            there = schedule.place(int(sources[op]))
-            raise InvalidScheduleError(
-                f"on the wrong rank: {schedule.place(op)} waits for {there}, which must be on the same rank"
-            )
-
-
-_NO_OPS = np.empty(0, np.intp)
-
-
-def deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:
-    """Return an error that names the first op of each rank that was not timed, and its source."""
-    stuck = [int(np.flatnonzero(end[a:b] < 0)[0]) + a for a, b in _rows(schedule) if (end[a:b] < 0).any()]
-    waits = [f"{schedule.place(op)} for {schedule.op(int(source[op]))}" for op in stuck if source[op] >= 0]
-    return DeadlockError("deadlock: these ops wait for each other: " + "; ".join(waits[:8]))
-
-
-def _rows(schedule: Schedule) -> list[tuple[int, int]]:
-    bounds = schedule.offsets.tolist()
-    return list(pairwise(bounds))
 
 
 def _beside_compute(
@@ -337,24 +283,6 @@ def _beside_compute(
     all_start[receives] = all_end[producers]
     all_end[receives] = arrival[position[producers]]
     return all_start, all_end
-
-
-def message_partners(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:
-    """Return the other end of each SEND and RECV, ``NONE`` for all other ops; shape (ops,)."""
-    partner = np.full(len(schedule), NONE, np.int32)
-    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
-    partner[receives] = needs.arrival[receives]
-    partner[partner[receives]] = receives
-    return partner
-
-
-def require_messages(schedule: Schedule, needs: Dependencies, communication: Communication) -> None:
-    """Raise InvalidScheduleError unless every transfer between ranks has a SEND and a RECV."""
-    crossing = crosses_ranks(schedule, needs.arrival)
-    crossing[schedule.where(*RECEIVE_KINDS)] = False
-    if crossing.any():
-        op = int(np.flatnonzero(crossing)[0])
-        raise InvalidScheduleError(f"{communication} communication needs a SEND and a RECV for {schedule.place(op)}")
 
 
 def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
@@ -380,15 +308,6 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
         raise deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)
     return replace(timeline, start=start + gap, occupied=timeline.spans) if costs.overhead.op_gap else timeline
-
-
-def message_times(schedule: Schedule, costs: Costs) -> Floats:
-    """Return the time of each op's message, shape (ops,): both ends have that of the sender."""
-    times = costs.delays(schedule)
-    partner = message_partners(schedule, dependencies(schedule))
-    receives = schedule.where(*RECEIVE_KINDS)
-    times[receives] = times[partner[receives]]
-    return times
 
 
 def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:

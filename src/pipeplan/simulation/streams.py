@@ -24,7 +24,7 @@ from pipeplan.model import (
     among,
     dependencies,
 )
-from pipeplan.simulation.simulator import (
+from pipeplan.simulation.runnable import (
     copies_of,
     deadlock,
     message_partners,
