@@ -74,13 +74,10 @@ def time_ops_on_streams(
             if other >= 0:
                 # The rank posts this end of a message, and goes on.
                 posted = min(op, other)
-                if clock > ready[posted]:
-                    ready[posted] = clock
+                ready[posted] = max(ready[posted], clock)
                 missing[posted] -= 1
-                pending = 0
-                if missing[posted] == 0:
-                    begun[0] = posted
-                    pending = 1
+                begun[0] = posted
+                pending = 1 if missing[posted] == 0 else 0
                 # Each message that begins frees the heads of its two streams when it ends, where others may begin.
                 while pending > 0:
                     pending -= 1
@@ -94,15 +91,13 @@ def time_ops_on_streams(
                         behind = following[here]
                         if behind >= 0:
                             later = min(behind, partner[behind])
-                            if arrived > ready[later]:
-                                ready[later] = arrived
+                            ready[later] = max(ready[later], arrived)
                             missing[later] -= 1
                             if missing[later] == 0:
                                 begun[pending] = later
                                 pending += 1
                         # A rank that waited for this message can go on.
                         if waits_for[rank_of[here]] == here:
-                            waits_for[rank_of[here]] = -1
                             stack[top] = rank_of[here]
                             top += 1
                 op += 1
@@ -119,8 +114,7 @@ def time_ops_on_streams(
                     if end[needed] < 0:
                         blocker = needed
                         break
-                    if end[needed] > begin:
-                        begin = end[needed]
+                    begin = max(begin, end[needed])
             if blocker >= 0:
                 waits_for[rank] = blocker
                 break
