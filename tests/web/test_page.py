@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_taken_is_told_there(watched, tmp_path):
         assert watched.rows() == before
 
 
-NO_NUMBERS = ("times_per", "communication", "machine", "pad_times", "stages", "time_unit")
+NO_NUMBERS = ("times_per", "communication", "streams", "machine", "pad_times", "stages", "time_unit")
 TEXT_FIELDS = [name for name, about in SETTINGS.items() if about.in_form and name not in NO_NUMBERS]
 
 

@@ -99,6 +99,7 @@ _FACTORS = [1, 2.3, 0.7, 3.1, 1.2, 2, 1, 0.4]
 _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("simulation", lambda: compare(settings=_SMALL)),
     ("simulation with messages that meet", lambda: simulate("zbv", communication="blocking", settings=_SMALL)),
+    ("simulation with messages on streams", lambda: simulate("zbv", communication="streams", settings=_SMALL)),
     ("idle reasons", lambda: explain("zbv", settings=_SMALL)),
     ("search", _searched()),
     ("search under a memory limit", _searched(memory_limit="3act")),
