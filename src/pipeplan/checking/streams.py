@@ -53,7 +53,7 @@ class _Wait:
 
 
 class _Waits:
-    """What every op and message of a schedule waits for.
+    """Graph of the ops and messages that every op and message of a schedule waits for.
 
     A message is known by the position of its SEND, an overlapped pair by that of its first op.
     """

@@ -194,7 +194,19 @@ def load_config(path: Path) -> Config:
 
 
 def load_layers(path: Path) -> tuple[Layer, ...]:
-    """Read costs per layer from a file: a list of layers, or a mapping with such a list as ``layers``."""
+    """Read costs per layer from a file: a list of layers, or a mapping with such a list as ``layers``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    FormatError
+        If it is empty, too large, not in the format of its suffix, or has a key twice.
+    UnknownNameError
+        If a key or the suffix is unknown.
+    CostError
+        If a value has the wrong type.
+    """
     from pipeplan.documents import read_document
 
     content = read_document(path, "layers file")

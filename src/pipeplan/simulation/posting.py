@@ -1,4 +1,4 @@
-"""Where sends and receives are posted, so that a pending receive does not delay sends that are ready.
+"""Order in which sends and receives are posted, so that a pending receive does not delay sends that are ready.
 
 A receive that is posted long before its message can come holds up its stream. The pass that inserts messages knows no times;
 here, a run tells when each result leaves its rank, and messages are posted in that order. As their streams delay ops, the
@@ -7,10 +7,8 @@ order is then taken from a run with these messages, a few times over; the best o
 
 from __future__ import annotations
 
-import numpy as np
-
 from pipeplan.costs import Costs
-from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Kind, Schedule, Streams, among, crosses_ranks, dependencies
+from pipeplan.model import COMPUTE_KINDS, Ints, Kind, Schedule, Streams, among, crosses_ranks, dependencies
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation.simulator import simulate
 
@@ -47,5 +45,4 @@ def post_in_order(schedule: Schedule, costs: Costs, delays: Ints) -> Schedule:
 
     ``delays`` are those of :func:`pipeplan.passes.insert_communication`, which counts ends of ops as steps.
     """
-    ends: Floats = simulate(schedule, costs).timeline.end
-    return insert_communication(schedule, delays=delays, ends=np.array(ends))
+    return insert_communication(schedule, delays=delays, ends=simulate(schedule, costs).timeline.end)

@@ -19,7 +19,6 @@ from pipeplan.model import (
     Schedule,
     among,
     crosses_ranks,
-    dependencies,
     require_order,
 )
 from pipeplan.simulation.timing_kernel import FROM_HOST, TO_HOST
@@ -101,10 +100,12 @@ def require_messages(schedule: Schedule, needs: Dependencies, communication: Com
         raise InvalidScheduleError(f"{communication} communication needs a SEND and a RECV for {schedule.place(op)}")
 
 
-def message_times(schedule: Schedule, costs: Costs) -> Floats:
-    """Return the time of each op's message, shape (ops,): both ends have that of the sender."""
+def message_times(schedule: Schedule, costs: Costs, partner: NDArray[np.int32]) -> Floats:
+    """Return the time of each op's message, shape (ops,): both ends have that of the sender.
+
+    ``partner`` is that of :func:`message_partners`.
+    """
     times = costs.delays(schedule)
-    partner = message_partners(schedule, dependencies(schedule))
     receives = schedule.where(*RECEIVE_KINDS)
     times[receives] = times[partner[receives]]
     return times

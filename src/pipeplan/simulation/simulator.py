@@ -293,7 +293,7 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     # Both ends of a message last as long as its transfer.
     partner = message_partners(schedule, needs)
     messages = partner >= 0
-    durations[messages] = message_times(schedule, costs)[messages]
+    durations[messages] = message_times(schedule, costs, partner)[messages]
     gap, _ = costs.lost(schedule)
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
     ranks = schedule.ranks

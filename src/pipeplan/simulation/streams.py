@@ -50,7 +50,7 @@ def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats) -> Time
     partner = message_partners(schedule, needs)
     messages = partner >= 0
     before, behind = costs.lost(schedule)
-    occupied = before + np.where(messages, message_times(schedule, costs), durations) + behind
+    occupied = before + np.where(messages, message_times(schedule, costs, partner), durations) + behind
     following, has_one_before = _queues(stream_of(schedule, partner, costs.streams))
     missing = (2 + has_one_before + has_one_before[partner]) * messages
     needed = _messages_needed(schedule, needs.arrival, needs.own_stage)

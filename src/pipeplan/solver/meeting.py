@@ -45,7 +45,7 @@ def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
     costs = problem.occupied
     duration = costs.durations(schedule)
     messages = partner != NONE
-    duration[messages] = message_times(schedule, costs)[messages]
+    duration[messages] = message_times(schedule, costs, partner)[messages]
     owed_by = np.full(len(schedule), NONE, np.int32)
     weights = schedule.where(Kind.W)
     owed_by[weights] = needs.own_stage[weights]

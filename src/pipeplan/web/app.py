@@ -109,6 +109,7 @@ def create_api(workers: Workers) -> FastAPI:
     add_pages(app)
     _add_schedules(app, workers)
     _add_edits(app, workers)
+    _add_reviews(app, workers)
     _add_plans(app, workers, planners)
     _add_searches(app, searchers)
     describe_records(app)
@@ -223,6 +224,8 @@ def _add_edits(app: FastAPI, workers: Workers) -> None:
         """Return whether a text is valid, its times, the effect of the last change, and each flaw with its words."""
         return _response(await workers.ask(edits.judge, request))
 
+
+def _add_reviews(app: FastAPI, workers: Workers) -> None:
     @app.get("/api/review/settings", summary="All settings of a review")
     async def list_review_settings() -> FormOut:
         """Return every field of the form of a review, in its group."""
@@ -231,7 +234,7 @@ def _add_edits(app: FastAPI, workers: Workers) -> None:
     @app.post("/api/review", responses={200: replied(Review), **_REFUSALS}, summary="Review a configuration")
     async def review(request: ReviewIn) -> Response:
         """Return what is wrong with a configuration's text, at its lines, and the patch. Nothing in it is executed."""
-        return _response(await workers.ask(plans.look_through, request))
+        return _response(await workers.ask(plans.review, request))
 
 
 def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:

@@ -55,7 +55,7 @@ def look_at(request: ChosenIn) -> Reply:
     )
 
 
-def look_through(request: ReviewIn) -> Reply:
+def review(request: ReviewIn) -> Reply:
     """Return what is wrong with a configuration's text."""
     values = request.settings.model_dump(exclude_none=True, warnings=False)
     if "model" in values:
