@@ -121,7 +121,11 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
 
 
 class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
-    """Base of the answers that are lists: iteration gives the items, and a frame has a row for each."""
+    """Base of the answers that are lists: iteration gives the items, and a frame has a row for each.
+
+    The first field holds the records of the items; a class whose first field is another defines ``_rows``, and one whose
+    items have no ``name`` defines ``__repr__``.
+    """
 
     listed: ClassVar[str]
     """Name of the attribute that holds the items."""

@@ -151,7 +151,7 @@ def asked(
 ) -> tuple[ScheduleLike, Settings]:
     """Return the requested schedule and the settings; the default schedule is the config file's, else ``1f1b``.
 
-    Raises what :func:`configured` does, and InputError for None.
+    Raises InputError for None.
     """
     if schedule is None:
         raise InputError(

@@ -27,7 +27,6 @@ from pipeplan.costs.options import (
     missing_in,
     option,
     options_of,
-    require_settings,
     table_of,
 )
 from pipeplan.costs.overhead import MACHINES, Machine, Overhead

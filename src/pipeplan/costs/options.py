@@ -248,12 +248,6 @@ def missing_in(record: type[Options], values: Mapping[str, Any]) -> list[str]:
     return [item.name for item in fields(record) if item.default is MISSING and values.get(item.name) is None]
 
 
-def require_settings(table: Mapping[str, Setting], **values: Any) -> None:
-    """Check values by the names of their settings."""
-    for name, value in values.items():
-        table[name].check(value)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()

@@ -281,10 +281,7 @@ def save_front(
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:
-    """Write a picture of a front; equal views give equal bytes.
-
-    Parameters and errors are those of :func:`~pipeplan.drawing.static.save_picture`.
-    """
+    """Write a picture of a front; equal views give equal bytes."""
     with our_style():
         figure = draw_front(view, theme=theme, size=size).figure
     assert isinstance(figure, Figure)

@@ -186,10 +186,7 @@ def save_plan(
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:
-    """Write a picture of a plan; equal views give equal bytes.
-
-    Parameters and errors are those of :func:`~pipeplan.drawing.static.save_picture`.
-    """
+    """Write a picture of a plan; equal views give equal bytes."""
     with our_style():
         figure = draw_plan(view, theme=theme, size=size)
     save_figure(figure, file, format=format)

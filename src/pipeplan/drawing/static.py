@@ -93,7 +93,10 @@ def save_picture(
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:
-    """Write a page of views to a path or an open binary file."""
+    """Write a page of views to a path or an open binary file.
+
+    ``format`` is ``png``, ``svg`` or ``pdf``; default the suffix of the path.
+    """
     chosen = _format(path, format)
     save_figure(figure_of(views, size=size, theme=theme), path, format=chosen, dpi=size_named(size).dpi)
 
@@ -101,7 +104,7 @@ def save_picture(
 def save_figure(
     figure: Figure, path: str | os.PathLike[str] | BinaryIO, *, format: str | None = None, dpi: float | None = None
 ) -> None:
-    """Write a figure; equal figures give equal bytes. Parameters and errors are those of :func:`save_picture`."""
+    """Write a figure; equal figures give equal bytes."""
     chosen = _format(path, format)
     file = BytesIO()
     with our_style():

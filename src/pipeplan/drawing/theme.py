@@ -1,4 +1,4 @@
-"""The theme, light and dark: colors of kinds, chunks, directions and reasons for idle time.
+"""The theme, light and dark: colors of kinds, chunks, directions and reasons for idle time, and their arithmetic.
 
 A kind is a hue, and a chunk or a direction a lightness of it: chunk 0 is the darkest, and the second copy of a
 bidirectional schedule is lighter than the first. The ramps were chosen so that no shade of one kind resembles a shade
@@ -22,10 +22,6 @@ from pipeplan.drawing.view import Ratios, View
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import KIND_WORDS, REASON_WORDS, Floats, Kind, Reason
 
-# Colors by perceived lightness, chroma and hue, and the contrast between two colors.
-#
-# OKLab is Ottosson's (2020, "A perceptual color space for image processing"); contrast is that of WCAG 2.2.
-
 MOST_SHADES = 256
 """Maximum number of steps of one ramp; a screen does not show more different values of its lightness."""
 
@@ -43,6 +39,9 @@ LAB_FROM_LMS = np.array(
         [0.0259040371, 0.7827717662, -0.8086757660],
     ]
 )
+"""OKLab's matrices, Ottosson (2020, "A perceptual color space for image processing"): linear RGB to cone responses, and
+their cube roots to lightness and two opponent axes."""
+
 _RGB_FROM_LMS = np.linalg.inv(LMS_FROM_RGB)
 _LMS_FROM_LAB = np.linalg.inv(LAB_FROM_LMS)
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
@@ -99,7 +98,7 @@ def linear_rgb(color: str) -> Floats:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two colors, 1 to 21."""
+    """Return the contrast ratio of two colors by WCAG 2.2, 1 to 21."""
     dark, light = sorted(float(_LUMINANCE @ linear_rgb(color)) for color in (one, other))
     return (light + 0.05) / (dark + 0.05)
 

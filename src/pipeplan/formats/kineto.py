@@ -71,8 +71,7 @@ class _Trace(msgspec.Struct):
 def parse_rank(name: str, text: str) -> RankTrace:
     """Return the pipeline ops in a trace. Without ``distributedInfo``, it is the trace of rank 0 of 1.
 
-    Raises FormatError if the text is not a trace or is truncated, and in the cases of
-    :func:`~pipeplan.formats.annotations.marks_of` and :func:`~pipeplan.formats.rank_trace.rank_trace`.
+    Raises FormatError if the text is not a trace or is truncated, or its marks are invalid.
     """
     try:
         trace = msgspec.json.decode(text, type=_Trace)

@@ -60,8 +60,7 @@ def parse_nsys(paths: Sequence[Path]) -> list[RankTrace]:
 
     A report does not contain ranks, so processes are numbered by their lowest stage.
 
-    Raises FormatError if a file is not such an export, no process has marked ops, and in the cases of
-    :func:`~pipeplan.formats.annotations.marks_of`.
+    Raises FormatError if a file is not such an export, no process has marked ops, or marks are invalid.
     """
     processes = [trace for path in paths for trace in _processes(path)]
     processes.sort(

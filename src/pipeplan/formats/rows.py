@@ -57,7 +57,7 @@ def parse_rows(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
 
 
 def schedule_of_cells(cells: Sequence[Sequence[str]], name: str, keep_duplicates: bool) -> Schedule:
-    """Return the schedule with these rows of ops. Parameters are those of :func:`parse_rows`."""
+    """Return the schedule with these rows of ops; ``keep_duplicates`` leaves duplicate ops to the checker."""
     try:
         return schedule_from_cells(cells, name=name, keep_duplicates=keep_duplicates)
     except (NotationError, ShapeError) as error:

@@ -72,8 +72,6 @@ _BESIDE = {
 
 _PIPELINE = ("pp", "vpp", "layout", "first_stage_layers", "last_stage_layers", "tp", "cp", "ep", "schedule")
 
-_REMOVED_FLAG = re.compile(r"\s*$")
-
 
 @dataclass(frozen=True, slots=True)
 class Patch:

@@ -98,9 +98,8 @@ def read_configuration(
         ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
         ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, and
         ``replicate`` is the number of copies of a sharded state (HSDP). ``lora_rank`` trains adapters of that rank only, and
-        ``document`` is the length of the documents packed into a sequence. With
-        tensor ranks, sequence parallelism is on unless it is set; a layout implies the chunks per rank, and several
-        chunks the schedule interleaved-1f1b. See
+        ``document`` is the length of the documents packed into a sequence. With tensor ranks, sequence parallelism is on
+        unless it is set; a layout implies the chunks per rank, and several chunks the schedule interleaved-1f1b. See
         :func:`assumptions_of`.
     folder
         Folder of relative file names; None: names of files are refused.

@@ -1,4 +1,4 @@
-"""Costs in the traces of a run: each stage's times over steps, replicas and microbatches, and the time between ops.
+"""Costs in the traces of a run, or in one timeline: times of stages over steps and microbatches, and between ops.
 
 Times are medians, so that a slow first step or a microbatch that met another job's noise does not count.
 
@@ -342,7 +342,7 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
     timeline = compute_only(timeline)
     second = timeline.schedule.joined
     first = np.append(second[1:], False)
-    times = {kind: _means(timeline, kind, first | second) for kind in (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R)}
+    times = {kind: _means(timeline, kind, first | second) for kind in _TIMED}
     return replace(
         settings,
         forward_times=times[Kind.F],

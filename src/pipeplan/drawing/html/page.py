@@ -170,7 +170,7 @@ def report_data(report: ReportPage) -> dict[str, Any]:
 def report_page(report: ReportPage, *, theme: ThemeName | None = None) -> str:
     """Return the self-contained page of a report.
 
-    The theme and the errors are those of :func:`html_page`.
+    With ``theme`` None, the page follows the reader's system.
     """
     return document(
         title=report.title,

@@ -325,15 +325,15 @@ class ExactRecomputing:
         seconds = self.share * solver_seconds_left(run)
         if not can_prove(run, recomputing=True) or seconds < self.worth_seconds or run.is_over:
             return
-        integers = RecomputingProblem(run.problem)
-        if integers.size > self.largest or not integers.exact:
+        in_order = RecomputingProblem(run.problem)
+        if in_order.size > self.largest or not in_order.exact:
             return
-        proofs, reason = Proofs(run, integers), proven(NOTHING_RECOMPUTED_BETTER, run.problem)
+        proofs, reason = Proofs(run, in_order), proven(NOTHING_RECOMPUTED_BETTER, run.problem)
         LocalSearch(until=run.budget.share + self.annealed_share)(run)
         for ordered, free, share in ((True, True, 0.3), (True, False, 0.2), (False, False, 0.5)):
             if run.budget.is_spent or proofs.beaten <= proofs.least:
                 return
-            proofs.integers = integers = RecomputingProblem(run.problem, ordered=ordered)
+            proofs.integers = integers = in_order if ordered else RecomputingProblem(run.problem, ordered=False)
             model = RecomputingModel(integers, proofs.least, proofs.beaten - 1, free=free)
             _prove(proofs, model, reason, share * seconds)
 

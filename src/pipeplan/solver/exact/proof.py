@@ -35,12 +35,14 @@ def can_prove(run: Run, *, recomputing: bool = False, varied: bool = False, requ
     """
     problem, choices = run.problem, run.problem.choices
     plain = problem.communication == "edge" and problem.slices == 1 and run.encoder.varies == varied
-    frees = choices.offload or not choices.recompute if recomputing else choices.frees_memory
+    beyond_model = choices.frees_memory
+    if recomputing:
+        beyond_model = choices.offload or not choices.recompute
     pairs = run.encoder.overlaps
     if varied:
         pairs = problem.costs.overlap is not None and choices.overlap
         plain = plain and problem.objective == "makespan"
-    return plain and not (pairs or frees) and (required or find_spec("ortools") is not None)
+    return plain and not (pairs or beyond_model) and (required or find_spec("ortools") is not None)
 
 
 def proven(what: str, problem: Problem) -> str:
