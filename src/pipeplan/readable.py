@@ -14,6 +14,16 @@ _DIGITS = 4
 _MOST_DECIMALS = 6
 
 
+def transfers_in_words(communication: str, streams: str) -> str:
+    """Return how transfers between ranks run; empty if each delays only its receiver."""
+    return {
+        "edge": "",
+        "contended": "a link carries one transfer at a time, in the order in which they are sent",
+        "streams": f"sends and receives run in order on one communication stream per {streams}",
+        "blocking": "sends and receives occupy both ranks and start together",
+    }[communication]
+
+
 def percent(share: float) -> str:
     """Return a share of a whole: ``6.0%``; ``0.0%`` has no sign."""
     return _unsigned_zero(f"{100 * share:.1f}") + "%"

@@ -162,7 +162,7 @@ def test_check_notes_what_needs_sends_that_do_not_block(run):
     for command in ("check", "simulate"):
         code, _, error = run(f"{command} sent.csv --streams edge")
         assert (code, error.count("\n")) == (2, 1)
-        assert "streams edge needs communication streams, not edge" in error
+        assert "applies only with communication=streams; communication is edge" in error
 
 
 @pytest.mark.parametrize(

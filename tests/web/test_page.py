@@ -287,6 +287,20 @@ def test_a_page_that_begins_wrong_is_not_blank(watched):
     assert "1f1b" in watched.rows()
 
 
+def test_streams_are_offered_only_for_transfers_on_streams(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b&communication=streams&streams=foo")
+    page = watched.page
+    watched.settled("() => !document.querySelector('#field-streams-error').hidden")
+    assert "direction" in watched.error_of("streams")
+    page.select_option("#field-streams", "direction")
+    watched.settled("() => document.querySelector('#field-streams-error').hidden")
+    assert "streams=direction" in page.url
+    page.select_option("#field-communication", "blocking")
+    watched.settled("() => document.querySelector('[data-field=streams]').hidden")
+    watched.settled("() => !location.search.includes('streams')")
+    assert page.query_selector(".error:not([hidden])") is None
+
+
 def test_values_per_stage_in_a_table(watched):
     watched.go("?ranks=4&microbatches=8&schedules=1f1b")
     page = watched.page

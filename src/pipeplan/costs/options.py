@@ -127,6 +127,8 @@ class Setting:
         Minimum, maximum and step of its slider in the form.
     follows
         Other settings that determine its default: the first that is set, times a factor.
+    only_with
+        Another setting, and the value of it with which this one applies; None if it always applies.
     in_form
         True if the form has a field for it.
     longest
@@ -149,6 +151,7 @@ class Setting:
     hint: str = ""
     slider: tuple[float, float, float] | None = None
     follows: tuple[tuple[str, float], ...] = ()
+    only_with: tuple[str, str] | None = None
     in_form: bool = True
     longest: int = 40
     keyword: str = ""

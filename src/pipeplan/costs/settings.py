@@ -161,7 +161,7 @@ class SettingsTable(Options):
         kind="choice", title="Communication streams", group="details", choices=get_args(Streams), default="rank",
         help="Communication streams with --communication streams: one per rank (PyTorch's default), one per direction "
         "(PyTorch 2.14.1: pipeline_per_direction_p2p), or one per edge (2.15: pipeline_per_edge_p2p).",
-        hint="Only where a transfer runs on streams: one per rank, per direction, or per edge (pair of ranks).",
+        hint="One per rank, per direction, or per edge (pair of ranks).", only_with=("communication", "streams"),
     )  # fmt: skip
     machine: str = option(
         NO_MACHINE, kind="choice", title="Machine", group="details", choices=(NO_MACHINE, *MACHINES), default=NO_MACHINE,
@@ -269,7 +269,9 @@ class SettingsTable(Options):
             return self.streams or "rank"
         if self.streams is not None:
             raise CostError(
-                f"streams {self.streams} needs communication streams, not {self.communication}", field="streams"
+                f"streams is set to {self.streams}, which applies only with communication=streams; communication is "
+                f"{self.communication}",
+                field="streams",
             )
         return None
 

@@ -35,6 +35,10 @@ class FieldOut(BaseModel):
     follows: list[tuple[str, float]] = Field(
         description="Settings from which the default follows: the first that has a value, times its factor."
     )
+    only_with: tuple[str, str] | None = Field(
+        default=None,
+        description="Another setting, and the value of it with which this one applies; null if it always applies.",
+    )
     suggestions: list[str] = Field(default=[], description="Common values.")
 
 
@@ -123,6 +127,7 @@ def _field(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
         choices=list(setting.choices),
         slider=setting.slider,
         follows=list(setting.follows),
+        only_with=setting.only_with,
         suggestions=list(suggestions),
     )
 

@@ -13,6 +13,8 @@ export interface Surroundings {
   stages(): number;
   /** The number that holds where the field is empty; not a number where words say what holds. */
   implied(): number;
+  /** The value of another field, its default where nothing is typed. */
+  valueOf(name: string): string;
 }
 
 export class FieldView {
@@ -44,13 +46,34 @@ export class FieldView {
   set text(text: string) {
     const { input } = this;
     if (input instanceof HTMLInputElement && input.type === "checkbox") input.checked = text === "1";
-    else input.value = text === "" ? this.usual : text;
+    else {
+      this.admit(text);
+      input.value = text === "" ? this.usual : text;
+    }
     this.follow();
+  }
+
+  /** The chosen value, the default included. */
+  get value(): string {
+    return this.text || this.usual;
+  }
+
+  /** Whether the field has an effect beside the values of the others. */
+  get applies(): boolean {
+    const { only_with: needed } = this.field;
+    return needed == null || this.form.valueOf(needed[0]) === needed[1];
   }
 
   /** What stands in the field if nothing was typed: the first choice of a list, or nothing. */
   private get usual(): string {
     return this.field.kind === "choice" ? (this.field.choices[0] ?? "") : "";
+  }
+
+  /** Offer a choice that the list lacks, such as one of a broken link, for the server to say what is wrong with it. */
+  private admit(text: string): void {
+    const { field, input } = this;
+    if (field.kind !== "choice" || text === "" || field.choices.includes(text)) return;
+    input.append(make("option", {}, text));
   }
 
   /** Show what is wrong, or that nothing is. */
@@ -71,6 +94,7 @@ export class FieldView {
 
   /** Bring slider and table in step with the text, and with what the rest of the form implies where there is none. */
   follow(): void {
+    this.element.hidden = !this.applies;
     this.table?.show(this.text);
     const { slider, field } = this;
     if (slider === null || field.slider === null) return;

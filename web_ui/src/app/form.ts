@@ -21,20 +21,22 @@ export class Form {
           changed: () => this.inform(changed),
           stages: () => this.stages(),
           implied: () => impliedNumber(field, this.typed, settings.fields),
+          valueOf: (name) => this.views.find((view) => view.field.name === name)?.value ?? "",
         }),
     );
+    this.follow();
     this.element.append(...settings.groups.map((group) => this.section(group)));
     this.element.addEventListener("submit", (event) => event.preventDefault());
   }
 
   get typed(): Typed {
-    const said = this.views.map((view) => [view.field.name, view.text] as const);
+    const said = this.views.map((view) => [view.field.name, view.applies ? view.text : ""] as const);
     return Object.fromEntries(said.filter(([, text]) => text.trim() !== ""));
   }
 
   set typed(typed: Typed) {
     for (const view of this.views) view.text = typed[view.field.name] ?? "";
-    for (const view of this.views) view.follow();
+    this.follow();
     for (const group of this.element.querySelectorAll("details")) {
       group.open ||= this.views.some((view) => group.contains(view.element) && view.text !== "");
     }
@@ -73,8 +75,12 @@ export class Form {
   }
 
   private inform(changed: () => void): void {
-    for (const view of this.views) view.follow();
+    this.follow();
     changed();
+  }
+
+  private follow(): void {
+    for (const view of this.views) view.follow();
   }
 
   /** Number of stages: ranks times the requested chunks, one by default. */

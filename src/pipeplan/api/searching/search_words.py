@@ -12,7 +12,7 @@ from pipeplan.api.parts import facts
 from pipeplan.api.searching.search_record import Decided, PublishedSchedule, SearchRecord, Spared
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Floats, Placement
-from pipeplan.readable import Times, memory_text, percent
+from pipeplan.readable import Times, memory_text, percent, transfers_in_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -229,13 +229,6 @@ def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:
     return heading, f"mean {times.text(mean)}, {word} {times.text(ours)}{published}{end}"
 
 
-_TRANSFERS = {
-    "contended": "a link carries one at a time, in the order in which they are sent",
-    "streams": "sends and receives run in order on communication streams; the schedule holds them",
-    "blocking": "sends and receives occupy their ranks and meet; the schedule holds them",
-}
-
-
 def search_table_parts(
     search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
 ) -> list[RenderableType]:
@@ -256,8 +249,8 @@ def search_table_parts(
     ]
     if decided := decided_in_words(search.decided):
         rows.insert(1, ("decided", "; ".join(decided)))
-    if search.communication != "edge":
-        rows.append(("transfers", _TRANSFERS[search.communication]))
+    if transfers := transfers_in_words(costs.communication, costs.streams):
+        rows.append(("transfers", transfers))
     if (judged := judged_in_words(search, costs.time_unit)) is not None:
         rows.append(judged)
     return [facts(rows, above=1)]

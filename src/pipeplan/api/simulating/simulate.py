@@ -16,6 +16,7 @@ from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, ConfiguredSettings, Settings, SettingsKeywords
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Schedule, Streams, Timeline, crosses_ranks, dependencies, require_order
+from pipeplan.readable import transfers_in_words
 from pipeplan.records import Record
 from pipeplan.simulation import Simulation, post_messages
 from pipeplan.simulation import simulate as simulate_schedule
@@ -64,6 +65,8 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     warnings, notes = assumed_times(settings, schedule)
+    if transfers := transfers_in_words(costs.communication, costs.streams):
+        notes = (f"transfers: {transfers}", *notes)
     warnings = (*_again(name, opened_source), *_padding(settings, schedule), *warnings)
     return result_of(simulation, limits=limits, warnings=warnings, notes=notes, settings=settings)
 
