@@ -228,7 +228,7 @@ def test_streams_are_for_transfers_that_run_on_streams():
     assert Settings(communication="streams").costs(placement).streams == "rank"
     costs = Settings(communication="streams", streams="direction").costs(placement)
     assert (costs.communication, costs.streams) == ("streams", "direction")
-    with pytest.raises(CostError, match="streams is set to edge, .* communication is blocking") as caught:
+    with pytest.raises(CostError, match=r"streams is set to edge, .* communication is blocking") as caught:
         Settings(communication="blocking", streams="edge").costs(placement)
     assert caught.value.field == "streams"
 
