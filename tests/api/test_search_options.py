@@ -130,7 +130,7 @@ def test_the_table_says_what_varies_and_how_transfers_behave(capsys):
     for options, says in (
         ({"jitter": 0.1}, ("least p95", "under jitter mean ")),
         ({"slow_rank": 0.1}, ("least worst case", "with a slow rank mean ", "; any one rank 10.0% slower")),
-        ({"communication": "blocking"}, ("transfers sends and receives occupy their ranks and meet",)),
+        ({"communication": "blocking"}, ("transfers sends and receives occupy both ranks and start together",)),
     ):
         pipeplan.search(**SHAPE, **options, evaluations=100).print()
         table = " ".join(capsys.readouterr().out.split())
