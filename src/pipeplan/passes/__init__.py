@@ -5,12 +5,12 @@ from pipeplan.passes.backward import Rearrangement, merge_backward, retime, spli
 from pipeplan.passes.communication import Receives, insert_communication, without_communication
 from pipeplan.passes.sharding import (
     ACTIVE_STAGES,
-    COLLECTIVE_KINDS,
     Lookahead,
     add_megatron_collectives,
     add_reduce_grad,
     add_unshard_reshard,
     insert_collectives,
+    last_weight_gradients,
     without_collectives,
 )
 from pipeplan.passes.torch_lowering import (
@@ -23,7 +23,6 @@ from pipeplan.passes.torch_lowering import (
 
 __all__ = [
     "ACTIVE_STAGES",
-    "COLLECTIVE_KINDS",
     "Lookahead",
     "Rearrangement",
     "Receives",
@@ -36,6 +35,7 @@ __all__ = [
     "insert_communication",
     "insert_offload",
     "insert_recompute",
+    "last_weight_gradients",
     "lower_for_torch",
     "merge_backward",
     "require_expressible",

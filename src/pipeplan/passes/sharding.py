@@ -32,6 +32,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.model import (
     COMPUTE_KINDS,
     NO_MICROBATCH,
+    STAGE_WIDE_KINDS,
     WEIGHT_KINDS,
     Columns,
     Ints,
@@ -45,22 +46,20 @@ from pipeplan.model import (
 ACTIVE_STAGES = 3
 """Default number of stages with gathered parameters on a rank: one forward, one backward, one prefetched."""
 
-COLLECTIVE_KINDS = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD)
-"""Kinds of op that sharded stages need."""
-
 Lookahead = Literal["full", "auto"] | int | Sequence[int]
 """Number of next stages that a rank gathers: all that it keeps, PyTorch's estimate, one number, or one per rank."""
 
 
 def without_collectives(schedule: Schedule) -> Schedule:
     """Return the schedule without UNSHARD, RESHARD, REDUCE_GRAD and the waits for these."""
-    kinds = (*COLLECTIVE_KINDS, Kind.WAIT_REDUCE_GRAD)
-    return schedule if schedule.kinds.isdisjoint(kinds) else schedule.keep(~among(schedule.columns.kind, kinds))
+    if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
+        return schedule
+    return schedule.keep(~among(schedule.columns.kind, STAGE_WIDE_KINDS))
 
 
 def add_reduce_grad(schedule: Schedule) -> Schedule:
     """Return the schedule with a REDUCE_GRAD after the last weight gradient (B or W) of every stage on its rank."""
-    last = _last_weight_gradients(schedule)
+    last = last_weight_gradients(schedule)
     stage = schedule.columns.stage[last]
     return insert_collectives(
         schedule, schedule.rank[last], _behind(schedule, last), ops(Kind.REDUCE_GRAD, stage, NO_MICROBATCH)
@@ -224,7 +223,7 @@ def _megatron_reductions(row: Columns, joined: NDArray[np.bool_], stages: Ints, 
     return [*sorted(places, key=lambda reduction: reduction[0]), *late]
 
 
-def _last_weight_gradients(schedule: Schedule) -> NDArray[np.intp]:
+def last_weight_gradients(schedule: Schedule) -> NDArray[np.intp]:
     """Return the position of the last weight gradient of every stage on each of its ranks, in order."""
     weights = schedule.where(*WEIGHT_KINDS)
     last = np.full(schedule.ranks * schedule.stages, -1, np.intp)
