@@ -50,6 +50,8 @@ class SettingsTableKeywords(TypedDict, total=False):
     costs_name: str | None
     layers: Sequence[Layer | Mapping[str, Any]] | None
     layers_per_stage: Sequence[int] | str | None
+    unshard_times: GivenTimes | None
+    reduce_times: GivenTimes | None
     p2p_time: float | None
     p2p_bytes: float | str | None
     p2p_bandwidth: float | None
@@ -65,6 +67,8 @@ class SettingsTableKeywords(TypedDict, total=False):
     recompute_bytes: GivenSizes | None
     offload_bytes: GivenSizes | None
     static_bytes: GivenSizes | None
+    parameter_bytes: GivenSizes | None
+    gradient_bytes: GivenSizes | None
     microbatch_factors: GivenFactors | None
     lengths: GivenLengths | None
     reference_length: float | None

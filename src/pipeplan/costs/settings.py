@@ -137,6 +137,16 @@ class SettingsTable(Options):
         help="Number of layers of each stage, or a trainer's layout such as Et*3|t*4|t*3L.",
         default="the split with the fastest slowest stage",
     )  # fmt: skip
+    unshard_times: Times | None = option(
+        kind="per_stage", title="Gathering parameters", group="details",
+        help="Time to gather the sharded parameters of a stage over its data-parallel group (UNSHARD).",
+        default="0", unit="time", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    reduce_times: Times | None = option(
+        kind="per_stage", title="Reducing gradients", group="details",
+        help="Time to reduce the gradients of a stage over its data-parallel group (REDUCE_GRAD).",
+        default="0", unit="time", range=NOT_NEGATIVE,
+    )  # fmt: skip
     p2p_time: float = option(
         0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
@@ -208,6 +218,15 @@ class SettingsTable(Options):
     static_bytes: Times | None = option(
         kind="per_stage", title="Static bytes", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
         help="Memory of parameters, gradients and optimizer state.",
+    )  # fmt: skip
+    parameter_bytes: Times | None = option(
+        kind="per_stage", title="Gathered parameters", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        help="Memory of the gathered parameters of a stage, held from UNSHARD to RESHARD beside the static bytes.",
+    )  # fmt: skip
+    gradient_bytes: Times | None = option(
+        kind="per_stage", title="Unreduced gradients", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        help="Memory of the whole gradients of a stage, held from its first weight gradient until the rank has waited for "
+        "their REDUCE_GRAD, beside the static bytes.",
     )  # fmt: skip
     microbatch_factors: FactorTable | FactorTables | None = option(
         kind="per_microbatch", title="Factors", group="microbatches", default="all 1", unit="times",

@@ -6,6 +6,7 @@ from pipeplan.model.dependency import (
     MISSING,
     NONE,
     Dependencies,
+    collectives_awaited,
     crosses_ranks,
     dependencies,
     disordered,
@@ -18,6 +19,8 @@ from pipeplan.model.memory import (
     NOT_GIVEN,
     MemoryRule,
     MemoryUse,
+    gathered_levels,
+    gradient_levels,
     held_throughout,
     in_activations,
     kept_and_moved,
@@ -36,6 +39,7 @@ from pipeplan.model.notation import (
 )
 from pipeplan.model.op import (
     BACKWARD_KINDS,
+    COLLECTIVE_KINDS,
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
     HOST_KINDS,
@@ -76,6 +80,7 @@ from pipeplan.model.timeline import Bubble, Objective, Timeline
 
 __all__ = [
     "BACKWARD_KINDS",
+    "COLLECTIVE_KINDS",
     "COMMUNICATION_KINDS",
     "COMPUTE_KINDS",
     "HOST_KINDS",
@@ -120,6 +125,7 @@ __all__ = [
     "alternate",
     "among",
     "cell_width",
+    "collectives_awaited",
     "concatenate",
     "counted",
     "crosses_ranks",
@@ -129,6 +135,8 @@ __all__ = [
     "format_cells",
     "format_schedule",
     "from_ops",
+    "gathered_levels",
+    "gradient_levels",
     "held_throughout",
     "in_activations",
     "in_digits",

@@ -149,13 +149,18 @@ class Problem:
 
     @cached_property
     def memory_limit(self) -> MemoryRule:
-        """Memory of the stages and limits of the ranks, in the unit of the limits; infinite without limits."""
-        return self.costs.memory.rule(self.placement, self.limits)
+        """Memory of the stages and limits of the ranks, in the unit of the limits; infinite without limits.
+
+        Limits are without what a rank holds throughout, and without the gradients of its stages.
+        """
+        return self.costs.memory.rule(self.placement, self.limits).with_gradients_reserved(self.placement)
 
     @cached_property
     def _static(self) -> Floats:
-        """Bytes that each rank holds throughout, shape (ranks,)."""
-        return held_throughout(self.placement, self.costs.memory.static)
+        """Bytes that each rank holds throughout, shape (ranks,); gradients count among them."""
+        memory = self.costs.memory
+        sizes = memory.static + memory.gradients if memory.gradients.any() else memory.static
+        return held_throughout(self.placement, sizes)
 
     @cached_property
     def full_gains(self) -> NDArray[np.bool_]:
