@@ -31,6 +31,7 @@ Times = float | tuple[float, ...]
 
 TimesPer = Literal["rank", "stage"]
 Communication = Literal["edge", "contended", "streams", "blocking"]
+Sharding = Literal["none", "pytorch", "megatron", "best"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +147,23 @@ class SettingsTable(Options):
         kind="per_stage", title="Reducing gradients", group="details",
         help="Time to reduce the gradients of a stage over its data-parallel group (REDUCE_GRAD).",
         default="0", unit="time", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    sharding: Sharding | None = option(
+        kind="choice", title="Collectives of sharded stages", group="details", choices=get_args(Sharding),
+        help="Places of UNSHARD, RESHARD and REDUCE_GRAD in schedules: none, by PyTorch's rule (pytorch), by Megatron-LM's "
+        "(megatron), or where they delay the least (best).",
+        default="pytorch if one of their times or sizes is set, best in a search; a file keeps its own",
+        hint="none; pytorch: FSDP; megatron: distributed optimizer; best: where they delay the least.",
+    )  # fmt: skip
+    max_active_stages: int | None = option(
+        kind="count", title="Stages kept gathered", group="details", default="3", range=COUNT,
+        help="Number of next stages that PyTorch's rule keeps gathered on a rank.",
+    )  # fmt: skip
+    unshard_lookahead: str | None = option(
+        kind="text", title="Stages gathered ahead", group="details", default="full", longest=200,
+        help="Number of these that PyTorch's rule gathers ahead: full for all, auto for rank + 2, one number, or one per "
+        "rank such as 2,3,4,4.",
+        hint="full, auto, one number, or one per rank such as 2,3,4,4.",
     )  # fmt: skip
     p2p_time: float = option(
         0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
@@ -291,6 +309,29 @@ class SettingsTable(Options):
                 f"streams {self.streams} needs communication streams, not {self.communication}", field="streams"
             )
         return None
+
+    @property
+    def sharding_rule(self) -> Sharding | None:
+        """Rule that places collectives if one is chosen, by itself or by an option of PyTorch's; else None.
+
+        Raises
+        ------
+        CostError
+            If an option of PyTorch's rule is set for another rule.
+        """
+        for name in ("max_active_stages", "unshard_lookahead"):
+            value = getattr(self, name)
+            if value is not None and self.sharding not in (None, "pytorch"):
+                raise CostError(f"{name} {value} needs sharding pytorch, not {self.sharding}", field=name)
+            if value is not None:
+                return "pytorch"
+        return self.sharding
+
+    @property
+    def is_sharded(self) -> bool:
+        """True if a time or size of the collectives of sharded stages is set."""
+        costs = self.unshard_times, self.reduce_times, self.parameter_bytes, self.gradient_bytes
+        return any(value is not None for value in costs)
 
     def pipeline_ranks(self, chunks: int) -> int:
         """Return the number of ranks: ``ranks`` if set, else the stages divided by the chunks, else 4.

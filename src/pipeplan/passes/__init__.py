@@ -6,6 +6,8 @@ from pipeplan.passes.communication import Receives, insert_communication, withou
 from pipeplan.passes.sharding import (
     ACTIVE_STAGES,
     Lookahead,
+    Sharding,
+    ShardingRule,
     add_megatron_collectives,
     add_reduce_grad,
     add_unshard_reshard,
@@ -26,6 +28,8 @@ __all__ = [
     "Lookahead",
     "Rearrangement",
     "Receives",
+    "Sharding",
+    "ShardingRule",
     "add_megatron_collectives",
     "add_reduce_grad",
     "add_unshard_reshard",

@@ -21,7 +21,7 @@ Megatron-LM (:func:`add_megatron_collectives`; distributed optimizer with overla
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -48,6 +48,42 @@ ACTIVE_STAGES = 3
 
 Lookahead = Literal["full", "auto"] | int | Sequence[int]
 """Number of next stages that a rank gathers: all that it keeps, PyTorch's estimate, one number, or one per rank."""
+
+
+Sharding = Literal["none", "pytorch", "megatron", "best"]
+"""Rules that place collectives; ``best`` needs costs, and is none of these passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingRule:
+    """A rule that places collectives, and the options of PyTorch's; see :func:`add_unshard_reshard`."""
+
+    name: Sharding
+    max_active_stages: int = ACTIVE_STAGES
+    unshard_lookahead: Lookahead = "full"
+
+    @property
+    def in_words(self) -> str:
+        """The rule in a few words."""
+        if self.name != "pytorch":
+            return {"none": "nowhere", "megatron": "by Megatron-LM's rule", "best": "where they delay the least"}[
+                self.name
+            ]
+        ahead = "" if self.unshard_lookahead == "full" else f", lookahead {self.unshard_lookahead}"
+        return f"by PyTorch's rule ({self.max_active_stages} active stages{ahead})"
+
+    def resident(self, stages: int) -> int:
+        """Return the number of stages that a rank with so many of them holds at once, at most; 1 for ``best``."""
+        return {"megatron": stages, "pytorch": min(self.max_active_stages, stages)}.get(self.name, min(1, stages))
+
+    def __call__(self, schedule: Schedule) -> Schedule:
+        """Return a schedule without collectives with those of the rule; for ``best``, without any."""
+        if self.name == "megatron":
+            return add_megatron_collectives(schedule)
+        if self.name == "pytorch":
+            active, ahead = self.max_active_stages, self.unshard_lookahead
+            return add_reduce_grad(add_unshard_reshard(schedule, max_active_stages=active, unshard_lookahead=ahead))
+        return schedule
 
 
 def without_collectives(schedule: Schedule) -> Schedule:

@@ -70,7 +70,8 @@ def best_collectives(
         Seed of the random moves.
     """
     search = _Search(costs, limits, communication, objective)
-    plain = search.with_messages(without_collectives(schedule))
+    compute = without_collectives(schedule)
+    plain = search.with_messages(compute)
     if evaluations is None:
         evaluations = min(max(MOST_WORK // max(len(plain), 1), FEWEST), MOST)
     random = np.random.default_rng(seed)
@@ -78,7 +79,12 @@ def best_collectives(
         search.offer(search.with_messages(schedule))
     for start in starts:
         search.offer(start)
-    _by_rules(search, plain)
+    for placed in _by_rules(plain):
+        search.offer(placed)
+    if plain is not compute:
+        # Collectives count as steps where messages are inserted behind them: other orders of messages.
+        for placed in _by_rules(compute):
+            search.offer(search.with_messages(placed))
     _by_paging(search, Rows(plain, costs.memory.rule(plain.placement, limits)), evaluations // 2, random)
     _collective_by_collective(search, evaluations, random)
     assert search.best is not None
@@ -127,11 +133,11 @@ class _Search:
         return over, float(f"{value:.12g}"), float(peaks.max(initial=0.0))
 
 
-def _by_rules(search: _Search, plain: Schedule) -> None:
-    """Offer the placements of trainers."""
+def _by_rules(plain: Schedule) -> Iterator[Schedule]:
+    """Yield the placements of trainers."""
     for active in range(1, _most_stages(plain) + 1):
-        search.offer(add_reduce_grad(add_unshard_reshard(plain, max_active_stages=active)))
-    search.offer(add_megatron_collectives(plain))
+        yield add_reduce_grad(add_unshard_reshard(plain, max_active_stages=active))
+    yield add_megatron_collectives(plain)
 
 
 def _by_paging(search: _Search, rows: Rows, evaluations: int, random: np.random.Generator) -> None:

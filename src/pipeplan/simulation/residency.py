@@ -16,6 +16,7 @@ from pipeplan.model import (
     Ints,
     Kind,
     MemoryRule,
+    Placement,
     Schedule,
     among,
     gradient_levels,
@@ -55,6 +56,13 @@ class Residency:
     def alike(cls, ranks: int, ahead: int, eager: int = 0, hold: int = 0) -> Residency:
         """Return the same decisions on every rank."""
         return cls(*(np.full(ranks, number) for number in (ahead, eager, hold)))
+
+    @classmethod
+    def simple(cls, placement: Placement) -> list[Residency]:
+        """Return a few decisions to begin with, the same on all ranks."""
+        most = int(np.bincount(placement.table.ravel()).max())
+        pairs = sorted({(1, 0), (min(most, 2), 0), (min(most, 2), min(most, 2)), (most, 0), (most, most)})
+        return [cls.alike(placement.ranks, ahead, 0 if eager == 1 else eager) for ahead, eager in pairs]
 
     def on(self, rank: int, ahead: int, eager: int, hold: int) -> Residency:
         """Return these decisions with others on one rank."""

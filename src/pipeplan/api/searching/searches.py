@@ -9,6 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Unpack
 
+from msgspec import UNSET
+
 from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
@@ -219,6 +221,7 @@ def result_found(
         search=record,
         warnings=(*warnings, *slow_start(record)),
         notes=notes,
+        sharding=UNSET if problem.sharding is None else problem.sharding.name,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TypedDict, Unpack
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.arguments import ScheduleLike, asked, takes
+from pipeplan.api.sharding import sharded, sharding_used
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.sources import Source, label, opened, resolve
 from pipeplan.checking import Sends
@@ -60,21 +61,29 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
 def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
     """See :func:`simulate`; messages say ``called`` for the source, where that is given."""
     opened_source, name = opened(source), called or label(source)
-    schedule = ordered(opened_source, settings, called=name)
+    resolved = resolve(opened_source, settings, called=name)
+    used, schedule = sharding_used(resolved, settings), _completed(resolved, settings)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     warnings, notes = assumed_times(settings, schedule)
     warnings = (*_again(name, opened_source), *_padding(settings, schedule), *warnings)
-    return result_of(simulation, limits=limits, warnings=warnings, notes=notes, settings=settings)
+    return result_of(
+        simulation, limits=limits, warnings=warnings, notes=notes, settings=settings, sharding=used or UNSET
+    )
 
 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
-    """Return the schedule of a source, checked, and with its communication.
+    """Return the schedule of a source, checked, and with its communication and collectives.
 
     Raises PipeplanError for what :func:`simulate` raises it, except for costs that cannot be.
     """
-    schedule = resolve(source, settings, called=called)
+    return _completed(resolve(source, settings, called=called), settings)
+
+
+def _completed(schedule: Schedule, settings: Settings) -> Schedule:
+    """Return a schedule, checked, and with its communication and collectives."""
     check_schedule(schedule, **messages(settings)).require_valid()
+    schedule = sharded(schedule, settings)
     if settings.communication == "streams":
         return post_messages(schedule, settings.costs(schedule.placement))
     return _with_communication(schedule) if settings.communication == "blocking" else schedule

@@ -1,0 +1,82 @@
+"""Collectives of sharded stages in schedules, by the rule of the settings."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pipeplan.costs import Settings
+from pipeplan.errors import CostError
+from pipeplan.model import STAGE_WIDE_KINDS, Schedule
+from pipeplan.passes import Lookahead, ShardingRule, without_collectives
+
+ShardingUsed: TypeAlias = Literal["own", "pytorch", "megatron", "best"]
+"""Origin of a schedule's collectives: its own, those of a rule, or placed by a search."""
+
+
+def rule_of(settings: Settings, default: Literal["pytorch", "best"] = "pytorch") -> ShardingRule:
+    """Return the rule of the settings: if none is chosen, the default one if collectives cost anything, else none.
+
+    Raises CostError for options of another rule, and for a lookahead that is none.
+    """
+    name = settings.sharding_rule or (default if settings.is_sharded else "none")
+    rule = ShardingRule(name)
+    if name != "pytorch":
+        return rule
+    active = rule.max_active_stages if settings.max_active_stages is None else settings.max_active_stages
+    return ShardingRule(name, active, _lookahead(settings.unshard_lookahead))
+
+
+def _lookahead(text: str | None) -> Lookahead:
+    """Return a lookahead from its text."""
+    match (text or "full").strip():
+        case "full":
+            return "full"
+        case "auto":
+            return "auto"
+        case words:
+            numbers = [word.strip() for word in words.split(",")]
+    if not all(number.isdecimal() and len(number) < 10 for number in numbers):
+        raise CostError(
+            f"invalid unshard_lookahead '{text}': expected full, auto, a number, or one per rank such as 2,3,4,4",
+            field="unshard_lookahead",
+        )
+    return int(numbers[0]) if len(numbers) == 1 else [int(number) for number in numbers]
+
+
+def in_words(used: ShardingUsed, settings: Settings | None) -> str:
+    """Return the origin of collectives in a few words."""
+    if used == "own":
+        return "as they are in the schedule"
+    return (
+        {"pytorch": "by PyTorch's rule"}.get(used, ShardingRule(used).in_words)
+        if settings is None
+        else rule_of(settings).in_words
+    )
+
+
+def sharding_used(schedule: Schedule, settings: Settings) -> ShardingUsed | None:
+    """Return the origin of the collectives that a schedule gets, or has; None for none."""
+    if settings.sharding_rule is None and not schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
+        return "own"
+    name = rule_of(settings).name
+    return None if name == "none" else name
+
+
+def sharded(schedule: Schedule, settings: Settings) -> Schedule:
+    """Return the schedule with the collectives of the settings: its own if it has any, unless a rule is chosen.
+
+    Raises CostError for settings that exclude each other, and ShapeError for a lookahead that does not fit the ranks.
+    """
+    used = sharding_used(schedule, settings)
+    if used == "own":
+        return schedule
+    plain = without_collectives(schedule)
+    if used is None:
+        return plain
+    if used != "best":
+        return rule_of(settings)(plain)
+    from pipeplan.simulation import best_collectives
+
+    placement = plain.placement
+    costs, limits = settings.costs(placement), settings.limits(placement)
+    return best_collectives(schedule, costs, limits=limits, communication=settings.communication)
