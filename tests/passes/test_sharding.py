@@ -7,7 +7,13 @@ import pytest
 from pipeplan.checking import check
 from pipeplan.errors import ShapeError
 from pipeplan.model import Kind, Op, Schedule, format_schedule, parse_schedule
-from pipeplan.passes import add_megatron_collectives, add_reduce_grad, add_unshard_reshard, without_collectives
+from pipeplan.passes import (
+    Lookahead,
+    add_megatron_collectives,
+    add_reduce_grad,
+    add_unshard_reshard,
+    without_collectives,
+)
 from pipeplan.passes.sharding import lookaheads
 from pipeplan.strategies import strategy
 
@@ -78,12 +84,13 @@ def test_lookahead_of_each_rank() -> None:
     """The example in PyTorch's documentation of ``unshard_lookahead``, and what it refuses."""
     assert lookaheads(4, 4, "auto") == [2, 3, 4, 4]
     assert lookaheads(2, 3, "full") == lookaheads(2, 3, [3, 3]) == lookaheads(2, 3, 3)
-    for active, ahead, message in (
+    cases: tuple[tuple[int, Lookahead, str], ...] = (
         (0, "full", "max_active_stages must be at least 1, not 0"),
         (3, 4, "from 1 to max_active_stages, which is 3, not 4"),
         (3, [1, 0], "from 1 to max_active_stages, which is 3, not 0"),
         (3, [1, 2, 3], "3 values for 2 ranks"),
-    ):
+    )
+    for active, ahead, message in cases:
         with pytest.raises(ShapeError, match=message):
             lookaheads(2, active, ahead)
 

@@ -26,18 +26,17 @@ def every_row(row: list[Op]) -> Iterator[list[Op]]:
         for freed in product((False, True), repeat=len(gaps)):
             starts = [(0, uses[0]), *((a + 1, b) for (a, b), gone in zip(gaps, freed, strict=True) if gone)]
             ends = [*(a for (a, _), gone in zip(gaps, freed, strict=True) if gone), uses[-1]]
-            gathers = product(*(range(first, last + 1) for first, last in starts))
-            ways += [
-                (stage, list(before), ends, later) for before in gathers for later in range(uses[-1] + 1, len(row) + 1)
-            ]
+            places = product(*(range(first, last + 1) for first, last in starts))
+            later = range(uses[-1] + 1, len(row) + 1)
+            ways += [(stage, before, ends, reduced) for before in places for reduced in later]
         choices.append(ways)
     for way in product(*choices):
         for turned in (False, True):
             inserted: list[tuple[int, int, Op]] = []
             for stage, gathers, ends, reduced in way:
                 inserted += [(end + 1, 0, Op(Kind.RESHARD, stage)) for end in ends]
-                inserted += [(before, 1 + turned, Op(Kind.UNSHARD, stage)) for before in gathers]
-                inserted.append((reduced, 2 - turned, Op(Kind.REDUCE_GRAD, stage)))
+                inserted += [(before, 1 + int(turned), Op(Kind.UNSHARD, stage)) for before in gathers]
+                inserted.append((reduced, 2 - int(turned), Op(Kind.REDUCE_GRAD, stage)))
             inserted.sort(key=lambda entry: entry[:2])
             yield [
                 op
@@ -48,29 +47,28 @@ def every_row(row: list[Op]) -> Iterator[list[Op]]:
 
 def makespan(rows: Sequence[list[Op]], stages: int, costs: Costs) -> float:
     """When the last op ends: by turns, each rank runs what it can; a collective begins behind the one before it."""
+    assert costs.unshard is not None
+    assert costs.reduce is not None
     times = {Kind.F: costs.forward, Kind.B: costs.backward, Kind.UNSHARD: costs.unshard, Kind.REDUCE_GRAD: costs.reduce}
     ends: dict[tuple[Kind, int, int], float] = {}
-    clock, stream, place = ([0.0] * len(rows) for _ in range(3))
+    clock, stream, place = [0.0] * len(rows), [0.0] * len(rows), [0] * len(rows)
     gathered: dict[tuple[int, int], float] = {}
     while any(at < len(row) for at, row in zip(place, rows, strict=True)):
         for rank, row in enumerate(rows):
             while place[rank] < len(row):
-                op = row[int(place[rank])]
-                if op.kind == Kind.F:
-                    source = None if op.stage == 0 else (Kind.F, op.stage - 1, op.microbatch)
-                elif op.kind == Kind.B:
-                    last = op.stage == stages - 1
-                    source = (Kind.F if last else Kind.B, op.stage + 1 - last, op.microbatch)
-                else:
-                    source = None
-                    if op.kind in (Kind.UNSHARD, Kind.REDUCE_GRAD):
-                        stream[rank] = max(stream[rank], clock[rank]) + float(times[op.kind][op.stage])
-                        gathered[rank, op.stage] = stream[rank]
-                if source is not None and source not in ends:
-                    break
+                op = row[place[rank]]
                 if op.kind in (Kind.F, Kind.B):
-                    begin = max(clock[rank], gathered[rank, op.stage], ends.get(source, 0.0))
-                    clock[rank] = ends[op.kind, op.stage, op.microbatch] = begin + float(times[op.kind][op.stage])
+                    last = op.kind == Kind.B and op.stage == stages - 1
+                    source = (Kind.F if last else op.kind, op.stage - (op.kind == Kind.F) + (op.kind == Kind.B) - last)
+                    arrival = 0.0 if source == (Kind.F, -1) else ends.get((*source, op.microbatch))
+                    if arrival is None:
+                        break
+                    clock[rank] = max(clock[rank], gathered[rank, op.stage], arrival) + float(times[op.kind][op.stage])
+                    ends[op.kind, op.stage, op.microbatch] = clock[rank]
+                elif op.kind in times:
+                    stream[rank] = max(stream[rank], clock[rank]) + float(times[op.kind][op.stage])
+                    if op.kind == Kind.UNSHARD:
+                        gathered[rank, op.stage] = stream[rank]
                 place[rank] += 1
     return max(*clock, *stream)
 
@@ -87,7 +85,8 @@ def least_makespan(schedule: Schedule, costs: Costs, limits: Limits) -> float:
 
 def peak(row: list[Op], memory: Memory) -> float:
     """The most that a rank holds, with gradients to the end of the row."""
-    held, most, reduced = 0.0, 0.0, set()
+    held, most = 0.0, 0.0
+    reduced: set[int] = set()
     for op in row:
         if op.kind in (Kind.UNSHARD, Kind.RESHARD):
             held += (1 if op.kind == Kind.UNSHARD else -1) * float(memory.parameters[op.stage])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError
 from pipeplan.model import STAGE_WIDE_KINDS, Schedule
@@ -52,6 +54,11 @@ def in_words(used: ShardingUsed, settings: Settings | None) -> str:
         if settings is None
         else rule_of(settings).in_words
     )
+
+
+def sharding_searched(rule: ShardingRule | None) -> ShardingUsed | UnsetType:
+    """Return the origin of the collectives in the schedule of a search; unset for none."""
+    return UNSET if rule is None or rule.name == "none" else rule.name
 
 
 def sharding_used(schedule: Schedule, settings: Settings) -> ShardingUsed | None:

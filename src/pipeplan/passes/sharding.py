@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,6 @@ from pipeplan.model import (
     STAGE_WIDE_KINDS,
     WEIGHT_KINDS,
     Columns,
-    Ints,
     Kind,
     Schedule,
     among,
@@ -142,8 +141,7 @@ def lookaheads(ranks: int, max_active_stages: int, unshard_lookahead: Lookahead)
         return [max_active_stages] * ranks
     if unshard_lookahead == "auto":
         return [min(rank + 2, max_active_stages) for rank in range(ranks)]
-    several = not isinstance(unshard_lookahead, int | str)
-    ahead = [int(number) for number in unshard_lookahead] if several else [int(unshard_lookahead)] * ranks
+    ahead = [unshard_lookahead] * ranks if isinstance(unshard_lookahead, int) else [*unshard_lookahead]
     if len(ahead) != ranks:
         raise ShapeError(f"unshard_lookahead: {len(ahead)} values for {ranks} ranks", field="unshard_lookahead")
     wrong = next((number for number in ahead if not 1 <= number <= max_active_stages), None)
@@ -228,7 +226,9 @@ def add_megatron_collectives(schedule: Schedule) -> Schedule:
     return insert_collectives(schedule, np.array(ranks, np.int64), np.array(before, np.int64), concatenate(*inserted))
 
 
-def _megatron_gathers(row: Columns, joined: NDArray[np.bool_], stages: Ints, rank: int) -> list[tuple[int, int]]:
+def _megatron_gathers(
+    row: Columns, joined: NDArray[np.bool_], stages: NDArray[np.int32], rank: int
+) -> list[tuple[int, int]]:
     """Return the place and the stage of each UNSHARD on a rank, in order."""
     forwards = np.flatnonzero(row.kind == Kind.F)
     places = [(0, int(stage)) for stage in stages[:2]]
@@ -241,7 +241,9 @@ def _megatron_gathers(row: Columns, joined: NDArray[np.bool_], stages: Ints, ran
     return sorted(places, key=lambda gather: gather[0])
 
 
-def _megatron_reductions(row: Columns, joined: NDArray[np.bool_], stages: Ints, rank: int) -> list[tuple[int, int]]:
+def _megatron_reductions(
+    row: Columns, joined: NDArray[np.bool_], stages: NDArray[np.int32], rank: int
+) -> list[tuple[int, int]]:
     """Return the place and the stage of each REDUCE_GRAD on a rank, in order."""
     weights = np.flatnonzero(among(row.kind, WEIGHT_KINDS))
     pair_goes_on = np.append(joined[1:], False)
@@ -276,7 +278,9 @@ def _behind(schedule: Schedule, positions: NDArray[np.intp]) -> NDArray[np.intp]
     return behind
 
 
-def insert_collectives(schedule: Schedule, rank: Ints, before: Ints, inserted: Columns) -> Schedule:
+def insert_collectives(
+    schedule: Schedule, rank: NDArray[np.integer[Any]], before: NDArray[np.integer[Any]], inserted: Columns
+) -> Schedule:
     """Return the schedule with ops inserted on these ranks, before these positions.
 
     The ranks decide between the end of one row and the start of the next. Of several ops before one position, the order

@@ -87,8 +87,8 @@ def add_waits(schedule: Schedule) -> Schedule:
     """
     if not schedule.has(Kind.WAIT_REDUCE_GRAD):
         reductions = schedule.where(Kind.REDUCE_GRAD)
-        waits = ops(Kind.WAIT_REDUCE_GRAD, schedule.columns.stage[reductions], NO_MICROBATCH)
-        schedule = insert_collectives(schedule, schedule.rank[reductions], reductions + 1, waits)
+        awaited = ops(Kind.WAIT_REDUCE_GRAD, schedule.columns.stage[reductions], NO_MICROBATCH)
+        schedule = insert_collectives(schedule, schedule.rank[reductions], reductions + 1, awaited)
     sends = schedule.where(*SEND_KINDS)
     if not sends.size or not schedule.kinds.isdisjoint(SEND_WAIT_KINDS):
         return schedule

@@ -23,7 +23,7 @@ from pipeplan.passes import (
 )
 from pipeplan.simulation.placed import Placed
 from pipeplan.simulation.posting import post_messages
-from pipeplan.simulation.residency import Residency, Rows
+from pipeplan.simulation.residency import Residency, Rows, most_stages
 from pipeplan.simulation.simulator import Simulation, simulate
 
 Value = tuple[float, float, float]
@@ -135,28 +135,23 @@ class _Search:
 
 def _by_rules(plain: Schedule) -> Iterator[Schedule]:
     """Yield the placements of trainers."""
-    for active in range(1, _most_stages(plain) + 1):
+    for active in range(1, most_stages(plain.placement) + 1):
         yield add_reduce_grad(add_unshard_reshard(plain, max_active_stages=active))
     yield add_megatron_collectives(plain)
 
 
 def _by_paging(search: _Search, rows: Rows, evaluations: int, random: np.random.Generator) -> None:
     """Offer placements with the same decisions on all ranks, and vary the best ones rank by rank."""
-    ranks, most = rows.schedule.ranks, _most_stages(rows.schedule)
-    alike = [Residency.alike(ranks, *decisions) for decisions in _decisions(most)]
+    placement, most = rows.schedule.placement, most_stages(rows.schedule.placement)
+    alike = [Residency.alike(placement, *decisions) for decisions in _decisions(most)]
     values = [search.offer(rows.placed(residency)) for residency in alike]
     best = min(range(len(alike)), key=values.__getitem__)
     current, value = alike[best], values[best]
     while search.evaluations < evaluations and most > 1:
-        neighbour = current.moved(random, most)
+        neighbour = current.moved(random)
         reached = search.offer(rows.placed(neighbour))
         if reached <= value:
             current, value = neighbour, reached
-
-
-def _most_stages(schedule: Schedule) -> int:
-    """Return the number of stages of the rank with the most, over all copies of the model."""
-    return int(np.bincount(schedule.placement.table.ravel()).max())
 
 
 def _decisions(stages: int) -> Iterator[tuple[int, int, int]]:

@@ -39,6 +39,8 @@ class Residency:
 
     Attributes
     ----------
+    stages
+        Number of stages of the rank with the most.
     ahead
         Number of next different stages that it may gather before their use, counted from that of the next op on.
     eager
@@ -48,34 +50,41 @@ class Residency:
         Number of next ops whose gathers are posted before a reduction; with 0, reductions are posted at once.
     """
 
+    stages: int
     ahead: Ints
     eager: Ints
     hold: Ints
 
     @classmethod
-    def alike(cls, ranks: int, ahead: int, eager: int = 0, hold: int = 0) -> Residency:
+    def alike(cls, placement: Placement, ahead: int, eager: int = 0, hold: int = 0) -> Residency:
         """Return the same decisions on every rank."""
-        return cls(*(np.full(ranks, number) for number in (ahead, eager, hold)))
+        of_ranks = (np.full(placement.ranks, number) for number in (ahead, eager, hold))
+        return cls(most_stages(placement), *of_ranks)
 
     @classmethod
     def simple(cls, placement: Placement) -> list[Residency]:
         """Return a few decisions to begin with, the same on all ranks."""
-        most = int(np.bincount(placement.table.ravel()).max())
+        most = most_stages(placement)
         pairs = sorted({(1, 0), (min(most, 2), 0), (min(most, 2), min(most, 2)), (most, 0), (most, most)})
-        return [cls.alike(placement.ranks, ahead, 0 if eager == 1 else eager) for ahead, eager in pairs]
+        return [cls.alike(placement, ahead, 0 if eager == 1 else eager) for ahead, eager in pairs]
 
     def on(self, rank: int, ahead: int, eager: int, hold: int) -> Residency:
         """Return these decisions with others on one rank."""
         columns = [column.copy() for column in (self.ahead, self.eager, self.hold)]
         for column, number in zip(columns, (ahead, eager, hold), strict=True):
             column[rank] = number
-        return Residency(*columns)
+        return Residency(self.stages, *columns)
 
-    def moved(self, random: np.random.Generator, stages: int) -> Residency:
-        """Return a random neighbour, which differs on one rank; a rank holds at most so many ``stages``."""
-        rank, ahead = int(random.integers(len(self.ahead))), int(random.integers(1, stages + 1))
-        hold = int(random.integers(2)) * int(random.integers(1, 2 * stages + 1))
+    def moved(self, random: np.random.Generator) -> Residency:
+        """Return a random neighbour, which differs on one rank."""
+        rank, ahead = int(random.integers(len(self.ahead))), int(random.integers(1, self.stages + 1))
+        hold = int(random.integers(2)) * int(random.integers(1, 2 * self.stages + 1))
         return self.on(rank, ahead, int(random.integers(ahead + 1)), hold)
+
+
+def most_stages(placement: Placement) -> int:
+    """Return the number of stages of the rank with the most, over all copies of the model."""
+    return int(np.bincount(placement.table.ravel()).max())
 
 
 class Rows:

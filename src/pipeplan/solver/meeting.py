@@ -79,7 +79,7 @@ class Exchange:
     delays
         Times of forwards, and of backwards; shape (2, stages, microbatches, slices).
     furthest
-        Maximum number of steps by which a move delays a result.
+        Maximum number of steps by which a move delays a result; 0 without messages.
     residency
         Decisions on collectives, if the search places them.
     """
@@ -93,6 +93,7 @@ class Exchange:
         """Return the exchange in which every result is sent at once, and every stage gathered as far ahead as it fits."""
         # On streams, every end of an op is a step.
         furthest = FURTHEST * (problem.placement.ranks if problem.communication == "streams" else 1)
+        furthest *= problem.holds_messages
         sent = np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64)
         residency = Residency.simple(problem.placement)[-1] if problem.places_collectives else None
         return cls(sent, furthest, residency)
@@ -104,15 +105,14 @@ class Exchange:
         delay = self.delays[backward.astype(np.int64), columns.stage, columns.microbatch, columns.slice]
         return np.where(backward | (columns.kind == Kind.F), delay, 0)
 
-    def moved(self, random: np.random.Generator, problem: Problem) -> Exchange:
+    def moved(self, random: np.random.Generator) -> Exchange:
         """Return a random neighbour.
 
         A result, or those of a stage from one microbatch on, is sent earlier or later, or a rank decides otherwise on its
         collectives.
         """
-        if self.residency is not None and not (problem.holds_messages and random.integers(2)):
-            most = int(np.bincount(problem.placement.table.ravel()).max())
-            return replace(self, residency=self.residency.moved(random, most))
+        if self.residency is not None and (self.furthest == 0 or random.integers(2)):
+            return replace(self, residency=self.residency.moved(random))
         delays = self.delays.copy()
         way, stage, first, part = (int(random.integers(size)) for size in delays.shape)
         steps = int(random.integers(1, self.furthest + 1)) * (1 if random.integers(2) else -1)

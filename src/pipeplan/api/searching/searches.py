@@ -9,8 +9,6 @@ from itertools import product
 from pathlib import Path
 from typing import Unpack
 
-from msgspec import UNSET
-
 from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
@@ -27,6 +25,7 @@ from pipeplan.api.searching.problems import (
 )
 from pipeplan.api.searching.search_record import record_of
 from pipeplan.api.searching.search_words import slow_start
+from pipeplan.api.sharding import sharding_searched
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.simulating.simulate import assumed_times
 from pipeplan.api.sources import label, resolve
@@ -221,7 +220,7 @@ def result_found(
         search=record,
         warnings=(*warnings, *slow_start(record)),
         notes=notes,
-        sharding=UNSET if problem.sharding is None else problem.sharding.name,
+        sharding=sharding_searched(problem.sharding),
     )
 
 

@@ -119,7 +119,7 @@ class JudgedSearch:
             kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
             # Every other step changes when a result is sent or a stage gathered, where that is decided; else the order.
             if decides and random.integers(2):
-                later = exchange.moved(random, run.problem)
+                later = exchange.moved(random)
             elif not proposals.next(limit, self.tries):
                 return step > 0
             left = run.budget.evaluations_left
