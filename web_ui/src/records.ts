@@ -44,7 +44,9 @@ export const REASON_WORDS: Readonly<Record<string, string>> = {
   "overhead": "between ops",
   "offload": "waiting for copies to the host",
   "reload": "waiting for copies back from the host",
-  "queue": "waiting for messages behind others"
+  "queue": "waiting for messages behind others",
+  "unshard": "waiting for the parameters of stages",
+  "reduce": "waiting for reduced gradients"
 };
 
 export const SEARCH_FIELDS = {
