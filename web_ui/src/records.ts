@@ -486,6 +486,7 @@ export type Explanation = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
   readonly evaluations?: number;
@@ -966,6 +967,7 @@ export type Result = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
   readonly evaluations?: number;
@@ -1105,6 +1107,7 @@ export type SearchReply = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
   readonly evaluations?: number;

@@ -108,7 +108,7 @@ def draw_memory(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> N
             part = replace(curves, level=curves.parameters)
             ax.plot(*_steps(part, lane, view.makespan, scale), color=color, lw=width, ls=":")
     if curves.parameters is not None:
-        ax.plot([], [], color=theme.faint, lw=width, ls=":", label="parameters of it")
+        ax.plot([], [], color=theme.faint, lw=width, ls=":", label="gathered parameters")
     for level, label in _limits(curves, scale, chosen):
         ax.axhline(level, color=theme.limit, lw=width, ls=(0, (5, 2)), label=label)
     _finish(ax, theme, size, unit)
