@@ -196,6 +196,27 @@ def test_collectives_of_the_next_step_begin_as_late_as_they_can_in_a_span():
     assert later > 20
 
 
+def test_no_schedule_is_shorter_than_its_bound():
+    random, gaps = Random(17), []
+    for case in range(80):
+        communication = LEVELS[case % len(LEVELS)]
+        schedule, costs = random_case(random, communication)
+        peak = memory_use(schedule, costs).peak_bytes
+        assert peak is not None
+        run = simulate(schedule, costs, communication=communication, limits=Limits(peak, in_activations=False))
+        bare = replace(run, costs=replace(run.costs, unshard=None, reduce=None)).bound.value
+        assert bare <= run.bound.value <= run.timeline.makespan * (1 + 1e-9)
+        gaps.append(run.bound.value - bare)
+    assert np.median(gaps) > 0
+    text = "0UNSHARD 0F0 0B0 0RESHARD 0REDUCE_GRAD"
+    schedule = parse_schedule(text)
+    tight = simulate(schedule, Settings(unshard_times=0.5, reduce_times=0.25).costs(schedule.placement))
+    assert tight.bound.value == tight.timeline.makespan == 3.75
+    assert tight.bound.reason.endswith("behind the first UNSHARD, before a REDUCE_GRAD")
+    busy = simulate(schedule, Settings(unshard_times=9.0, reduce_times=1.0).costs(schedule.placement))
+    assert busy.bound.value == 13.0
+
+
 def test_a_timeline_with_an_op_before_its_parameters_is_wrong():
     schedule = lower_for_torch(INTERLEAVED(INTERLEAVED.shape(2, 4)))
     timeline = simulate(schedule, Settings(unshard_times=1.0).costs(schedule.placement)).timeline

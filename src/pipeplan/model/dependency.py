@@ -163,24 +163,14 @@ def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> Bools:
 def collectives_awaited(schedule: Schedule) -> NDArray[np.int32]:
     """Return the collective of its stage and rank that each op waits for, ``NONE`` for none; shape (ops,).
 
-    An op that computes waits for the last UNSHARD before it, WAIT_REDUCE_GRAD for the last REDUCE_GRAD.
-
-    Raises
-    ------
-    InvalidScheduleError
-        If stages are gathered, and an op computes outside UNSHARD and RESHARD of its stage.
+    An op that computes waits for the last UNSHARD before it, unless a RESHARD follows that; WAIT_REDUCE_GRAD waits for the
+    last REDUCE_GRAD.
     """
     kind = schedule.columns.kind
     awaited = np.full(len(schedule), NONE, np.int32)
     if schedule.has(Kind.UNSHARD):
-        computes = among(kind, COMPUTE_KINDS)
         gathered, freed = _last_of_stage(schedule, Kind.UNSHARD), _last_of_stage(schedule, Kind.RESHARD)
-        without = np.flatnonzero(computes & (gathered <= freed))
-        if without.size:
-            raise InvalidScheduleError(
-                f"not gathered: {schedule.place(int(without[0]))} computes without the parameters of its stage: expected an "
-                "UNSHARD of the stage before it, and no RESHARD in between"
-            )
+        computes = among(kind, COMPUTE_KINDS) & (gathered > freed)
         awaited[computes] = gathered[computes]
     waits = kind == Kind.WAIT_REDUCE_GRAD
     if waits.any():

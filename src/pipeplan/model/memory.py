@@ -32,7 +32,7 @@ from pipeplan.model.op import (
     among,
 )
 from pipeplan.model.placement import Placement
-from pipeplan.model.quantities import Floats
+from pipeplan.model.quantities import Bools, Floats
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Timeline
 
@@ -208,6 +208,21 @@ def _held_between(schedule: Schedule, first: tuple[Kind, ...], last: Kind, sizes
     changes = np.zeros(len(schedule))
     changes[order] = (holds.astype(np.float64) - held) * sizes[schedule.columns.stage[order]]
     return _summed(schedule, changes)
+
+
+def changes_memory(schedule: Schedule, levels: Floats) -> Bools:
+    """Return a mask of the ops with a point on the curve of their rank's memory, shape (ops,).
+
+    These are the ops that compute, the copies to the host and back, and the stage-wide ops that change the ``levels``.
+    """
+    kind = schedule.columns.kind
+    shown = among(kind, (*COMPUTE_KINDS, *HOST_KINDS))
+    if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
+        return shown
+    before = np.concatenate(([0.0], levels[:-1])) if len(levels) else levels
+    starts = schedule.offsets[:-1]
+    before[starts[starts < len(levels)]] = 0.0
+    return shown | (among(kind, STAGE_WIDE_KINDS) & (levels != before))
 
 
 def memory_moments(timeline: Timeline) -> Floats:

@@ -11,6 +11,7 @@ from pipeplan.costs import Communication, Costs
 from pipeplan.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import (
     COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
     HOST_KINDS,
     NONE,
     RECEIVE_KINDS,
@@ -48,8 +49,20 @@ def beside_compute(
     awaited: NDArray[np.int32] = np.where(reloaded | (channel == TO_HOST), needed, NONE).astype(np.int32)
     if collectives:
         channel[schedule.where(*COLLECTIVE_KINDS)] = COLLECTIVE
-        awaited = np.concatenate((awaited, collectives_awaited(schedule)))
+        needed = collectives_awaited(schedule)
+        _require_gathered(schedule, needed)
+        awaited = np.concatenate((awaited, needed))
     return channel, awaited
+
+
+def _require_gathered(schedule: Schedule, collective: NDArray[np.int32]) -> None:
+    """Require that ops compute between UNSHARD and RESHARD of their stage, if any stage is gathered."""
+    without = np.flatnonzero((collective == NONE) & among(schedule.columns.kind, COMPUTE_KINDS))
+    if schedule.has(Kind.UNSHARD) and without.size:
+        raise InvalidScheduleError(
+            f"not gathered: {schedule.place(int(without[0]))} computes without the parameters of its stage: expected an "
+            "UNSHARD of the stage before it, and no RESHARD in between"
+        )
 
 
 def require_runnable(schedule: Schedule, needs: Dependencies) -> None:

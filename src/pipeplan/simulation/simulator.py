@@ -50,6 +50,7 @@ from pipeplan.model import (
     HOST_KINDS,
     NONE,
     STAGE_WIDE_KINDS,
+    WEIGHT_KINDS,
     Bools,
     Dependencies,
     Floats,
@@ -117,7 +118,8 @@ class Simulation:
         """Return a lower bound on the makespan of any schedule of this placement and these costs within the limits.
 
         If the schedule recomputes or offloads, the bound is for all schedules that recompute the same stages, and ignores
-        the limits: such schedules hold less memory.
+        the limits: such schedules hold less memory. If it gathers parameters or reduces gradients, it is for all schedules
+        that do.
         """
         schedule = self.schedule
         recomputes = schedule.has(Kind.R)
@@ -129,12 +131,26 @@ class Simulation:
             slices=schedule.slices,
             limits=self.limits if keeps_everything else None,
             recomputed=recomputed_stages(schedule) if recomputes else (),
+            gathered=schedule.has(Kind.UNSHARD),
+            reduced=reduces_all(schedule),
         )
 
     @property
     def gap(self) -> float:
         """Return the optimality gap ``makespan / bound - 1``; negative only for a schedule that exceeds the limits."""
         return self.timeline.makespan / self.bound.value - 1
+
+
+def reduces_all(schedule: Schedule) -> bool:
+    """Return True if every rank reduces the gradients of each of its stages after the last weight gradient."""
+    if not schedule.has(Kind.REDUCE_GRAD):
+        return False
+    stage = schedule.rank.astype(np.int64) * schedule.stages + schedule.columns.stage
+    weights, reductions = schedule.where(*WEIGHT_KINDS), schedule.where(Kind.REDUCE_GRAD)
+    last = np.full((2, schedule.ranks * schedule.stages), -1)
+    for row, ops in zip(last, (weights, reductions), strict=True):
+        row[stage[ops]] = ops  # the last of several is assigned last
+    return bool((last[1] >= last[0]).all())
 
 
 def recomputed_stages(schedule: Schedule) -> list[int]:

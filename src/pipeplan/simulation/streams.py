@@ -127,9 +127,9 @@ def _messages_needed(schedule: Schedule, arrival: NDArray[np.int32], own_stage: 
 
 
 def results_left(timeline: Timeline) -> Floats | None:
-    """Return the time at which each compute op's or copy's result begins to move, if a message carries it, else its end.
+    """Return the time at which each timed op's result begins to move, if a message carries it, else its end.
 
-    Shape (compute ops and copies,). None for a timeline without messages.
+    Shape (timed ops,), those of ``Timeline.timed``. None for a timeline without messages.
     """
     schedule = timeline.schedule
     sends = schedule.where(Kind.SEND_F, Kind.SEND_B)
@@ -137,7 +137,7 @@ def results_left(timeline: Timeline) -> Floats | None:
         return None
     left = timeline.end.copy()
     left[dependencies(schedule).own_stage[sends]] = timeline.start[sends]
-    timed: Floats = left[among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))]
+    timed: Floats = left[timeline.timed]
     return timed
 
 

@@ -53,8 +53,9 @@ class ResultFigures(Record, frozen=True, kw_only=True):
     ``over`` is null if every rank is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, that of
     the schedule's placement, as a share; null over the limit. ``least_gap``, the same above the smallest bound of all
     compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, ``sharding`` if
-    the schedule has collectives: the rule that placed them, or ``own``; the keys from ``found_by`` on are in searches. Times
-    are in ``time_unit``; lists have one number per rank.
+    the schedule has collectives: the rule that placed them, or ``own``; ``peak_parameter_bytes`` if ranks gather sharded
+    parameters (these bytes are part of ``peak_bytes``); the keys from ``found_by`` on are in searches. Times are in
+    ``time_unit``; lists have one number per rank.
     """
 
     name: str = msgspec.field(name="schedule")
@@ -83,6 +84,7 @@ class ResultFigures(Record, frozen=True, kw_only=True):
     least_gap: float | UnsetType | None = UNSET
     step: StepRecord | UnsetType = UNSET
     sharding: ShardingUsed | UnsetType = UNSET
+    peak_parameter_bytes: list[float] | UnsetType = UNSET
 
 
 if TYPE_CHECKING:
@@ -304,6 +306,7 @@ def result_of(
         notes=tuple(notes),
         step=_step_record(timeline, costs),
         sharding=sharding,
+        peak_parameter_bytes=UNSET if memory.peak_parameters is None else memory.peak_parameters.tolist(),
         **({} if search is None else msgspec.structs.asdict(search)),
     ).holding(
         timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search, settings=settings
@@ -416,13 +419,15 @@ def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:
 def _ranks(result: Result, times: Times) -> Part:
     peak_bytes = result.peak_bytes
     unit = f" ({times.unit})" if times.unit else ""
-    held = ["peak\nactivations"] if peak_bytes is None else ["peak\nactivations", "peak\nmemory"]
+    in_bytes = {"peak\nmemory": peak_bytes, "peak\nparameters": result.peak_parameter_bytes or None}
+    sizes = {name: values for name, values in in_bytes.items() if values is not None}
+    held = ["peak\nactivations", *sizes]
     table = columns(
         "rank", f"busy{unit}", "idle", "span", *held, padding=1, least=["span", held[0]] if held[1:] else ["span"]
     )
     shown = shown_ranks(result.ranks)
     activations = activations_of([result.peak_activation[rank] for rank in shown])
-    peaks = [] if peak_bytes is None else [size_texts([peak_bytes[rank] for rank in shown])]
+    peaks = [size_texts([values[rank] for rank in shown]) for values in sizes.values()]
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
