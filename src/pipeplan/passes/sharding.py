@@ -65,7 +65,7 @@ class ShardingRule:
     def in_words(self) -> str:
         """The rule in a few words."""
         if self.name != "pytorch":
-            return {"none": "nowhere", "megatron": "by Megatron-LM's rule", "best": "where they delay the least"}[
+            return {"none": "nowhere", "megatron": "by Megatron-LM's rule", "best": "at the best places found"}[
                 self.name
             ]
         ahead = "" if self.unshard_lookahead == "full" else f", lookahead {self.unshard_lookahead}"

@@ -242,10 +242,13 @@ class Problem:
         Where microbatches may be recomputed or offloaded, memory says only how long ranks must recompute at least.
         """
         # A limit bounds less where memory can be freed in other ways: then the plain bound, and forced recomputation.
-        bound = lower_bound if self.objective == "makespan" else span_bound
         limits = None if self.choices.frees_memory else self.limits
         shape = (self.placement, self.microbatches, self._costs_of_bound)
-        lower = bound(*shape, slices=self.slices, limits=limits)
+        if self.objective == "makespan":
+            sharded = self.sharding is not None
+            lower = lower_bound(*shape, slices=self.slices, limits=limits, gathered=sharded, reduced=sharded)
+        else:
+            lower = span_bound(*shape, slices=self.slices, limits=limits)
         return max(lower, self._bound_of_recomputing, key=lambda bound: bound.value)
 
     @property
@@ -342,6 +345,10 @@ class Problem:
     def completed(self, schedule: Schedule) -> Schedule:
         """Return the schedule as it is simulated: with messages, and with collectives."""
         return self.with_collectives(self.with_messages(schedule))
+
+    def sharded(self, schedule: Schedule) -> Schedule:
+        """Return the schedule as it is simulated if stages are sharded, else as it is."""
+        return schedule if self.sharding is None else self.completed(schedule)
 
     def simulated(self, schedule: Schedule) -> Simulation:
         """Return the simulation of the schedule, with transfers as in the run."""

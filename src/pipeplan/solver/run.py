@@ -226,8 +226,7 @@ class Run:
             judged = self.judge(schedule)
         except DeadlockError:  # its own messages never meet
             return
-        if self.problem.sharding is not None:
-            schedule = self.problem.completed(schedule)
+        schedule = self.problem.sharded(schedule)
         self.take_judged(Lineage(name, name, candidate.copy(), candidate.value, schedule, judged))
 
     def take_judged(self, lineage: Lineage) -> None:
@@ -453,9 +452,10 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
     away = not (choices.offload or schedule.kinds.isdisjoint(HOST_KINDS))
     if split or pairs or again or away:
         return np.inf
-    rule = problem.memory_limit
-    if problem.sharding is not None:
-        schedule, rule = problem.completed(schedule), problem.memory_rule
+    schedule, rule = (
+        problem.sharded(schedule),
+        problem.memory_limit if problem.sharding is None else problem.memory_rule,
+    )
     return np.inf if any(check_memory(schedule, rule)) else problem.value(problem.simulated(schedule).timeline)
 
 

@@ -239,7 +239,7 @@ def least_need(problem: Problem) -> Need | None:
     in_activations = problem.limits.in_activations
     needs = []
     for name, schedule in fixed_orders(free):
-        memory = simulate(schedule, free.costs).memory
+        memory = simulate(free.sharded(schedule), free.costs).memory
         peaks = memory.peak_activation if in_activations or memory.peak_bytes is None else memory.peak_bytes
         needs.append(Need(name, float(peaks.max()), in_activations))
     return min(needs, key=attrgetter("memory"), default=None)
