@@ -486,6 +486,7 @@ export type Explanation = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
@@ -967,6 +968,7 @@ export type Result = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
@@ -1107,6 +1109,7 @@ export type SearchReply = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;

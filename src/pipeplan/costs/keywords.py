@@ -12,7 +12,7 @@ from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
-from pipeplan.model import Streams
+from pipeplan.model import Sharding, Streams
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
 """One number, or one per stage; an array is as good as a list."""
@@ -52,6 +52,9 @@ class SettingsTableKeywords(TypedDict, total=False):
     layers_per_stage: Sequence[int] | str | None
     unshard_times: GivenTimes | None
     reduce_times: GivenTimes | None
+    sharding: Sharding | None
+    max_active_stages: int | None
+    unshard_lookahead: str | None
     p2p_time: float | None
     p2p_bytes: float | str | None
     p2p_bandwidth: float | None

@@ -24,14 +24,13 @@ from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
 from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import Streams
+from pipeplan.model import Sharding, Streams
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
 
 TimesPer = Literal["rank", "stage"]
 Communication = Literal["edge", "contended", "streams", "blocking"]
-Sharding = Literal["none", "pytorch", "megatron", "best"]
 
 
 @dataclass(frozen=True, kw_only=True)

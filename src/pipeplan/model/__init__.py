@@ -75,7 +75,7 @@ from pipeplan.model.quantities import (
     units_in,
 )
 from pipeplan.model.reason import REASON_WORDS, Reason
-from pipeplan.model.running import RowProgress, Streams, farthest, progress, rendezvous
+from pipeplan.model.running import RowProgress, Sharding, Streams, farthest, progress, rendezvous
 from pipeplan.model.schedule import Schedule, order_of_losses
 from pipeplan.model.timeline import Bubble, Objective, Timeline
 
@@ -121,6 +121,7 @@ __all__ = [
     "Reason",
     "RowProgress",
     "Schedule",
+    "Sharding",
     "Streams",
     "Timeline",
     "alternate",

@@ -6,7 +6,6 @@ from pipeplan.passes.communication import Receives, insert_communication, withou
 from pipeplan.passes.sharding import (
     ACTIVE_STAGES,
     Lookahead,
-    Sharding,
     ShardingRule,
     add_megatron_collectives,
     add_reduce_grad,
@@ -28,7 +27,6 @@ __all__ = [
     "Lookahead",
     "Rearrangement",
     "Receives",
-    "Sharding",
     "ShardingRule",
     "add_megatron_collectives",
     "add_reduce_grad",

@@ -37,6 +37,7 @@ from pipeplan.model import (
     Columns,
     Kind,
     Schedule,
+    Sharding,
     among,
     concatenate,
     ops,
@@ -47,10 +48,6 @@ ACTIVE_STAGES = 3
 
 Lookahead = Literal["full", "auto"] | int | Sequence[int]
 """Number of next stages that a rank gathers: all that it keeps, PyTorch's estimate, one number, or one per rank."""
-
-
-Sharding = Literal["none", "pytorch", "megatron", "best"]
-"""Rules that place collectives; ``best`` needs costs, and is none of these passes."""
 
 
 @dataclass(frozen=True, slots=True)
