@@ -34,7 +34,7 @@ def test_a_rule_places_collectives(capsys: pytest.CaptureFixture[str]) -> None:
     assert default.schedule != simulated(unshard_lookahead="1").schedule == simulated(unshard_lookahead="1,1").schedule
     simulated(max_active_stages=2, unshard_lookahead="auto").print()
     assert "by PyTorch's rule (2 active stages, lookahead auto)" in capsys.readouterr().out
-    results = {rule: simulated(sharding=rule, memory_limit=11) for rule in ("pytorch", "megatron", "best")}
+    results = {rule: simulated(sharding=rule, memory_limit=6.5) for rule in ("pytorch", "megatron", "best")}
     assert [result.sharding for result in results.values()] == ["pytorch", "megatron", "best"]
     assert [result.fits for result in results.values()] == [False, False, True]
     assert free.makespan < results["best"].makespan
@@ -64,14 +64,14 @@ def test_commands_have_the_same_collectives() -> None:
     assert lines[0].startswith("0UNSHARD 2UNSHARD 0F0")
     verdict = pipeplan.check("interleaved-1f1b", **COSTS, sharding="megatron", memory_limit=6)
     assert [problem.rule for problem in verdict.problems] == ["memory", "memory"]
-    assert pipeplan.check("interleaved-1f1b", **COSTS, sharding="best", memory_limit=11).valid
+    assert pipeplan.check("interleaved-1f1b", **COSTS, sharding="best", memory_limit=6.5).valid
     compared = pipeplan.compare(["interleaved-1f1b", "looped-bfs"], **COSTS, sharding="megatron")
     assert {result.sharding for result in compared.results} == {"megatron"}
-    found = pipeplan.search(placement="loop", evaluations=1_000, **COSTS, memory_limit=11)
+    found = pipeplan.search(placement="loop", evaluations=1_000, **COSTS, memory_limit=6.5)
     assert found.sharding == "best"
     assert found.fits
     assert found.lower_bound <= found.makespan
-    assert found.makespan <= simulated(sharding="best", memory_limit=11).makespan
+    assert found.makespan <= simulated(sharding="best", memory_limit=6.5).makespan
     assert pipeplan.search(placement="loop", evaluations=500, **COSTS, max_active_stages=1).sharding == "pytorch"
 
 
