@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError
-from pipeplan.model import STAGE_WIDE_KINDS, Schedule
-from pipeplan.passes import Lookahead, ShardingRule, without_collectives
+from pipeplan.model import STAGE_WIDE_KINDS, Schedule, Sharding
+
+if TYPE_CHECKING:
+    from pipeplan.passes import Lookahead, ShardingRule
 
 ShardingUsed: TypeAlias = Literal["own", "pytorch", "megatron", "best"]
 """Origin of a schedule's collectives: its own, those of a rule, or placed by a search."""
@@ -20,12 +22,18 @@ def rule_of(settings: Settings, default: Literal["pytorch", "best"] = "pytorch")
 
     Raises CostError for options of another rule, and for a lookahead that is none.
     """
-    name = settings.sharding_rule or (default if settings.is_sharded else "none")
+    from pipeplan.passes import ShardingRule  # few schedules have collectives
+
+    name = _name(settings, default)
     rule = ShardingRule(name)
     if name != "pytorch":
         return rule
     active = rule.max_active_stages if settings.max_active_stages is None else settings.max_active_stages
     return ShardingRule(name, active, _lookahead(settings.unshard_lookahead))
+
+
+def _name(settings: Settings, default: Literal["pytorch", "best"] = "pytorch") -> Sharding:
+    return settings.sharding_rule or (default if settings.is_sharded else "none")
 
 
 def _lookahead(text: str | None) -> Lookahead:
@@ -49,11 +57,11 @@ def in_words(used: ShardingUsed, settings: Settings | None) -> str:
     """Return the origin of collectives in a few words."""
     if used == "own":
         return "as they are in the schedule"
-    return (
-        {"pytorch": "by PyTorch's rule"}.get(used, ShardingRule(used).in_words)
-        if settings is None
-        else rule_of(settings).in_words
-    )
+    if settings is None:
+        from pipeplan.passes import ShardingRule
+
+        return "by PyTorch's rule" if used == "pytorch" else ShardingRule(used).in_words
+    return rule_of(settings).in_words
 
 
 def sharding_searched(rule: ShardingRule | None) -> ShardingUsed | UnsetType:
@@ -65,7 +73,7 @@ def sharding_used(schedule: Schedule, settings: Settings) -> ShardingUsed | None
     """Return the origin of the collectives that a schedule gets, or has; None for none."""
     if settings.sharding_rule is None and not schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
         return "own"
-    name = rule_of(settings).name
+    name = _name(settings)
     return None if name == "none" else name
 
 
@@ -75,8 +83,10 @@ def sharded(schedule: Schedule, settings: Settings) -> Schedule:
     Raises CostError for settings that exclude each other, and ShapeError for a lookahead that does not fit the ranks.
     """
     used = sharding_used(schedule, settings)
-    if used == "own":
+    if used == "own" or (used is None and schedule.kinds.isdisjoint(STAGE_WIDE_KINDS)):
         return schedule
+    from pipeplan.passes import without_collectives
+
     plain = without_collectives(schedule)
     if used is None:
         return plain
