@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,18 @@ from pipeplan.costs import Communication, Costs, Limits, Overhead, Settings, set
 from pipeplan.errors import CostError, InvalidScheduleError
 from pipeplan.formats.costs_record import costs_json, parse_costs_json
 from pipeplan.kernels import Kernel
-from pipeplan.model import NOT_GIVEN, Kind, Placement, Schedule, memory_moments, parse_schedule
+from pipeplan.model import NOT_GIVEN, Kind, Placement, Reason, Schedule, memory_moments, parse_schedule
 from pipeplan.passes import insert_communication, insert_offload, insert_recompute, lower_for_torch, split_backward
-from pipeplan.simulation import memory_use, simulate, simulator, streams, timing_kernel
+from pipeplan.simulation import (
+    critical_path,
+    idle_times,
+    memory_use,
+    simulate,
+    simulator,
+    streams,
+    timing_kernel,
+    what_ifs,
+)
 from pipeplan.strategies import STRATEGIES
 from tests.sharded_schedules import sharded
 from tests.slow_collectives import Events, sharded_levels
@@ -72,7 +82,7 @@ def differences(cases: int, seed: int = 0) -> int:
 
 
 def test_the_simulator_agrees_with_an_obvious_slow_one():
-    assert differences(160) == 0
+    assert differences(200) == 0
 
 
 def test_the_comparison_finds_a_stream_that_runs_collectives_at_once(monkeypatch):
@@ -87,11 +97,12 @@ def test_the_comparison_finds_a_stream_that_runs_collectives_at_once(monkeypatch
 
 
 def test_compiled_kernels_time_collectives_alike():
-    for communication, module, name in (
-        ("edge", simulator, "_TIME_OPS"),
-        ("blocking", simulator, "_TIME_OPS_BLOCKING"),
-        ("streams", streams, "_TIME_OPS_ON_STREAMS"),
-    ):
+    kernels: dict[Communication, tuple[ModuleType, str]] = {
+        "edge": (simulator, "_TIME_OPS"),
+        "blocking": (simulator, "_TIME_OPS_BLOCKING"),
+        "streams": (streams, "_TIME_OPS_ON_STREAMS"),
+    }
+    for communication, (module, name) in kernels.items():
         schedule, costs = random_case(Random(5), communication)
         plain = simulate(schedule, costs, communication=communication).timeline
         compiled = Kernel(getattr(module, name).function)
@@ -153,13 +164,16 @@ def test_memory_is_held_between_the_ops_that_gather_and_free_it():
         without = replace(costs.memory, parameters=NOT_GIVEN, gradients=NOT_GIVEN)
         bare = memory_use(schedule, replace(costs, memory=without))
         levels = np.array([level for row in sharded_levels(schedule, costs) for level in row])
+        peak = held.peak_bytes
         assert bare.peak_parameters is None
+        assert held.bytes is not None
+        assert bare.bytes is not None
+        assert peak is not None
         assert np.allclose(held.bytes, bare.bytes + levels.sum(axis=1))
         assert held.parameters is None or np.allclose(held.parameters, levels[:, 0])
         assert held.parameters is not None or not levels[:, 0].any()
         assert np.array_equal(held.activations, bare.activations)
         # The checker counts for itself: the peak is a limit that the schedule keeps, and less is not.
-        peak = held.peak_bytes
         for less, problems in ((0.0, False), (0.01, True)):
             rule = costs.memory.rule(schedule.placement, Limits(peak - less, in_activations=False))
             assert any(check_memory(schedule, rule)) == problems
@@ -217,6 +231,43 @@ def test_no_schedule_is_shorter_than_its_bound():
     assert busy.bound.value == 13.0
 
 
+def test_every_idle_moment_has_a_reason():
+    random = Random(23)
+    found: set[int] = set()
+    for case in range(60):
+        communication = LEVELS[case % len(LEVELS)]
+        schedule, costs = random_case(random, communication)
+        run = simulate(schedule, costs, communication=communication)
+        idle = idle_times(run.timeline, run.costs)
+        totals = idle.totals(schedule.ranks)
+        assert np.allclose(totals.sum(axis=1), run.timeline.idle)
+        by_piece = np.zeros_like(totals)
+        np.add.at(by_piece, (idle.pieces.rank, idle.pieces.reason), idle.pieces.end - idle.pieces.start)
+        assert np.allclose(by_piece, totals)
+        found |= {*np.flatnonzero(totals.sum(axis=0)).tolist()}
+        path = critical_path(run.timeline, run.costs)
+        spent = sum(path.by_kind.values()) + path.overhead + path.transfer
+        assert spent == pytest.approx(run.timeline.makespan)
+    assert {Reason.UNSHARD, Reason.REDUCE} <= found
+
+
+def test_a_rank_waits_for_its_parameters_and_at_the_end_for_its_gradients():
+    text = "0UNSHARD 0F0 0RESHARD 0UNSHARD 0B0 0RESHARD 0REDUCE_GRAD\n"
+    text += "1UNSHARD 1F0 1B0 1RESHARD 1REDUCE_GRAD 1WAIT_REDUCE_GRAD"
+    schedule = parse_schedule(text)
+    costs = Settings(unshard_times=[0.5, 4.0], reduce_times=[3.0, 1.0]).costs(schedule.placement)
+    timeline = simulate(schedule, costs).timeline
+    totals = idle_times(timeline, costs).totals(2)
+    # Rank 1 gathers until 4, and reduces from 7 to 8. Rank 0 computes from 7 to 9, and reduces until 12.
+    rank_0 = {Reason.UNSHARD: 0.5 + 2.5, Reason.COMPUTE: 3.0, Reason.REDUCE: 3.0}
+    rank_1 = {Reason.START_UP: 1.0, Reason.UNSHARD: 3.0, Reason.REDUCE: 1.0, Reason.DRAIN: 4.0}
+    for row, expected in zip(totals, (rank_0, rank_1), strict=True):
+        assert {Reason(code): row[code] for code in np.flatnonzero(row).tolist()} == expected
+    path = critical_path(timeline, costs)
+    assert path.by_kind == {"F": 1.0, "B": 4.0, "UNSHARD": 4.0, "REDUCE_GRAD": 3.0}
+    assert [what.change for what in what_ifs(simulate(schedule, costs))] == ["collectives free"]
+
+
 def test_a_timeline_with_an_op_before_its_parameters_is_wrong():
     schedule = lower_for_torch(INTERLEAVED(INTERLEAVED.shape(2, 4)))
     timeline = simulate(schedule, Settings(unshard_times=1.0).costs(schedule.placement)).timeline
@@ -245,6 +296,8 @@ def test_costs_files_keep_collectives():
         activation_bytes=1.0,
     ).costs(placement)
     for again in (parse_costs_json(costs_json(costs)), Settings(**settings_of(costs)).costs(placement)):
+        assert again.unshard is not None
+        assert again.reduce is not None
         assert again.unshard.tolist() == [1.0, 2.0]
         assert again.reduce.tolist() == [0.5, 0.5]
         assert again.memory.parameters.tolist() == [3.0, 4.0]

@@ -115,7 +115,7 @@ def lower_bound(
 
 
 def _beside_parameters(placement: Placement, costs: Costs, limits: Limits) -> Limits:
-    """Return the limits of ranks less the parameters of their smallest stage, the least that they hold at any op."""
+    """Return the limits of ranks less the parameters of their smallest stage, which they hold whenever they compute."""
     parameters = costs.memory.parameters
     if limits.in_activations or not parameters.any():
         return limits

@@ -97,15 +97,17 @@ class Chains:
         waits: list[Ints] = []
         if beside:
             waits = [_copies_waited_for(schedule, needs), np.array(_one_before_on_link(schedule), np.int64)]
-        if not schedule.kinds.isdisjoint(COLLECTIVE_KINDS):
-            waits.append(collectives_awaited(schedule).astype(np.int64))
         # Candidates for the holder: ops of other ranks with their message, copies, and the op before on the rank.
         freed = timeline.end + after
         leaving = freed if left is None else np.maximum(left, freed)
         self.left: list[float] = leaving.tolist()
+        earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
+        if not schedule.kinds.isdisjoint(COLLECTIVE_KINDS):
+            # One that ended before the rank was free kept no op waiting, even if a message that is not in the chain did.
+            collective = collectives_awaited(schedule).astype(np.int64)
+            waits.append(np.where(_at(freed, collective) >= _at(freed, earlier), collective, NONE))
         arrived = leaving + (np.zeros(len(schedule)) if costs is None else costs.delays(schedule))
         held = _last_of(_of_pairs(source, waits, schedule.joined), freed, arrived)
-        earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
         # An op that starts later than its rank was free waited for its source, even if rounding says otherwise.
         waited = timeline.start - before > _at(freed, earlier) + self.rounding
         by_source = (held >= 0) & ((earlier < 0) | (_at(freed, held) >= _at(freed, earlier)) | waited)

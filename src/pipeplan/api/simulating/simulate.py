@@ -66,7 +66,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     warnings, notes = assumed_times(settings, schedule)
-    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *warnings)
+    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *_unused(settings, schedule), *warnings)
     return result_of(
         simulation, limits=limits, warnings=warnings, notes=notes, settings=settings, sharding=used or UNSET
     )
@@ -165,6 +165,20 @@ def _again(name: str, source: Source) -> Iterable[str]:
     """Yield a warning if the source's times are discarded."""
     if isinstance(source, Timeline):
         yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"
+
+
+def _unused(settings: Settings, schedule: Schedule) -> Iterable[str]:
+    """Yield a warning for each setting of an op of sharded stages that the schedule does not have."""
+    for name, kind in _OF_SHARDED_STAGES.items():
+        if getattr(settings, name) is not None and not schedule.has(kind):
+            yield f"{name.replace('_', ' ')} have no effect: the schedule has no {kind.name}"
+
+
+_OF_SHARDED_STAGES = {
+    "unshard_times": Kind.UNSHARD,
+    "parameter_bytes": Kind.UNSHARD,
+    "reduce_times": Kind.REDUCE_GRAD,
+}
 
 
 def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:
