@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 
 import numpy as np
+import pytest
 
+from benchmarks.collectives import EQUAL, measured, table
 from pipeplan.checking import check, check_memory
 from pipeplan.costs import Costs, Limits, Memory, Settings
 from pipeplan.model import COMPUTE_KINDS, Kind, Op, Placement, Schedule, among, from_ops
@@ -124,12 +126,12 @@ def test_optimal_in_tiny_rows() -> None:
         ]
         schedule = Schedule.from_rows(one, 1, [from_ops(order)])
         costs, limits = drawn(random, schedule, float(random.integers(1, 4)))
-        best = best_collectives(schedule, costs, limits=limits)
+        best = best_collectives(schedule, costs, limits=limits, evaluations=400)
         assert simulate(best, costs).timeline.makespan == least_makespan(schedule, costs, limits)
     found = strategy("interleaved-1f1b")
     schedule = found(found.shape(2, 2, 2))
     costs, limits = drawn(random, schedule, 1.0)
-    best = best_collectives(schedule, costs, limits=limits)
+    best = best_collectives(schedule, costs, limits=limits, evaluations=400)
     assert simulate(best, costs).timeline.makespan == least_makespan(schedule, costs, limits)
 
 
@@ -150,7 +152,7 @@ def test_not_worse_than_the_rules_and_within_the_limit() -> None:
         starts = [add_megatron_collectives(schedule)]
         starts += [add_reduce_grad(add_unshard_reshard(schedule, max_active_stages=held)) for held in (1, 2, 3)]
         for communication in ("edge", "streams"):
-            best = best_collectives(schedule, costs, limits=limits, communication=communication, evaluations=60)
+            best = best_collectives(schedule, costs, limits=limits, communication=communication, evaluations=40)
             check(best).require_valid()
             compute = without_collectives(best)
             assert compute.keep(among(compute.columns.kind, COMPUTE_KINDS)) == schedule
@@ -160,4 +162,16 @@ def test_not_worse_than_the_rules_and_within_the_limit() -> None:
             if communication == "edge":
                 makespan = simulate(best, costs).timeline.makespan
                 assert all(makespan <= simulate(start, costs).timeline.makespan for start in fits)
-                assert best_collectives(schedule, costs, limits=limits, evaluations=60) == best
+    again = best_collectives(schedule, costs, limits=limits, communication="streams", evaluations=40)
+    assert again == best
+
+
+@pytest.mark.slow
+def test_sample_of_the_study() -> None:
+    """No rule is better than the best places, and none is below the bounds; the table has a line for each rule."""
+    measurements = [measured(number, seed=1, evaluations=80) for number in range(0, 60, 6)]
+    for each in measurements:
+        rules = [makespan for name, makespan in each.items() if name not in ("best", "rows alone", "bound")]
+        assert all(makespan >= each["best"] * (1 - EQUAL) for makespan in rules)
+        assert "best" not in each or each["best"] >= max(each["bound"], each["rows alone"]) * (1 - EQUAL)
+    assert len(table(measurements)) == 11
