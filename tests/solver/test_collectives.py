@@ -1,6 +1,7 @@
 """Searches that place collectives together with the order of ops."""
 
 import numpy as np
+import pytest
 
 from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
@@ -78,6 +79,7 @@ def test_search_with_the_rule_of_a_trainer() -> None:
         assert problem.fits(result.simulation)
 
 
+@pytest.mark.slow
 def test_search_on_streams_and_with_blocking_transfers() -> None:
     for communication in ("streams", "blocking"):
         base = sharded(Placement.loop(2, 2), 4, 40.0, ShardingRule("best"))

@@ -336,11 +336,22 @@ class Problem:
             return schedule
         if self.sharding.name != "best":
             return self.sharding(schedule)
-        rows = Rows(schedule, self.memory_rule)
         if residency is not None:
-            return rows.placed(residency)
+            return Rows(schedule, self.memory_rule).placed(residency)
+        # A schedule is judged several times in a row while it is taken.
+        for before, placed in self._latest.copy():
+            if before is schedule:
+                return placed
+        rows = Rows(schedule, self.memory_rule)
         ways = (rows.placed(residency) for residency in Residency.simple(self.placement))
-        return min(ways, key=lambda way: self.value(self._simulated(way).timeline))
+        best = min(ways, key=lambda way: self.value(self._simulated(way).timeline))
+        self._latest[:] = [(schedule, best)]
+        return best
+
+    @cached_property
+    def _latest(self) -> list[tuple[Schedule, Schedule]]:
+        """The schedule that got collectives last, and what it became."""
+        return []
 
     def completed(self, schedule: Schedule) -> Schedule:
         """Return the schedule as it is simulated: with messages, and with collectives."""
