@@ -84,7 +84,7 @@ from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
-from pipeplan.model import Streams
+from pipeplan.model import Sharding, Streams
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
 \"\"\"One number, or one per stage; an array is as good as a list.\"\"\"
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
         TimesPer,
     )
     from pipeplan.drawing import SizeName, ThemeName
-    from pipeplan.model import Objective, Streams
+    from pipeplan.model import Objective, Sharding, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
 

@@ -161,8 +161,8 @@ def test_json_is_the_contract():
     assert written["version"] == 1
     assert (written["source"], written["makespan"], written["chunks"], written["copies"]) == ("simulated", 9, 1, 1)
     assert written["kinds"][:5] == ["F", "B", "I", "W", "R"]
-    assert written["parts"] == ["full", "upper", "lower", "strip", "to_host", "from_host"]
-    assert written["waits"] == ["arrival", "own_stage", "previous_slice"]
+    assert written["parts"] == ["full", "upper", "lower", "strip", "to_host", "from_host", "collective"]
+    assert written["waits"] == ["arrival", "own_stage", "previous_slice", "collective"]
     assert set(written["lanes"]) == {"label", "first_start", "last_end", "work"}
     assert written["bars"] == {
         "lane": [0, 0, 0, 0, 1, 1, 1, 1],
@@ -180,6 +180,7 @@ def test_json_is_the_contract():
     assert set(written["links"]) == {"source", "target", "why"}
     assert written["memory"]["offsets"] == [0, 4, 8]
     assert written["memory"]["limit"] == [2, 2]
+    assert written["memory"]["parameters"] is None
     assert written["gaps"]["reasons"] == [reason.key for reason in Reason]
     assert {len(written["gaps"][name]) for name in ("lane", "start", "end", "reason", "cause")} == {
         len(written["gaps"]["lane"])

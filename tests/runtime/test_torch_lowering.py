@@ -1,5 +1,10 @@
 """Our UNSHARD, RESHARD and REDUCE_GRAD against PyTorch's own pass, over the installed version."""
 
+from dataclasses import replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -7,18 +12,22 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch.distributed.pipelining.schedules import _add_reduce_grad, _add_unshard_reshard
 
 from pipeplan.formats import has_waits, torch_release
-from pipeplan.model import Kind, Schedule, from_ops
+from pipeplan.model import Kind, Op, Placement, Schedule, from_ops
 from pipeplan.passes import add_reduce_grad, add_unshard_reshard, add_waits, lower_for_torch
 from pipeplan.runtime import torch_internals
 from pipeplan.strategies import strategy
 from tests.runtime.lowered import in_order
 
 
-def theirs(schedule: Schedule) -> Schedule:
-    rows = [
-        _add_reduce_grad(_add_unshard_reshard(torch_internals.actions_of(row)), schedule.microbatches)
-        for row in schedule
-    ]
+def theirs(schedule: Schedule, active: int = 3, ahead: list[int] | None = None) -> Schedule:
+    """PyTorch's own lowering; ``ahead`` are the lookaheads of the ranks, which releases after 2.15 take."""
+
+    def lowered(row: int) -> list[Any]:
+        lookahead = {} if ahead is None else {"unshard_lookahead": ahead[row]}
+        actions = torch_internals.actions_of(schedule[row])
+        return _add_reduce_grad(_add_unshard_reshard(actions, active, **lookahead), schedule.microbatches)
+
+    rows = [lowered(row) for row in range(schedule.ranks)]
     return Schedule.from_rows(
         schedule.placement, schedule.microbatches, [from_ops(in_order(torch_internals.ops_of(row))) for row in rows]
     )
@@ -41,6 +50,28 @@ def test_same_as_pytorch(name: str, ranks: int, microbatches: int, chunks: int) 
     schedule = ours(ours.shape(ranks, microbatches, chunks))
     lowered = add_reduce_grad(add_unshard_reshard(schedule))
     assert (add_waits(lowered) if has_waits(torch_release()) else lowered) == theirs(schedule)
+
+
+def test_same_as_pytorch_for_any_window_and_row() -> None:
+    """Rows in random order, some ops overlapped: PyTorch's pass looks at nothing but the order."""
+    random = np.random.default_rng(1)
+    takes_lookahead = "unshard_lookahead" in signature(_add_unshard_reshard).parameters
+    for _ in range(30):
+        chunks, active = int(random.integers(1, 6)), int(random.integers(1, 6))
+        rows = []
+        for rank in range(2):
+            row = [
+                Op(kind, rank + 2 * chunk, n) for kind in (Kind.F, Kind.B) for chunk in range(chunks) for n in range(2)
+            ]
+            random.shuffle(row)
+            pairs = random.integers(len(row) // 2, size=2)
+            rows.append([replace(op, group=place // 2 if place // 2 in pairs else -1) for place, op in enumerate(row)])
+        schedule = Schedule.from_rows(Placement.loop(2, chunks), 2, [from_ops(row) for row in rows])
+        for ahead in range(1, active + 1) if takes_lookahead else (active,):
+            unsharded = add_unshard_reshard(schedule, max_active_stages=active, unshard_lookahead=ahead)
+            lowered = add_reduce_grad(unsharded)
+            wanted = theirs(schedule, active, [ahead] * 2 if takes_lookahead else None)
+            assert (add_waits(lowered) if has_waits(torch_release()) else lowered) == wanted
 
 
 def test_what_is_there_is_kept() -> None:

@@ -86,6 +86,8 @@ function drawAll(context: Panel): void {
   }
   chosen.forEach((lane, at) => {
     surface.line(stepsOf(context, lane), curves[at % curves.length], 1.75);
+    if (memory.parameters === null) return;
+    surface.line(stepsOf(context, lane, memory.parameters), curves[at % curves.length], 1.25, [2, 3]);
   });
   for (const level of limitsOf(memory)) {
     surface.line([frame.left, y(level), frame.width, y(level)], limit, 1.5, [6, 3]);
@@ -97,25 +99,25 @@ function limitsOf(memory: Memory): number[] {
   return memory.limit === null ? [] : [...new Set(memory.limit)].slice(0, 8);
 }
 
-/** The corners of a lane's visible steps; where several fall into a pixel, their lowest and highest. */
-function stepsOf({ frame, memory, panel, y }: Panel, lane: number): number[] {
+/** The corners of a lane's visible steps of memory, or of a part of it; where several fall into a pixel, their lowest and highest. */
+function stepsOf({ frame, memory, panel, y }: Panel, lane: number, levels = memory.level): number[] {
   const [from, to] = spanOf(frame);
   const stop = memory.offsets[lane + 1];
   let at = memory.stepAt(lane, from);
-  const points = [frame.x(Math.max(from, 0)), y(memory.level[at])];
+  const points = [frame.x(Math.max(from, 0)), y(levels[at])];
   for (at += 1; at < stop && memory.time[at] <= to; at++) {
     const x = frame.x(memory.time[at]);
-    const before = memory.level[at - 1];
-    let low = memory.level[at];
+    const before = levels[at - 1];
+    let low = levels[at];
     let high = low;
     while (at + 1 < stop && frame.x(memory.time[at + 1]) < x + 1) {
       at += 1;
-      low = Math.min(low, memory.level[at]);
-      high = Math.max(high, memory.level[at]);
+      low = Math.min(low, levels[at]);
+      high = Math.max(high, levels[at]);
     }
     points.push(x, y(before));
     if (low < high) points.push(x, y(low), x, y(high));
-    points.push(x, y(memory.level[at]));
+    points.push(x, y(levels[at]));
   }
   const end = frame.x(Math.min(to, panel.plot.view.makespan));
   points.push(end, points[points.length - 1]);
@@ -140,6 +142,11 @@ function drawHeader({ frame, surface, memory, panel, scale }: Panel): void {
     x += 19;
     write(words, faint);
   });
+  if (memory.parameters !== null && x + 140 < frame.width) {
+    surface.line([x, y, x + 16, y], faint, 1.25, [2, 3]);
+    x += 21;
+    write("parameters of it", faint);
+  }
   const limits = limitsOf(memory);
   if (limits.length === 0 || x + 120 > frame.width) return;
   surface.line([x, y, x + 16, y], limit, 1.5, [6, 3]);

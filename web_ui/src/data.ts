@@ -33,6 +33,7 @@ export interface MemoryJson {
   level: Column;
   peak: Column;
   limit: Column | null;
+  parameters?: Column | null;
 }
 
 export interface GapsJson {

@@ -165,5 +165,8 @@ function memoryOf(plot: Plot, bar: number): [string, string][] {
   const lane = plot.lane[bar];
   const level = memory.level[memory.stepAt(lane, plot.start[bar])];
   const scale = memoryScale(memory.unit, memory.peak[lane]);
-  return [["memory", `${memoryText(level, scale)} ${scale.unit}, peak ${memoryText(memory.peak[lane], scale)}`]];
+  const parameters = memory.parameters?.[memory.stepAt(lane, plot.start[bar])];
+  const part = parameters === undefined ? "" : ` (parameters ${memoryText(parameters, scale)})`;
+  const peak = memoryText(memory.peak[lane], scale);
+  return [["memory", `${memoryText(level, scale)} ${scale.unit}${part}, peak ${peak}`]];
 }

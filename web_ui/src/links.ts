@@ -115,7 +115,7 @@ export class Links {
     return last;
   }
 
-  /** The copy before this one on its rank's link to the host, or back; -1 for none. */
+  /** The copy or collective before this one on its rank's link to the host, or back, or on its stream; -1 for none. */
   private onLink(bar: number): number {
     const { lane, part } = this.plot;
     let at = bar - 1;
@@ -125,7 +125,8 @@ export class Links {
 
   private findHolder(bar: number): number {
     const { start, end, part } = this.plot;
-    if (part[bar] === Part.FROM_HOST) return this.later(this.freedBy(bar), this.onLink(bar));
+    if (part[bar] === Part.FROM_HOST || part[bar] === Part.COLLECTIVE)
+      return this.later(this.freedBy(bar), this.onLink(bar));
     const source = this.lastArrival(bar);
     if (part[bar] === Part.TO_HOST) return this.later(source, this.onLink(bar));
     if (part[bar] === Part.STRIP && source >= 0) return source;

@@ -12,6 +12,7 @@ export const EDGES: readonly (readonly [number, number])[] = [
   [0.79, 0.93],
   [0.73, 0.83],
   [0.83, 0.93],
+  [0.07, 0.21],
 ];
 
 export const GAP_EDGES = [0.3, 0.7] as const;
@@ -147,6 +148,8 @@ export class Memory {
   readonly level: Float64Array;
   readonly peak: Float64Array;
   readonly limit: Float64Array | null;
+  /** The part of the level that is gathered parameters. */
+  readonly parameters: Float64Array | null;
 
   constructor(memory: NonNullable<ViewJson["memory"]>) {
     this.unit = memory.unit;
@@ -155,6 +158,8 @@ export class Memory {
     this.level = floats(memory.level);
     this.peak = floats(memory.peak);
     this.limit = memory.limit === null ? null : floats(memory.limit);
+    const parameters = memory.parameters ?? null; // pictures of older releases have none
+    this.parameters = parameters === null ? null : floats(parameters);
   }
 
   /** The step of a lane that holds at a time. */

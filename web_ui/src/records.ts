@@ -44,7 +44,9 @@ export const REASON_WORDS: Readonly<Record<string, string>> = {
   "overhead": "between ops",
   "offload": "waiting for copies to the host",
   "reload": "waiting for copies back from the host",
-  "queue": "waiting for messages behind others"
+  "queue": "waiting for messages behind others",
+  "unshard": "waiting for the parameters of stages",
+  "reduce": "waiting for reduced gradients"
 };
 
 export const SEARCH_FIELDS = {
@@ -484,6 +486,8 @@ export type Explanation = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
+  readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
   readonly evaluations?: number;
@@ -966,6 +970,8 @@ export type Result = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
+  readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
   readonly evaluations?: number;
@@ -1105,6 +1111,8 @@ export type SearchReply = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
+  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
+  readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
   readonly evaluations?: number;

@@ -49,6 +49,21 @@ describe("what holds an op", () => {
     expect(sends.links.before(2)).toBe(0);
   });
 
+  test("an op waits for its parameters, and a collective for the one before it on its stream", () => {
+    const ops: Op[] = [
+      [0, 0, 1, "UNSHARD", -1, 0],
+      [0, 1, 4, "UNSHARD", -1, 1],
+      [0, 1, 2, "F", 0, 0],
+      [0, 4, 5, "F", 0, 1],
+    ];
+    const plot = plotOf(ops, {}, [
+      [0, 2],
+      [1, 3],
+    ]);
+    const holders = ops.map((_, bar) => plot.links.holder(bar));
+    expect(holders).toEqual([-1, 0, 0, 1]);
+  });
+
   test("a rank waits for the end of a copy to the host, and an op for that of its copy back", () => {
     const ops: Op[] = [
       [0, 0, 1, "F", 0],

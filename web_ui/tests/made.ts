@@ -10,9 +10,13 @@ import { Plot } from "../src/plot.js";
 import { INITIAL, type State } from "../src/state.js";
 import type { Label, Surface, TextStyle } from "../src/surface.js";
 
-export const KINDS = ["F", "B", "SEND_F", "RECV_F", "OFFLOAD", "RELOAD"];
+export const KINDS = ["F", "B", "SEND_F", "RECV_F", "OFFLOAD", "RELOAD", "UNSHARD"];
 
-const COPIES: Record<string, number> = { OFFLOAD: Part.TO_HOST, RELOAD: Part.FROM_HOST };
+const BESIDE: Record<string, number> = {
+  OFFLOAD: Part.TO_HOST,
+  RELOAD: Part.FROM_HOST,
+  UNSHARD: Part.COLLECTIVE,
+};
 
 /** An op as a row: lane, start, end, kind, microbatch; its stage is its lane, or the last number. */
 export type Op = readonly [lane: number, start: number, end: number, kind: string, microbatch: number, stage?: number];
@@ -55,7 +59,7 @@ export function viewOf(
     chunks: 1,
     copies: 1,
     kinds: KINDS,
-    parts: ["full", "upper", "lower", "strip", "to_host", "from_host"],
+    parts: ["full", "upper", "lower", "strip", "to_host", "from_host", "collective"],
     waits: ["data"],
     lanes: {
       label: Array.from({ length: lanes }, (_, lane) => `rank ${lane}`),
@@ -67,7 +71,7 @@ export function viewOf(
       lane: ops.map(([lane]) => lane),
       start: ops.map(([, start]) => start),
       end: ends,
-      part: ops.map(([, , , kind]) => COPIES[kind] ?? (kind.includes("_") ? Part.STRIP : Part.FULL)),
+      part: ops.map(([, , , kind]) => BESIDE[kind] ?? (kind.includes("_") ? Part.STRIP : Part.FULL)),
       kind: ops.map(([, , , kind]) => KINDS.indexOf(kind)),
       chunk: same(0),
       copy: same(0),
@@ -111,6 +115,7 @@ const THEME = {
     RECV_F: { title: "receive forward", fill: ["#222222"], ink: ["#ffffff"] },
     OFFLOAD: { title: "offload to the host", fill: ["#333333"], ink: ["#ffffff"] },
     RELOAD: { title: "reload from the host", fill: ["#444444"], ink: ["#ffffff"] },
+    UNSHARD: { title: "unshard", fill: ["#555555"], ink: ["#ffffff"] },
   },
   reasons: { warmup: { title: "warm-up", fill: "#aa0000" } },
   curves: ["#010101", "#020202", "#030303", "#040404"],

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
+from pipeplan.api.sharding import sharded, sharding_used
 from pipeplan.api.simulating.simulate import messages
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
@@ -169,6 +170,8 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
+    if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved).valid:
+        resolved = sharded(resolved, settings)
     report = check_schedule(resolved, memory=memory_rule(resolved, settings), **messages(settings), **rules)
     problems = report.problems
     if isinstance(source, Timeline) and not problems:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         TimesPer,
     )
     from pipeplan.drawing import SizeName, ThemeName
-    from pipeplan.model import Objective, Streams
+    from pipeplan.model import Objective, Sharding, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
 
@@ -239,6 +239,11 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     costs_name: Varied[str | None]
     layers: Varied[Sequence[Layer | Mapping[str, Any]] | None]
     layers_per_stage: Varied[Sequence[int] | str | None]
+    unshard_times: Varied[GivenTimes | None]
+    reduce_times: Varied[GivenTimes | None]
+    sharding: Varied[Sharding | None]
+    max_active_stages: Varied[int | None]
+    unshard_lookahead: Varied[str | None]
     p2p_time: Varied[float | None]
     p2p_bytes: Varied[float | str | None]
     p2p_bandwidth: Varied[float | None]
@@ -254,6 +259,8 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     recompute_bytes: Varied[GivenSizes | None]
     offload_bytes: Varied[GivenSizes | None]
     static_bytes: Varied[GivenSizes | None]
+    parameter_bytes: Varied[GivenSizes | None]
+    gradient_bytes: Varied[GivenSizes | None]
     microbatch_factors: Varied[GivenFactors | None]
     lengths: Varied[GivenLengths | None]
     reference_length: Varied[float | None]

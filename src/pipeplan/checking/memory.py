@@ -35,7 +35,7 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
     slack = tolerances.MEMORY * np.maximum(rule.limit, 1.0)
     for rank in range(schedule.ranks):
         row = schedule.row(rank)
-        held = _held(row, rule) / schedule.slices
+        held = _held(row, rule) / schedule.slices + _sharded(row, rule)
         over = np.flatnonzero(held > rule.limit[rank] + slack[rank])
         if over.size:
             position = int(schedule.offsets[rank] + over[0])
@@ -65,6 +65,26 @@ def _held(row: Columns, rule: MemoryRule) -> Floats:
     if rule.factors.size:
         change = change * rule.factors[row.stage, np.maximum(row.microbatch, 0)]
     return np.cumsum(change)
+
+
+def _sharded(row: Columns, rule: MemoryRule) -> Floats:
+    """Return the memory of gathered parameters and unreduced gradients that a rank holds after each op of its row."""
+    held = np.zeros(len(row))
+    if not rule.parameters.any() and not rule.gradients.any():
+        return held
+    gathered: dict[int, float] = {}
+    unreduced: dict[int, float] = {}
+    for place, (kind, stage) in enumerate(zip(row.kind.tolist(), row.stage.tolist(), strict=True)):
+        if kind == Kind.UNSHARD and rule.parameters.size:
+            gathered[stage] = float(rule.parameters[stage])
+        elif kind == Kind.RESHARD:
+            gathered.pop(stage, None)
+        elif kind in (Kind.B, Kind.W) and rule.gradients.size:
+            unreduced[stage] = float(rule.gradients[stage])
+        elif kind == Kind.WAIT_REDUCE_GRAD:
+            unreduced.pop(stage, None)
+        held[place] = sum(gathered.values()) + sum(unreduced.values())
+    return held
 
 
 def _recomputed(row: Columns, recomputes: Bools) -> Bools:

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from pipeplan.checking.findings import Finding, finding
 from pipeplan.checking.structure import SHOWN
-from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Timeline, among, dependencies, tolerances
+from pipeplan.model import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    RECEIVE_KINDS,
+    Kind,
+    Timeline,
+    among,
+    dependencies,
+    tolerances,
+)
 
 
 def check_times(timeline: Timeline) -> Iterator[Finding]:
@@ -38,11 +47,60 @@ def check_times(timeline: Timeline) -> Iterator[Finding]:
                 f"starts at {start[op]:g}, before {schedule.op(source)}, which it waits for, ends at {end[source]:g}"
             )
             yield finding("times", schedule.place(op), message, op)
+    for op, awaited in _before_collectives(timeline, slack)[:SHOWN]:
+        message = (
+            f"starts at {start[op]:g}, before {schedule.op(awaited)}, which it waits for, ends at {end[awaited]:g}"
+        )
+        yield finding("times", schedule.place(op), message, op)
+    for op, first, second in _collectives_at_once(timeline, slack)[:SHOWN]:
+        message = f"starts at {first:g}, before the collective ahead of it on the same stream ends at {second:g}"
+        yield finding("times", schedule.place(op), message, op)
     for op, around in _inside_another(timeline, slack)[:SHOWN]:
         message = (
             f"has no duration at {start[op]:g}, inside {schedule.op(around)} ({start[around]:g} to {end[around]:g})"
         )
         yield finding("times", schedule.place(op), message, op)
+
+
+def _before_collectives(timeline: Timeline, slack: float) -> list[tuple[int, int]]:
+    """Return each op that starts before the UNSHARD of its stage, or the REDUCE_GRAD, has ended, and that collective."""
+    schedule = timeline.schedule
+    if schedule.kinds.isdisjoint(COLLECTIVE_KINDS):
+        return []
+    start, end = timeline.start.tolist(), timeline.end.tolist()
+    kinds, stages = schedule.columns.kind.tolist(), schedule.columns.stage.tolist()
+    early: list[tuple[int, int]] = []
+    for first, stop in pairwise(schedule.offsets.tolist()):
+        gathering: dict[int, int] = {}
+        reducing: dict[int, int] = {}
+        for op in range(first, stop):
+            kind, stage, awaited = kinds[op], stages[op], -1
+            if kind == Kind.UNSHARD:
+                gathering[stage] = op
+            elif kind == Kind.REDUCE_GRAD:
+                reducing[stage] = op
+            elif kind == Kind.WAIT_REDUCE_GRAD:
+                awaited = reducing.get(stage, -1)
+            elif kind in COMPUTE_KINDS:
+                awaited = gathering.get(stage, -1)
+            begun = end[op] if kind == Kind.WAIT_REDUCE_GRAD else start[op]
+            if awaited >= 0 and begun < end[awaited] - slack:
+                early.append((op, awaited))
+    return early
+
+
+def _collectives_at_once(timeline: Timeline, slack: float) -> list[tuple[int, float, float]]:
+    """Return each collective that starts before the one ahead of it on its rank has ended, and these two times."""
+    schedule = timeline.schedule
+    wrong: list[tuple[int, float, float]] = []
+    if schedule.kinds.isdisjoint(COLLECTIVE_KINDS):
+        return wrong
+    collectives = schedule.where(*COLLECTIVE_KINDS).tolist()
+    for ahead, behind in pairwise(collectives):
+        starts, ends = float(timeline.start[behind]), float(timeline.end[ahead])
+        if schedule.rank[ahead] == schedule.rank[behind] and starts < ends - slack:
+            wrong.append((behind, starts, ends))
+    return wrong
 
 
 def _inside_another(timeline: Timeline, slack: float) -> list[tuple[int, int]]:

@@ -103,16 +103,15 @@ def settings_of(costs: Costs) -> dict[str, Any]:
         settings["communication"] = costs.communication
     if costs.streams != "rank":
         settings["streams"] = costs.streams
-    if costs.overlap is not None:
-        settings["overlap_times"] = _tuple(costs.overlap)
-    if costs.offload is not None:
-        settings["offload_times"] = _tuple(costs.offload)
+    for name in ("overlap", "offload", "unshard", "reduce"):
+        if (times := getattr(costs, name)) is not None:
+            settings[f"{name}_times"] = _tuple(times)
     if np.isfinite(transfer.bandwidth):
         settings["p2p_bandwidth"] = float(transfer.bandwidth)
     lost = costs.overhead
     settings |= {name: value for name in ("op_gap", "message_time", "step_time") if (value := getattr(lost, name)) > 0}
-    if memory.static.any():
-        settings["static_bytes"] = _tuple(memory.static)
+    of_stages = {"static": memory.static, "parameter": memory.parameters, "gradient": memory.gradients}
+    settings |= {f"{name}_bytes": _tuple(sizes) for name, sizes in of_stages.items() if sizes.any()}
     if memory.in_bytes:
         settings["activation_bytes"] = _tuple(memory.activation)
         settings["weight_activation_bytes"] = _tuple(memory.freed_by_weight)

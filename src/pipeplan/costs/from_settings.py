@@ -114,6 +114,8 @@ class Settings(SettingsTable):
             time_unit=settings.time_unit,
             name=name,
             offload=_offload(settings, placement, memory),
+            unshard=_times(settings, "unshard_times", placement),
+            reduce=_times(settings, "reduce_times", placement),
             communication=settings.communication,
             streams=settings.transfer_streams or "rank",
             factors=factors,
@@ -364,13 +366,18 @@ def _rest(full: Floats, half: Floats, name: str) -> Floats:
 
 def _memory(settings: SettingsTable, placement: Placement) -> Memory:
     static, whole, part, kept, moved = (_sizes(settings, name, placement) for name in ("static_bytes", *_ACTIVATIONS))
+    of_sharding = {
+        name: size
+        for name in ("parameters", "gradients")
+        if (size := _sizes(settings, f"{name.removesuffix('s')}_bytes", placement)) is not None
+    }
     if whole is None:
         for name, size in zip(_ACTIVATIONS[1:], (part, kept, moved), strict=True):
             if size is not None:
                 words = name.replace("_", " ")
                 raise CostError(f"{words} are a part of the activation bytes, which are not set", field=name)
         share = per_stage(1.0, placement)
-        return Memory(share, share, share * 0 if static is None else static, in_bytes=False)
+        return Memory(share, share, share * 0 if static is None else static, in_bytes=False, **of_sharding)
     return Memory(
         whole,
         whole if part is None else part,
@@ -378,6 +385,7 @@ def _memory(settings: SettingsTable, placement: Placement) -> Memory:
         in_bytes=True,
         recompute_keeps=NOT_GIVEN if kept is None else kept,
         offloaded=NOT_GIVEN if moved is None else moved,
+        **of_sharding,
     )
 
 

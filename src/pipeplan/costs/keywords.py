@@ -12,7 +12,7 @@ from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
 from pipeplan.costs.work_options import DataType, Device, Layered, Receives
-from pipeplan.model import Streams
+from pipeplan.model import Sharding, Streams
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
 """One number, or one per stage; an array is as good as a list."""
@@ -50,6 +50,11 @@ class SettingsTableKeywords(TypedDict, total=False):
     costs_name: str | None
     layers: Sequence[Layer | Mapping[str, Any]] | None
     layers_per_stage: Sequence[int] | str | None
+    unshard_times: GivenTimes | None
+    reduce_times: GivenTimes | None
+    sharding: Sharding | None
+    max_active_stages: int | None
+    unshard_lookahead: str | None
     p2p_time: float | None
     p2p_bytes: float | str | None
     p2p_bandwidth: float | None
@@ -65,6 +70,8 @@ class SettingsTableKeywords(TypedDict, total=False):
     recompute_bytes: GivenSizes | None
     offload_bytes: GivenSizes | None
     static_bytes: GivenSizes | None
+    parameter_bytes: GivenSizes | None
+    gradient_bytes: GivenSizes | None
     microbatch_factors: GivenFactors | None
     lengths: GivenLengths | None
     reference_length: float | None

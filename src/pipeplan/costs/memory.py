@@ -55,6 +55,9 @@ class Memory:
     factors
         Factor of each microbatch on all activations and their parts, shape (stages, microbatches); empty if microbatches
         are alike.
+    parameters, gradients
+        Bytes of a stage's gathered parameters (from UNSHARD to RESHARD), and of its whole gradients (from the first B or W
+        to WAIT_REDUCE_GRAD); empty for none.
 
     Raises
     ------
@@ -69,6 +72,8 @@ class Memory:
     recompute_keeps: Floats = field(default_factory=_not_given)
     offloaded: Floats = field(default_factory=_not_given)
     factors: Floats = field(default_factory=_not_given)
+    parameters: Floats = field(default_factory=_not_given)
+    gradients: Floats = field(default_factory=_not_given)
 
     def __post_init__(self) -> None:
         kept, moved = kept_and_moved(self.activation, self.recompute_keeps, self.offloaded)
@@ -79,6 +84,8 @@ class Memory:
         require_range("activation bytes", self.activation, divides=True, field="activation_bytes")
         require_range("weight activation bytes", self.freed_by_weight, field="weight_activation_bytes")
         require_range("static bytes", self.static, field="static_bytes")
+        for name, sizes in (("parameter", self.parameters), ("gradient", self.gradients)):
+            self._require_sizes(f"{name}_bytes", sizes)
 
     def _require_part(self, field: str, part: Floats) -> None:
         """Raise CostError unless a part is at most the activation on every stage."""
@@ -96,6 +103,18 @@ class Memory:
                 f"not {part[stage]:g}",
                 field=field,
             )
+
+    def _require_sizes(self, field: str, sizes: Floats) -> None:
+        """Raise CostError unless there are no sizes, or one per stage, all of at least 0."""
+        words = field.replace("_", " ")
+        if len(sizes) not in (0, len(self.activation)):
+            raise CostError(
+                f"{words}: {len(sizes)} values for {len(self.activation)} stages; expected one per stage", field=field
+            )
+        if (wrong := np.flatnonzero(~(sizes >= 0))).size:
+            stage = int(wrong[0])
+            raise CostError(f"{words} of stage {stage} must be at least 0, not {sizes[stage]:g}", field=field)
+        require_range(words, sizes, field=field)
 
     def uniform(self, reduce: Callable[..., Floats] = np.mean) -> Memory:
         """Return the memory of equal microbatches; see :meth:`Costs.uniform <pipeplan.costs.Costs.uniform>`."""
@@ -136,4 +155,5 @@ class Memory:
             )
         limit = limits.values - held_throughout(placement, self.static)
         sizes = self.activation, self.freed_by_weight
-        return MemoryRule(*sizes, limit, "bytes", self.recompute_keeps, self.offloaded, self.factors)
+        parts = self.recompute_keeps, self.offloaded, self.factors, self.parameters, self.gradients
+        return MemoryRule(*sizes, limit, "bytes", *parts)

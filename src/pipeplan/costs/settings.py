@@ -24,7 +24,7 @@ from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
 from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import Streams
+from pipeplan.model import Sharding, Streams
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
@@ -137,6 +137,33 @@ class SettingsTable(Options):
         help="Number of layers of each stage, or a trainer's layout such as Et*3|t*4|t*3L.",
         default="the split with the fastest slowest stage",
     )  # fmt: skip
+    unshard_times: Times | None = option(
+        kind="per_stage", title="Gathering parameters", group="details",
+        help="Time to gather the sharded parameters of a stage over its data-parallel group (UNSHARD).",
+        default="0", unit="time", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    reduce_times: Times | None = option(
+        kind="per_stage", title="Reducing gradients", group="details",
+        help="Time to reduce the gradients of a stage over its data-parallel group (REDUCE_GRAD).",
+        default="0", unit="time", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    sharding: Sharding | None = option(
+        kind="choice", title="Collectives of sharded stages", group="details", choices=get_args(Sharding),
+        help="Places of UNSHARD, RESHARD and REDUCE_GRAD in schedules: none, by PyTorch's rule (pytorch), by Megatron-LM's "
+        "(megatron), or at the best places found (best).",
+        default="pytorch if one of their times or sizes is set, best in a search; a file keeps its own",
+        hint="none; pytorch: FSDP; megatron: distributed optimizer; best: the best places found.",
+    )  # fmt: skip
+    max_active_stages: int | None = option(
+        kind="count", title="Stages kept gathered", group="details", default="3", range=COUNT,
+        help="Number of next stages that PyTorch's rule keeps gathered on a rank.",
+    )  # fmt: skip
+    unshard_lookahead: str | None = option(
+        kind="text", title="Stages gathered ahead", group="details", default="full", longest=200,
+        help="Number of these that PyTorch's rule gathers ahead: full for all, auto for rank + 2, one number, or one per "
+        "rank such as 2,3,4,4.",
+        hint="full, auto, one number, or one per rank such as 2,3,4,4.",
+    )  # fmt: skip
     p2p_time: float = option(
         0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
@@ -209,6 +236,15 @@ class SettingsTable(Options):
         kind="per_stage", title="Static bytes", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
         help="Memory of parameters, gradients and optimizer state.",
     )  # fmt: skip
+    parameter_bytes: Times | None = option(
+        kind="per_stage", title="Gathered parameters", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        help="Memory of the gathered parameters of a stage, held from UNSHARD to RESHARD beside the static bytes.",
+    )  # fmt: skip
+    gradient_bytes: Times | None = option(
+        kind="per_stage", title="Unreduced gradients", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        help="Memory of the whole gradients of a stage, held from its first weight gradient until the rank has waited for "
+        "their REDUCE_GRAD, beside the static bytes.",
+    )  # fmt: skip
     microbatch_factors: FactorTable | FactorTables | None = option(
         kind="per_microbatch", title="Factors", group="microbatches", default="all 1", unit="times",
         range=Range(SMALLEST_FACTOR, most=LARGEST_FACTOR),
@@ -274,6 +310,29 @@ class SettingsTable(Options):
                 field="streams",
             )
         return None
+
+    @property
+    def sharding_rule(self) -> Sharding | None:
+        """Rule that places collectives if one is chosen, by itself or by an option of PyTorch's; else None.
+
+        Raises
+        ------
+        CostError
+            If an option of PyTorch's rule is set for another rule.
+        """
+        for name in ("max_active_stages", "unshard_lookahead"):
+            value = getattr(self, name)
+            if value is not None and self.sharding not in (None, "pytorch"):
+                raise CostError(f"{name} {value} needs sharding pytorch, not {self.sharding}", field=name)
+            if value is not None:
+                return "pytorch"
+        return self.sharding
+
+    @property
+    def is_sharded(self) -> bool:
+        """True if a time or size of the collectives of sharded stages is set."""
+        costs = self.unshard_times, self.reduce_times, self.parameter_bytes, self.gradient_bytes
+        return any(value is not None for value in costs)
 
     def pipeline_ranks(self, chunks: int) -> int:
         """Return the number of ranks: ``ranks`` if set, else the stages divided by the chunks, else 4.

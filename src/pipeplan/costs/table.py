@@ -87,6 +87,9 @@ class Costs:
     offload
         Time of a copy of an offloaded activation between a rank and its host, in either direction; 0 or more. None if
         it is unknown; then schedules with offloads are errors.
+    unshard, reduce
+        Times of the collectives of a stage's data-parallel group, which gather its parameters (UNSHARD) and reduce its
+        gradients (REDUCE_GRAD); 0 or more. They are equal for all microbatches. None: they take no time.
     communication
         Model of transfers on the machine. Files of costs store it; simulations take it as a separate argument.
     streams
@@ -114,12 +117,15 @@ class Costs:
     time_unit: str = ""
     name: str = ""
     offload: Floats | None = None
+    unshard: Floats | None = None
+    reduce: Floats | None = None
     communication: Communication = "edge"
     streams: Streams = "rank"
     factors: MicrobatchFactors | None = None
 
     def __post_init__(self) -> None:
-        for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap", "offload"):
+        computing = "forward", "backward", "backward_input", "backward_weight", "recompute", "overlap"
+        for name in (*computing, *_BESIDE):
             times = getattr(self, name)
             if times is not None:
                 self._check_times(name.replace("_", " "), times)
@@ -136,11 +142,11 @@ class Costs:
         field = f"{name.replace(' ', '_')}_times"
         if len(times) != len(self.forward):
             raise CostError(f"{name} times: {len(times)} values for {len(self.forward)} stages", field=field)
-        low = times >= 0 if name == "offload" else times > 0
+        low = times >= 0 if name in _BESIDE else times > 0
         wrong = np.flatnonzero(~(low & (times < np.inf)))
         if wrong.size:
             stage = int(wrong[0])
-            least = "at least" if name == "offload" else "more than"
+            least = "at least" if name in _BESIDE else "more than"
             raise CostError(
                 f"{name} time of stage {stage} must be {least} 0 and finite, not {times[stage]:g}", field=field
             )
@@ -154,7 +160,7 @@ class Costs:
     def scaled(self, factor: float | Floats) -> Costs:
         """Return the same costs with the times of all ops multiplied by a factor: one number, or one per stage.
 
-        Transfers, host copies and overheads do not change.
+        Transfers, host copies, collectives and overheads do not change.
         """
         return replace(
             self,
@@ -324,7 +330,7 @@ class Costs:
         return before, behind
 
     def durations(self, schedule: Schedule) -> Floats:
-        """Return the time of each op, shape (ops,); 0 for communication and stage-wide ops.
+        """Return the time of each op, shape (ops,); 0 for communication ops, RESHARD and waits.
 
         Both ops of an overlapped pair have the time of the pair. A slice takes its share of the microbatch's time.
 
@@ -342,6 +348,9 @@ class Costs:
         table[Kind.R] = self.recompute
         if not schedule.kinds.isdisjoint(HOST_KINDS):
             table[list(HOST_KINDS)] = self.require_offload(schedule.name)
+        for kind, whole in ((Kind.UNSHARD, self.unshard), (Kind.REDUCE_GRAD, self.reduce)):
+            if whole is not None:
+                table[kind] = whole * schedule.slices
         times: Floats = table.ravel()[schedule.cost_index]
         if self.factors is not None:
             times *= self._factors_of(schedule)
@@ -349,6 +358,11 @@ class Costs:
         if second.size:
             times[second] = times[second - 1] = self._pair_times(schedule, second, times)
         return times / schedule.slices if schedule.slices > 1 else times
+
+    def times_collectives(self, schedule: Schedule) -> bool:
+        """Return True if any UNSHARD or REDUCE_GRAD of a schedule takes time."""
+        times = {Kind.UNSHARD: self.unshard, Kind.REDUCE_GRAD: self.reduce}
+        return any(whole is not None and whole.any() and schedule.has(kind) for kind, whole in times.items())
 
     def _factors_of(self, schedule: Schedule) -> Floats:
         """Return the factor on the time of each op, shape (ops,); 1 for communication and stage-wide ops."""
@@ -428,6 +442,9 @@ class Costs:
         together: Floats = np.maximum(self.overlap[forward] + messages[backward], alone + messages[forward])
         return together
 
+
+_BESIDE = ("offload", "unshard", "reduce")
+"""Fields of :class:`Costs` with times of ops beside the computation, which may be 0."""
 
 _FIELDS = {
     Kind.F: "forward",

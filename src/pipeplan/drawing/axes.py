@@ -7,6 +7,7 @@ ranks, and the limit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -103,6 +104,11 @@ def draw_memory(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> N
     for lane, color in zip(chosen, theme.curves, strict=False):
         label = f"{view.lanes.label[lane]}: peak {curves.peak[lane] / scale:.4g}"
         ax.plot(*_steps(curves, lane, view.makespan, scale), color=color, lw=width, label=label)
+        if curves.parameters is not None:
+            part = replace(curves, level=curves.parameters)
+            ax.plot(*_steps(part, lane, view.makespan, scale), color=color, lw=width, ls=":")
+    if curves.parameters is not None:
+        ax.plot([], [], color=theme.faint, lw=width, ls=":", label="gathered parameters")
     for level, label in _limits(curves, scale, chosen):
         ax.axhline(level, color=theme.limit, lw=width, ls=(0, (5, 2)), label=label)
     _finish(ax, theme, size, unit)
@@ -184,7 +190,7 @@ def legend_height(view: View, size: Size) -> float:
     curves = view.memory
     assert curves is not None
     chosen = selected_lanes(curves)
-    entries = len(chosen) + sum(1 for _ in _limits(curves, 1.0, chosen))
+    entries = len(chosen) + sum(1 for _ in _limits(curves, 1.0, chosen)) + (curves.parameters is not None)
     return 1.3 * _TEXT * size.font * -(-entries // _columns(size)) + 0.4 * size.font
 
 

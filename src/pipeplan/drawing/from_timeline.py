@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pipeplan.drawing.view import Bars, Curves, IdleGaps, Integers, LanePart, Lanes, Links, View
+from pipeplan.drawing.view import WAITS, Bars, Curves, IdleGaps, Integers, LanePart, Lanes, Links, View
 from pipeplan.model import (
+    COLLECTIVE_KINDS,
     COMPUTE_KINDS,
-    HOST_KINDS,
     NO_GROUP,
     Floats,
     Kind,
@@ -20,6 +20,8 @@ from pipeplan.model import (
     Schedule,
     Timeline,
     among,
+    changes_memory,
+    collectives_awaited,
     dependencies,
     memory_moments,
     tolerances,
@@ -59,7 +61,7 @@ class IdleReasons(Protocol):
 
     @property
     def cause(self) -> Integers:
-        """Op that the rank waits for: position among the timeline's compute ops, -1 for none."""
+        """Op that the rank waits for: position among the timeline's timed ops, -1 for none."""
 
 
 def view_of(
@@ -99,9 +101,9 @@ def view_of(
         copies=schedule.placement.copies,
         lanes=Lanes(label=labels, first_start=timeline.first_start, last_end=timeline.last_end, work=timeline.work),
         bars=_bars(timeline),
-        links=_links(schedule),
+        links=_links(timeline),
         memory=_curves(timeline, memory, limit),
-        gaps=None if reasons is None else _gaps(schedule, reasons),
+        gaps=None if reasons is None else _gaps(timeline, reasons),
         costs=costs,
     )
 
@@ -128,7 +130,7 @@ def _bars(timeline: Timeline) -> Bars:
         lane=schedule.rank,
         start=timeline.start,
         end=timeline.end,
-        part=_parts(schedule),
+        part=_parts(timeline),
         kind=columns.kind,
         chunk=chunk,
         copy=copy,
@@ -139,29 +141,52 @@ def _bars(timeline: Timeline) -> Bars:
     )
 
 
-def _parts(schedule: Schedule) -> NDArray[np.int8]:
-    columns = schedule.columns
+def _parts(timeline: Timeline) -> NDArray[np.int8]:
+    schedule, columns = timeline.schedule, timeline.schedule.columns
     part = np.full(len(schedule), LanePart.FULL, np.int8)
     paired = columns.group != NO_GROUP
     part[paired] = np.where(columns.kind[paired] == Kind.F, LanePart.UPPER, LanePart.LOWER)
     part[~among(columns.kind, COMPUTE_KINDS)] = LanePart.STRIP
     part[columns.kind == Kind.OFFLOAD] = LanePart.TO_HOST
     part[columns.kind == Kind.RELOAD] = LanePart.FROM_HOST
+    part[timeline.timed & among(columns.kind, COLLECTIVE_KINDS)] = LanePart.COLLECTIVE
     return part
 
 
-def _links(schedule: Schedule) -> Links:
-    needs = dependencies(schedule)
-    targets = [np.flatnonzero(sources >= 0).astype(np.int32) for sources in needs.all]
+def _links(timeline: Timeline) -> Links:
+    needs = list(dependencies(timeline.schedule).all)
+    codes = list(range(len(needs)))
+    if (timeline.timed & among(timeline.schedule.columns.kind, COLLECTIVE_KINDS)).any():
+        needs.append(_collectives(timeline.schedule))
+        codes.append(WAITS.index("collective"))
+    targets = [np.flatnonzero(sources >= 0).astype(np.int32) for sources in needs]
     return Links(
-        source=np.concatenate([sources[target] for sources, target in zip(needs.all, targets, strict=True)]),
+        source=np.concatenate([sources[target] for sources, target in zip(needs, targets, strict=True)]),
         target=np.concatenate(targets),
-        why=np.repeat(np.arange(len(targets), dtype=np.int8), [len(target) for target in targets]),
+        why=np.repeat(np.array(codes, np.int8), [len(target) for target in targets]),
     )
 
 
-def _gaps(schedule: Schedule, idle: IdleReasons) -> IdleGaps:
-    timed = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
+def _collectives(schedule: Schedule) -> NDArray[np.int32]:
+    """Return the collective that each op is the first to wait for, -1 for none.
+
+    The op that computes after a WAIT_REDUCE_GRAD waits for the REDUCE_GRAD, too.
+    """
+    awaited = collectives_awaited(schedule)
+    computes = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
+    later = np.ones(len(computes), np.bool_)
+    later[np.unique(awaited[computes], return_index=True)[1]] = False
+    awaited[computes[later]] = -1
+    waits = schedule.where(Kind.WAIT_REDUCE_GRAD)
+    behind = np.searchsorted(computes, waits)
+    waits, after = waits[behind < len(computes)], computes[behind[behind < len(computes)]]
+    here = (schedule.rank[after] == schedule.rank[waits]) & (awaited[after] < 0)
+    awaited[after[here]] = awaited[waits[here]]
+    return awaited
+
+
+def _gaps(timeline: Timeline, idle: IdleReasons) -> IdleGaps:
+    timed = np.flatnonzero(timeline.timed)
     cause = np.where(idle.cause < 0, -1, timed[np.maximum(idle.cause, 0)])
     return IdleGaps(
         lane=idle.rank,
@@ -187,7 +212,8 @@ def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | A
         raise ValueError("a memory limit in bytes needs memory in bytes")
     if len(levels) != len(timeline.schedule):
         raise ValueError(f"memory covers {len(levels)} ops, but the timeline has {len(timeline.schedule)}")
-    offsets, time, level = _steps(timeline, levels, base)
+    parameters = memory.parameters if in_bytes else None
+    offsets, time, level, gathered = _steps(timeline, levels, base, parameters)
     return Curves(
         unit="bytes" if in_bytes else "activations",
         offsets=offsets,
@@ -195,6 +221,7 @@ def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | A
         level=level,
         peak=peak,
         limit=limits,
+        parameters=gathered,
     )
 
 
@@ -207,10 +234,12 @@ def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int
     return not in_activations, np.broadcast_to(values, (ranks,)).copy()
 
 
-def _steps(timeline: Timeline, levels: Floats, base: Floats) -> tuple[Integers, Floats, Floats]:
-    """Return offsets, times and levels of the curves: each op's level from the time at which its change takes effect."""
+def _steps(
+    timeline: Timeline, levels: Floats, base: Floats, parameters: Floats | None
+) -> tuple[Integers, Floats, Floats, Floats | None]:
+    """Return offsets, times, levels and parameters of the curves: each op's from when its change takes effect."""
     schedule = timeline.schedule
-    counted = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
+    counted = np.flatnonzero(changes_memory(schedule, levels))
     lane = schedule.rank[counted]
     ranks = np.arange(schedule.ranks, dtype=np.int32)
     order = np.argsort(np.concatenate((ranks, lane)), kind="stable")
@@ -222,4 +251,7 @@ def _steps(timeline: Timeline, levels: Floats, base: Floats) -> tuple[Integers, 
     same_time = tolerances.ROUNDING * timeline.makespan
     last = np.concatenate(((lanes[1:] != lanes[:-1]) | (times[1:] - times[:-1] > same_time), [True]))
     offsets = np.searchsorted(lanes[last], np.arange(schedule.ranks + 1))
-    return offsets, times[last], held[last]
+    if parameters is None:
+        return offsets, times[last], held[last], None
+    gathered = np.concatenate((np.zeros(len(ranks)), parameters[counted]))[order]
+    return offsets, times[last], held[last], gathered[last]

@@ -29,6 +29,7 @@ EDGES = {
     LanePart.STRIP: (0.29, 0.43),
     LanePart.TO_HOST: (0.23, 0.33),
     LanePart.FROM_HOST: (0.33, 0.43),
+    LanePart.COLLECTIVE: (-0.43, -0.29),
 }
 """Top and bottom of each part, from the center of a lane of height 1; positive is down."""
 

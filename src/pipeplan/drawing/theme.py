@@ -190,6 +190,7 @@ def _ramps(shift: float) -> dict[Kind, Ramp]:
     messages = {kind: Ramp(0.50 + shift, 0.50 + shift, 0.02, 250) for kind in _FORWARD_MESSAGES}
     messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in _BACKWARD_MESSAGES}
     parameters = {kind: Ramp(0.74, 0.74, 0.06, 130) for kind in Kind if kind.is_stage_wide}
+    parameters |= {kind: Ramp(0.68, 0.68, 0.08, 100) for kind in (Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD)}
     copies = {
         Kind.OFFLOAD: Ramp(0.37 + shift / 2, 0.37 + shift / 2, 0.12, 150),
         Kind.RELOAD: Ramp(0.85, 0.85, 0.11, 130),
@@ -223,6 +224,8 @@ LIGHT = Theme(
         "offload": "#33854a",
         "reload": "#67ee8c",
         "queue": "#190230",
+        "unshard": "#bc60e1",
+        "reduce": "#caa594",
     },
     curves=("#1f4fb0", "#c8622f", "#00897b", "#7a3d80"),
     limit="#c1121f",
@@ -249,6 +252,8 @@ DARK = Theme(
         "offload": "#05a97a",
         "reload": "#a2bb40",
         "queue": "#b26df7",
+        "unshard": "#a1fa68",
+        "reduce": "#6b3900",
     },
     curves=("#5c8df0", "#e8752f", "#8ee6d8", "#a35fab"),
     limit="#ffe08a",

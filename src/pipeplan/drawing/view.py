@@ -23,8 +23,9 @@ Integers = NDArray[np.integer[Any]]
 VERSION = 1
 """Version of the JSON contract, increased by changes that older readers cannot read."""
 
-WAITS = ("arrival", "own_stage", "previous_slice")
-"""Kinds of dependency of a link, by its code; see :class:`~pipeplan.model.Dependencies`."""
+WAITS = ("arrival", "own_stage", "previous_slice", "collective")
+"""Kinds of dependency of a link, by its code; see :class:`~pipeplan.model.Dependencies`, and for collectives
+:func:`~pipeplan.model.collectives_awaited`."""
 
 
 class LanePart(IntEnum):
@@ -42,6 +43,8 @@ class LanePart(IntEnum):
     """the upper half of a band along the bottom: copies to the host, which overlap compute"""
     FROM_HOST = 5
     """the lower half of the band: copies back from the host"""
+    COLLECTIVE = 6
+    """a strip along the top: collectives that take time, which overlap compute"""
 
 
 ColumnWriter = Callable[[NDArray[Any]], Any]
@@ -133,6 +136,8 @@ class Curves:
         Peak of each lane, shape (lanes,).
     limit
         Memory limit of each lane, shape (lanes,), or None.
+    parameters
+        Part of ``level`` that is gathered parameters, shape (steps,), or None if there are none.
     """
 
     unit: Literal["activations", "bytes"]
@@ -141,6 +146,7 @@ class Curves:
     level: Floats
     peak: Floats
     limit: Floats | None
+    parameters: Floats | None = None
 
     def of(self, lane: int) -> tuple[Floats, Floats]:
         """Return the times and levels of one lane."""
@@ -148,9 +154,14 @@ class Curves:
         return self.time[here], self.level[here]
 
     def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
-        """Return all fields by name; ``limit`` is null if there is none."""
+        """Return all fields by name; ``limit`` and ``parameters`` are null if there are none."""
         columns = {name: column(getattr(self, name)) for name in ("offsets", "time", "level", "peak")}
-        return {"unit": self.unit, **columns, "limit": None if self.limit is None else column(self.limit)}
+        optional = {"limit": self.limit, "parameters": self.parameters}
+        return {
+            "unit": self.unit,
+            **columns,
+            **{name: None if values is None else column(values) for name, values in optional.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -293,7 +304,8 @@ class View:
             bars     columns: lane, start, end, part, kind, chunk, copy, stage, microbatch, slice, group
             links    columns: source, target (indices of bars), why
             memory   null, or unit ("activations", "bytes"), peak and limit per lane (limit may be null), and the step
-                     curves: lane r's are time[offsets[r]:offsets[r + 1]] and level[...]
+                     curves: lane r's are time[offsets[r]:offsets[r + 1]] and level[...]; parameters[...] is the part of
+                     level that is gathered parameters (may be null)
             gaps     null, or columns lane, start, end, reason, cause (a bar or -1), and reasons: the keys of its codes
             bound    lower bound for all schedules within the limits, with its reason; may be empty
             windows  null, or columns lane, start, end, idle, least and kind ("first", "trip", "last", "owed"): where a

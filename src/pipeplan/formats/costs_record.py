@@ -7,11 +7,12 @@
      "transfer": {"latency": 0.1, "bytes": 0.0, "bandwidth": null},
      "memory": {"activation": [1.0, 1.0], "freed_by_weight": [1.0, 1.0], "static": [0.0, 0.0], "in_bytes": false}}
 
-Optional keys: ``offload`` (time of a copy to the host per stage), ``overhead`` (``op_gap``, ``message_time``,
-``step_time``), ``communication`` (default ``edge``), ``streams`` (default ``rank``), ``factors`` (of each microbatch on
-times and bytes, where microbatches differ: the setting ``microbatch_factors``), and in ``memory`` ``recompute_keeps``
-(default 0) and ``offloaded`` (default the activation). ``bandwidth`` is null if a transfer takes only its latency. Unknown
-keys are errors. A config file (``--config``) is a shorter form for equal stages.
+Optional keys: ``offload`` (time of a copy to the host per stage), ``unshard`` and ``reduce`` (times to gather the parameters
+of a stage and to reduce its gradients), ``overhead`` (``op_gap``, ``message_time``, ``step_time``), ``communication``
+(default ``edge``), ``streams`` (default ``rank``), ``factors`` (of each microbatch on times and bytes, where microbatches
+differ: the setting ``microbatch_factors``), and in ``memory`` ``recompute_keeps`` (default 0), ``offloaded`` (default the
+activation), ``parameters`` and ``gradients`` (default 0). ``bandwidth`` is null if a transfer takes only its latency.
+Unknown keys are errors. A config file (``--config``) is a shorter form for equal stages.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class MemoryRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     in_bytes: bool
     recompute_keeps: Times | msgspec.UnsetType = msgspec.UNSET
     offloaded: Times | msgspec.UnsetType = msgspec.UNSET
+    parameters: Times | msgspec.UnsetType = msgspec.UNSET
+    gradients: Times | msgspec.UnsetType = msgspec.UNSET
 
 
 class OverheadRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -87,6 +90,8 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     memory: MemoryRecord
     overhead: OverheadRecord | msgspec.UnsetType = msgspec.UNSET
     offload: Times | msgspec.UnsetType = msgspec.UNSET
+    unshard: Times | msgspec.UnsetType = msgspec.UNSET
+    reduce: Times | msgspec.UnsetType = msgspec.UNSET
     communication: Communication | msgspec.UnsetType = msgspec.UNSET
     streams: Streams | msgspec.UnsetType = msgspec.UNSET
     factors: FactorTable | FactorTables | msgspec.UnsetType = msgspec.UNSET
@@ -112,6 +117,8 @@ def costs_json(costs: Costs) -> str:
         memory=_memory_record(memory),
         overhead=_overhead_record(costs.overhead),
         offload=msgspec.UNSET if costs.offload is None else costs.offload.tolist(),
+        unshard=msgspec.UNSET if costs.unshard is None else costs.unshard.tolist(),
+        reduce=msgspec.UNSET if costs.reduce is None else costs.reduce.tolist(),
         communication=msgspec.UNSET if costs.communication == "edge" else costs.communication,
         streams=msgspec.UNSET if costs.streams == "rank" else costs.streams,
         factors=msgspec.UNSET if costs.factors is None else costs.factors.tables,
@@ -129,6 +136,8 @@ def _memory_record(memory: Memory) -> MemoryRecord:
         in_bytes=memory.in_bytes,
         recompute_keeps=memory.recompute_keeps.tolist() if memory.recompute_keeps.any() else msgspec.UNSET,
         offloaded=msgspec.UNSET if all_moved else memory.offloaded.tolist(),
+        parameters=memory.parameters.tolist() if memory.parameters.any() else msgspec.UNSET,
+        gradients=memory.gradients.tolist() if memory.gradients.any() else msgspec.UNSET,
     )
 
 
@@ -181,6 +190,8 @@ def _costs(record: CostsRecord) -> Costs:
         overhead=Overhead() if lost is msgspec.UNSET else Overhead(lost.op_gap, lost.message_time, lost.step_time),
         time_unit=record.time_unit,
         offload=None if record.offload is msgspec.UNSET else np.array(record.offload),
+        unshard=None if record.unshard is msgspec.UNSET else np.array(record.unshard),
+        reduce=None if record.reduce is msgspec.UNSET else np.array(record.reduce),
         communication="edge" if record.communication is msgspec.UNSET else record.communication,
         streams="rank" if record.streams is msgspec.UNSET else record.streams,
         factors=factors,
@@ -201,6 +212,8 @@ def _memory(record: CostsRecord, factors: Floats) -> Memory:
         in_bytes=memory.in_bytes,
         recompute_keeps=NOT_GIVEN if memory.recompute_keeps is msgspec.UNSET else np.array(memory.recompute_keeps),
         offloaded=NOT_GIVEN if memory.offloaded is msgspec.UNSET else np.array(memory.offloaded),
+        parameters=NOT_GIVEN if memory.parameters is msgspec.UNSET else np.array(memory.parameters),
+        gradients=NOT_GIVEN if memory.gradients is msgspec.UNSET else np.array(memory.gradients),
         factors=factors,
     )
 

@@ -1,8 +1,8 @@
 """The Chrome trace format (JSON) of Perfetto and ``chrome://tracing``.
 
-Each rank has a track with one event per op, one for its sends and receives, and one for copies in each direction
-between rank and host. Arrows show transfers between ranks, and counters the memory of each rank. Google, "Trace Event
-Format", 2016.
+Each rank has a track with one event per op, one for its sends and receives, one for copies in each direction between rank
+and host, and one for collectives that take time. Arrows show transfers between ranks, and counters the memory of each
+rank. Google, "Trace Event Format", 2016.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy as np
 from pipeplan.documents import json_text
 from pipeplan.formats.format import Format
 from pipeplan.model import (
+    COLLECTIVE_KINDS,
     COMPUTE_KINDS,
     HOST_KINDS,
     TIME_UNITS,
     Kind,
     MemoryUse,
-    Schedule,
     Timeline,
     among,
+    changes_memory,
     crosses_ranks,
     dependencies,
     memory_moments,
@@ -55,22 +56,34 @@ def chrome_trace(timeline: Timeline, memory: MemoryUse | None = None) -> str:
 
 def _tracks(timeline: Timeline) -> Iterator[Event]:
     kinds = timeline.schedule.kinds
+    collectives = COLLECTIVE_KINDS if _times_collectives(timeline) else ()
     beside = [
         (track, name)
-        for track, name, those in ((1, "communication", _BESIDE), (2, "to its host", _OUT), (3, "from its host", _BACK))
+        for track, name, those in (
+            (1, "communication", _BESIDE.difference(collectives)),
+            (2, "to its host", _OUT),
+            (3, "from its host", _BACK),
+            (4, "collectives", collectives),
+        )
         if not kinds.isdisjoint(those)
     ]
     yield {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": timeline.schedule.name or "pipeline"}}
-    per_rank = _tracks_per_rank(timeline.schedule)
+    per_rank = _tracks_per_rank(timeline)
     for rank in range(timeline.schedule.ranks):
         yield from _track(per_rank * rank, f"rank {rank}")
         for track, name in beside:
             yield from _track(per_rank * rank + track, f"rank {rank} {name}")
 
 
-def _tracks_per_rank(schedule: Schedule) -> int:
-    """Return the number of tracks per rank: compute, communication, and one for each direction of host copies, if any."""
-    return 2 if schedule.kinds.isdisjoint(HOST_KINDS) else 4
+def _tracks_per_rank(timeline: Timeline) -> int:
+    """Return the number of tracks per rank: compute, communication, two of host copies and one of collectives, if any."""
+    if _times_collectives(timeline):
+        return 5
+    return 2 if timeline.schedule.kinds.isdisjoint(HOST_KINDS) else 4
+
+
+def _times_collectives(timeline: Timeline) -> bool:
+    return bool((timeline.timed & among(timeline.schedule.columns.kind, COLLECTIVE_KINDS)).any())
 
 
 def _track(number: int, name: str) -> Iterator[Event]:
@@ -83,7 +96,9 @@ def _track_of(timeline: Timeline) -> list[int]:
     schedule = timeline.schedule
     track = np.full(len(Kind), 1)
     track[list(COMPUTE_KINDS)], track[list(_OUT)], track[list(_BACK)] = 0, 2, 3
-    tracks: list[int] = (_tracks_per_rank(schedule) * schedule.rank + track[schedule.columns.kind]).tolist()
+    if _times_collectives(timeline):
+        track[list(COLLECTIVE_KINDS)] = 4
+    tracks: list[int] = (_tracks_per_rank(timeline) * schedule.rank + track[schedule.columns.kind]).tolist()
     return tracks
 
 
@@ -120,12 +135,14 @@ def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[E
         unit, levels = "activations", memory.activations
     else:
         unit, levels = "bytes", memory.bytes + memory.static[schedule.rank]
-    counted = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
-    for rank, moment, level in zip(
-        schedule.rank[counted].tolist(), moments[counted].tolist(), levels[counted].tolist(), strict=True
-    ):
+    counted = np.flatnonzero(changes_memory(schedule, levels))
+    parameters = memory.parameters if memory.bytes is not None else None
+    gathered = np.zeros(len(counted)) if parameters is None else parameters[counted]
+    columns = (schedule.rank[counted], moments[counted], levels[counted], gathered)
+    for rank, moment, level, part in zip(*(column.tolist() for column in columns), strict=True):
+        held = {unit: level} if parameters is None else {"parameters": part, f"other {unit}": level - part}
         yield {
-            "ph": "C", "pid": 0, "name": f"memory of rank {rank:>3}", "ts": moment, "args": {unit: level},
+            "ph": "C", "pid": 0, "name": f"memory of rank {rank:>3}", "ts": moment, "args": held,
         }  # fmt: skip
 
 

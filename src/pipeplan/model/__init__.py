@@ -6,6 +6,7 @@ from pipeplan.model.dependency import (
     MISSING,
     NONE,
     Dependencies,
+    collectives_awaited,
     crosses_ranks,
     dependencies,
     disordered,
@@ -18,6 +19,9 @@ from pipeplan.model.memory import (
     NOT_GIVEN,
     MemoryRule,
     MemoryUse,
+    changes_memory,
+    gathered_levels,
+    gradient_levels,
     held_throughout,
     in_activations,
     kept_and_moved,
@@ -36,6 +40,7 @@ from pipeplan.model.notation import (
 )
 from pipeplan.model.op import (
     BACKWARD_KINDS,
+    COLLECTIVE_KINDS,
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
     HOST_KINDS,
@@ -70,12 +75,13 @@ from pipeplan.model.quantities import (
     units_in,
 )
 from pipeplan.model.reason import REASON_WORDS, Reason
-from pipeplan.model.running import RowProgress, Streams, farthest, progress, rendezvous
+from pipeplan.model.running import RowProgress, Sharding, Streams, farthest, progress, rendezvous
 from pipeplan.model.schedule import Schedule, order_of_losses
 from pipeplan.model.timeline import Bubble, Objective, Timeline
 
 __all__ = [
     "BACKWARD_KINDS",
+    "COLLECTIVE_KINDS",
     "COMMUNICATION_KINDS",
     "COMPUTE_KINDS",
     "HOST_KINDS",
@@ -115,11 +121,14 @@ __all__ = [
     "Reason",
     "RowProgress",
     "Schedule",
+    "Sharding",
     "Streams",
     "Timeline",
     "alternate",
     "among",
     "cell_width",
+    "changes_memory",
+    "collectives_awaited",
     "concatenate",
     "counted",
     "crosses_ranks",
@@ -129,6 +138,8 @@ __all__ = [
     "format_cells",
     "format_schedule",
     "from_ops",
+    "gathered_levels",
+    "gradient_levels",
     "held_throughout",
     "in_activations",
     "in_digits",

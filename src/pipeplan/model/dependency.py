@@ -16,10 +16,11 @@ RECV_B(s)   SEND_B(s+1)
 WAIT_..(s)                                                                 SEND_F(s), SEND_B(s)
 ==========  =============================================================  ==========================  ==============
 
-Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD) wait only for their turn on the rank. WAIT_SEND_F and
-WAIT_SEND_B also need the receive to be posted on the other rank; that takes no time, so only the checker verifies it. A
-transfer is paid only if the arrival comes from another rank. :func:`dependencies` applies the table to the ops of a
-schedule, :func:`source_of` to a stage before there is a schedule.
+Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD) wait for their turn on the rank. If collectives take
+time, ops that compute also wait for the UNSHARD of their stage, and WAIT_REDUCE_GRAD for the REDUCE_GRAD
+(:func:`collectives_awaited`). WAIT_SEND_F and WAIT_SEND_B also need the receive to be posted on the other rank; that takes
+no time, so only the checker verifies it. A transfer is paid only if the arrival comes from another rank.
+:func:`dependencies` applies the table to the ops of a schedule, :func:`source_of` to a stage before there is a schedule.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError
-from pipeplan.model.op import BACKWARD_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
+from pipeplan.model.op import BACKWARD_KINDS, COMPUTE_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
 from pipeplan.model.quantities import Bools, Floats, Ints
 from pipeplan.model.schedule import Schedule
 
@@ -157,6 +158,41 @@ def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> Bools:
     crosses: Bools = schedule.rank[np.maximum(arrival, 0)] != schedule.rank if len(arrival) else np.zeros(0, np.bool_)
     crosses &= arrival >= 0
     return crosses
+
+
+def collectives_awaited(schedule: Schedule) -> NDArray[np.int32]:
+    """Return the collective of its stage and rank that each op waits for, ``NONE`` for none; shape (ops,).
+
+    An op that computes waits for the last UNSHARD before it, unless a RESHARD follows that; WAIT_REDUCE_GRAD waits for the
+    last REDUCE_GRAD.
+    """
+    kind = schedule.columns.kind
+    awaited = np.full(len(schedule), NONE, np.int32)
+    if schedule.has(Kind.UNSHARD):
+        gathered, freed = _last_of_stage(schedule, Kind.UNSHARD), _last_of_stage(schedule, Kind.RESHARD)
+        computes = among(kind, COMPUTE_KINDS) & (gathered > freed)
+        awaited[computes] = gathered[computes]
+    waits = kind == Kind.WAIT_REDUCE_GRAD
+    if waits.any():
+        awaited[waits] = _last_of_stage(schedule, Kind.REDUCE_GRAD)[waits]
+    return awaited
+
+
+def _last_of_stage(schedule: Schedule, kind: Kind) -> NDArray[np.int32]:
+    """Return the last op of a kind up to each op, on its rank and of its stage; ``NONE`` for none."""
+    order, row = rows_of_stages(schedule)
+    latest = np.maximum.accumulate(np.where(schedule.columns.kind[order] == kind, np.arange(len(order)), NONE))
+    found = (latest >= 0) & (row[latest] == row)
+    last = np.full(len(schedule), NONE, np.int32)
+    last[order] = np.where(found, order[latest], NONE)
+    return last
+
+
+def rows_of_stages(schedule: Schedule) -> tuple[NDArray[np.intp], Ints]:
+    """Return the positions of all ops by rank and stage, each stage's in the order of its row, and a number for these."""
+    row = schedule.rank.astype(np.int64) * schedule.stages + schedule.columns.stage
+    order = np.argsort(row, kind="stable")
+    return order, row[order]
 
 
 class Positions:

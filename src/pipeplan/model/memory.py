@@ -4,20 +4,35 @@ A stage holds its activation of a microbatch from the start of the forward. I fr
 needs more than the forward kept), W frees the rest, and B frees all of it. If a microbatch is recomputed on a stage, F
 keeps only the input of the recomputation, and R allocates the rest. OFFLOAD frees what is copied to the host and RELOAD
 allocates it again. Their places in the row determine when, so the memory held depends on the order of a row alone.
+
+A stage whose parameters are sharded over a data-parallel group also holds its whole parameters from UNSHARD to RESHARD. It
+holds its whole gradients from its first weight gradient (B or W) until the rank has waited for their REDUCE_GRAD; without
+WAIT_REDUCE_GRAD, to the end of the row. Gradients grow layer by layer while B or W frees activations, so the larger one of
+the levels before and after it is its peak.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from pipeplan.model import tolerances
-from pipeplan.model.op import COMMUNICATION_KINDS, COMPUTE_KINDS, HOST_KINDS, Kind, among
+from pipeplan.model.dependency import rows_of_stages
+from pipeplan.model.op import (
+    COLLECTIVE_KINDS,
+    COMMUNICATION_KINDS,
+    COMPUTE_KINDS,
+    HOST_KINDS,
+    STAGE_WIDE_KINDS,
+    WEIGHT_KINDS,
+    Kind,
+    among,
+)
 from pipeplan.model.placement import Placement
-from pipeplan.model.quantities import Floats
+from pipeplan.model.quantities import Bools, Floats
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Timeline
 
@@ -40,6 +55,8 @@ class MemoryRule:
         Memory that OFFLOAD frees and RELOAD allocates, shape (stages,); default the whole activation.
     factors
         Factor of each microbatch on the memory of each stage, shape (stages, microbatches); empty if microbatches are alike.
+    parameters, gradients
+        Memory of a stage's gathered parameters, and of its whole gradients, shape (stages,); empty for none.
     """
 
     activation: Floats
@@ -49,11 +66,19 @@ class MemoryRule:
     recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
     offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
     factors: Floats = field(default_factory=lambda: NOT_GIVEN)
+    parameters: Floats = field(default_factory=lambda: NOT_GIVEN)
+    gradients: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     def __post_init__(self) -> None:
         sizes = self.activation, self.recompute_keeps, self.offloaded
         for name, values in zip(("recompute_keeps", "offloaded"), kept_and_moved(*sizes), strict=True):
             object.__setattr__(self, name, values)
+
+    def with_gradients_reserved(self, placement: Placement) -> MemoryRule:
+        """Return the rule for schedules without REDUCE_GRAD, whose ranks hold all gradients of their stages to the end."""
+        if not self.gradients.any():
+            return self
+        return replace(self, limit=self.limit - held_throughout(placement, self.gradients), gradients=NOT_GIVEN)
 
 
 NOT_GIVEN: Floats = np.empty(0)
@@ -144,11 +169,60 @@ def memory_levels(
     if factors.size:
         # Ops of whole stages have no microbatch, and change no activations.
         changes *= factors[columns.stage, np.maximum(columns.microbatch, 0)]
+    levels = _summed(schedule, changes)
+    return levels / schedule.slices if schedule.slices > 1 else levels
+
+
+def _summed(schedule: Schedule, changes: Floats) -> Floats:
+    """Return the sums of the changes up to each op of its rank, shape (ops,)."""
     # One cumulative sum over all ranks, minus the level at the start of each rank's row.
     levels: Floats = np.cumsum(changes)
     before = np.concatenate(([0.0], levels))[schedule.offsets[:-1]]
     levels -= np.repeat(before, np.diff(schedule.offsets))
-    return levels / schedule.slices if schedule.slices > 1 else levels
+    return levels
+
+
+def gathered_levels(schedule: Schedule, parameters: Floats) -> Floats:
+    """Return the memory of gathered parameters that each op's rank holds after it, shape (ops,).
+
+    ``parameters`` is that of one stage between UNSHARD and RESHARD, shape (stages,).
+    """
+    return _held_between(schedule, (Kind.UNSHARD,), Kind.RESHARD, parameters)
+
+
+def gradient_levels(schedule: Schedule, gradients: Floats) -> Floats:
+    """Return the memory of gradients that each op's rank holds after it, shape (ops,).
+
+    ``gradients`` is that of one stage from its first weight gradient to WAIT_REDUCE_GRAD, shape (stages,).
+    """
+    return _held_between(schedule, WEIGHT_KINDS, Kind.WAIT_REDUCE_GRAD, gradients)
+
+
+def _held_between(schedule: Schedule, first: tuple[Kind, ...], last: Kind, sizes: Floats) -> Floats:
+    """Return the levels of memory that a stage holds once from the first of some ops to an op of kind ``last``."""
+    order, row = rows_of_stages(schedule)
+    chosen = among(schedule.columns.kind[order], (*first, last))
+    order, row = order[chosen], row[chosen]
+    holds = schedule.columns.kind[order] != last
+    held = np.append(False, holds[:-1] & (row[:-1] == row[1:])) if len(order) else holds
+    changes = np.zeros(len(schedule))
+    changes[order] = (holds.astype(np.float64) - held) * sizes[schedule.columns.stage[order]]
+    return _summed(schedule, changes)
+
+
+def changes_memory(schedule: Schedule, levels: Floats) -> Bools:
+    """Return a mask of the ops with a point on the curve of their rank's memory, shape (ops,).
+
+    These are the ops that compute, the copies to the host and back, and the stage-wide ops that change the ``levels``.
+    """
+    kind = schedule.columns.kind
+    shown = among(kind, (*COMPUTE_KINDS, *HOST_KINDS))
+    if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
+        return shown
+    before = np.concatenate(([0.0], levels[:-1])) if len(levels) else levels
+    starts = schedule.offsets[:-1]
+    before[starts[starts < len(levels)]] = 0.0
+    return shown | (among(kind, STAGE_WIDE_KINDS) & (levels != before))
 
 
 def memory_moments(timeline: Timeline) -> Floats:
@@ -156,21 +230,23 @@ def memory_moments(timeline: Timeline) -> Floats:
 
     A forward or recomputation allocates at its start; every other op takes effect at its end. OFFLOAD frees at the end
     of its copy, but not before the rank reaches it. RELOAD allocates when the rank reaches it, even if its copy starts
-    later.
+    later; the same holds for UNSHARD. RESHARD and WAIT_REDUCE_GRAD free when the rank reaches them.
     """
     schedule = timeline.schedule
     kind = schedule.columns.kind
     moments = np.where(among(kind, (Kind.F, Kind.R)), timeline.start, timeline.end)
-    if schedule.kinds.isdisjoint(HOST_KINDS):
+    beside = (*HOST_KINDS, *COLLECTIVE_KINDS)
+    if schedule.kinds.isdisjoint(beside):
         return moments
-    passing = (*COMPUTE_KINDS, Kind.OFFLOAD, *(COMMUNICATION_KINDS if _messages_occupy(timeline) else ()))
+    waits = Kind.OFFLOAD, Kind.WAIT_REDUCE_GRAD
+    passing = (*COMPUTE_KINDS, *waits, *(COMMUNICATION_KINDS if _messages_occupy(timeline) else ()))
     passed = np.where(among(kind, passing), timeline.end, 0.0)
     for first, stop in pairwise(schedule.offsets.tolist()):
         passed[first:stop] = np.maximum.accumulate(passed[first:stop])
-    # A copy overlaps the computation, so its own start says nothing about when the rank reached it in its row.
+    # A copy or collective overlaps the computation, so its start says nothing about when the rank reached it in its row.
     # The latest end of the ops before it does: passed[op] is the time at which the rank has passed the op.
-    copies = np.flatnonzero(among(kind, HOST_KINDS))
-    moments[copies] = passed[copies]
+    passes = np.flatnonzero(among(kind, (*HOST_KINDS, *STAGE_WIDE_KINDS)))
+    moments[passes] = passed[passes]
     return moments
 
 
@@ -179,8 +255,8 @@ def _messages_occupy(timeline: Timeline) -> bool:
     schedule, kind = timeline.schedule, timeline.schedule.columns.kind
     if schedule.kinds.isdisjoint(COMMUNICATION_KINDS):
         return False
-    passed = np.where(among(kind, HOST_KINDS), 0.0, timeline.end)
-    begins = ~schedule.joined & (kind != Kind.OFFLOAD)
+    passed = np.where(among(kind, (*HOST_KINDS, *COLLECTIVE_KINDS)), 0.0, timeline.end)
+    begins = ~schedule.joined & ~among(kind, (Kind.OFFLOAD, *COLLECTIVE_KINDS))
     rounding = tolerances.ROUNDING * timeline.makespan
     for first, stop in pairwise(schedule.offsets.tolist()):
         before = np.maximum.accumulate(np.append(0.0, passed[first:stop]))[:-1]
@@ -203,6 +279,8 @@ class MemoryUse:
         Level after each op, shape (ops,); 1 is what all chunks of a rank hold for one microbatch.
     bytes
         Level in bytes without static memory, shape (ops,); None if sizes are unknown.
+    parameters
+        Bytes of gathered parameters after each op, shape (ops,), which are part of ``bytes``; None if there are none.
     static
         Static bytes of each rank: parameters, gradients, optimizer state of all its copies, shape (ranks,).
     """
@@ -211,6 +289,7 @@ class MemoryUse:
     activations: Floats
     bytes: Floats | None
     static: Floats
+    parameters: Floats | None = None
 
     @cached_property
     def peak_activation(self) -> Floats:
@@ -221,6 +300,11 @@ class MemoryUse:
     def peak_bytes(self) -> Floats | None:
         """Peak bytes on each rank including static memory, shape (ranks,); None if sizes are unknown."""
         return None if self.bytes is None else self._peaks(self.bytes) + self.static
+
+    @cached_property
+    def peak_parameters(self) -> Floats | None:
+        """Peak bytes of gathered parameters on each rank, shape (ranks,); None if there are none."""
+        return None if self.parameters is None else self._peaks(self.parameters)
 
     def _peaks(self, levels: Floats) -> Floats:
         offsets = self.schedule.offsets

@@ -119,6 +119,9 @@ SEND_WAIT_KINDS = tuple(WAIT_OF[kind] for kind in SEND_KINDS)
 STAGE_WIDE_KINDS = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD)
 """Kinds that belong to a stage and have no microbatch."""
 
+COLLECTIVE_KINDS = (Kind.UNSHARD, Kind.REDUCE_GRAD)
+"""Collectives of a stage's data-parallel group. They run in order on a stream of the rank and leave its compute free."""
+
 HOST_KINDS = (Kind.OFFLOAD, Kind.RELOAD)
 """Copies between a rank and its host. They use the rank's link in one direction and leave its compute free."""
 

@@ -28,6 +28,10 @@ class Reason(IntEnum):
     """waits for a copy back from the host"""
     QUEUE = 9
     """waits for a message that is ready, but behind others on its streams or without its receive"""
+    UNSHARD = 10
+    """waits until the parameters of a stage are gathered"""
+    REDUCE = 11
+    """waits until gradients are reduced"""
 
     @property
     def key(self) -> str:
@@ -46,5 +50,7 @@ REASON_WORDS = {
     Reason.OFFLOAD: "waiting for copies to the host",
     Reason.RELOAD: "waiting for copies back from the host",
     Reason.QUEUE: "waiting for messages behind others",
+    Reason.UNSHARD: "waiting for the parameters of stages",
+    Reason.REDUCE: "waiting for reduced gradients",
 }
 """Words for each reason in sentences, after an idle time, and in legends."""

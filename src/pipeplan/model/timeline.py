@@ -12,8 +12,8 @@ import numpy as np
 from pipeplan.errors import CostError
 from pipeplan.model import tolerances
 from pipeplan.model.names import require_short
-from pipeplan.model.op import COMPUTE_KINDS, NO_GROUP, among
-from pipeplan.model.quantities import LARGEST, Floats
+from pipeplan.model.op import COLLECTIVE_KINDS, COMPUTE_KINDS, HOST_KINDS, NO_GROUP, Kind, among
+from pipeplan.model.quantities import LARGEST, Bools, Floats
 from pipeplan.model.schedule import Displayed, Schedule
 from pipeplan.records import Record
 
@@ -137,6 +137,22 @@ class Timeline(Displayed):
             f"{self.schedule.place(after)} runs while {self.schedule.op(before)} does ({' and '.join(times)}): a rank "
             "computes one op at a time, or an overlapped pair"
         )
+
+    @cached_property
+    def timed(self) -> Bools:
+        """Mask of the ops for which a rank may wait, shape (ops,): ops that compute, and copies to the host and back.
+
+        If collectives of a simulated timeline take time, they and the waits for them are among these. Those of measured
+        timelines are not: a trace shows when a rank posted them, and not when they ran.
+        """
+        kind = self.schedule.columns.kind
+        timed = among(kind, (*COMPUTE_KINDS, *HOST_KINDS))
+        if self.source == "measured" or self.schedule.kinds.isdisjoint(COLLECTIVE_KINDS):
+            return timed
+        collectives = among(kind, COLLECTIVE_KINDS)
+        if (self.end[collectives] > self.start[collectives]).any():
+            timed |= collectives | (kind == Kind.WAIT_REDUCE_GRAD)
+        return timed
 
     @cached_property
     def makespan(self) -> float:

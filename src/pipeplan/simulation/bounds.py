@@ -22,7 +22,7 @@ from operator import attrgetter, itemgetter
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Kind, Placement, tolerances
+from pipeplan.model import Floats, Kind, Placement, held_throughout, tolerances
 from pipeplan.simulation.large_microbatches import large_microbatch_bounds
 from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
 from pipeplan.simulation.op_classes import (
@@ -71,6 +71,8 @@ def lower_bound(
     slices: int = 1,
     limits: Limits | None = None,
     recomputed: Sequence[int] = (),
+    gathered: bool = False,
+    reduced: bool = False,
 ) -> Bound:
     """Return a lower bound on the makespan of every schedule of a placement, with split or full backwards in any order.
 
@@ -82,9 +84,15 @@ def lower_bound(
         Memory limits; the bound then holds for schedules that stay within them and recompute nothing.
     recomputed
         Stages on which all microbatches are recomputed; the bound then holds for schedules that do so.
+    gathered
+        True if every rank gathers the parameters of each of its stages before it computes on it.
+    reduced
+        True if every rank reduces the gradients of each of its stages after the last weight gradient.
     """
     # What ops lose between each other occupies their ranks, so it counts as work.
     costs = costs.occupied(placement, slices)
+    if gathered and limits is not None:
+        limits = _beside_parameters(placement, costs, limits)
     classes = rank_classes(placement, microbatches, costs, slices)
     if len(recomputed):
         times = costs.times(Kind.R) / slices
@@ -99,7 +107,37 @@ def lower_bound(
         for value, large, rank in large_microbatch_bounds(placement, costs, slices)
     ]
     bounds += _under_limits(placement, costs, limits, classes, slices, onward=True)
-    return max(bounds, key=attrgetter("value"))
+    best = max(bounds, key=attrgetter("value"))
+    nothing = np.zeros(placement.stages)
+    unshard = costs.unshard if gathered and costs.unshard is not None else nothing
+    reduce = costs.reduce if reduced and costs.reduce is not None else nothing
+    return _between_collectives(best, placement, unshard, reduce) if unshard.any() or reduce.any() else best
+
+
+def _beside_parameters(placement: Placement, costs: Costs, limits: Limits) -> Limits:
+    """Return the limits of ranks less the parameters of their smallest stage, which they hold whenever they compute."""
+    parameters = costs.memory.parameters
+    if limits.in_activations or not parameters.any():
+        return limits
+    least = np.full(placement.ranks, np.inf)
+    for copy in placement.table:
+        np.minimum.at(least, copy, parameters)
+    return replace(limits, values=limits.values - least)
+
+
+def _between_collectives(bound: Bound, placement: Placement, unshard: Floats, reduce: Floats) -> Bound:
+    """Return the bound with collectives of these times, shape (stages,), from one for the ops that compute.
+
+    Every microbatch begins with a forward of the first stage, which needs its parameters; so all ops that compute start that
+    much later. The op that ends last is a weight gradient, and the reduction of its stage follows. All collectives of a rank
+    share a stream.
+    """
+    first, last = float(unshard[0]), float(reduce.min())
+    sides = [words for time, words in ((first, "behind the first UNSHARD"), (last, "before a REDUCE_GRAD")) if time]
+    between = Bound(first + bound.value + last, ", ".join([bound.reason, *sides]))
+    load = held_throughout(placement, unshard + reduce)
+    busiest = int(load.argmax())
+    return max(between, Bound(float(load[busiest]), f"the collectives of rank {busiest}"), key=attrgetter("value"))
 
 
 def span_bound(

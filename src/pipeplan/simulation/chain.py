@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeplan.costs import Costs
 from pipeplan.model import (
+    COLLECTIVE_KINDS,
     COMPUTE_KINDS,
     HOST_KINDS,
     NONE,
@@ -26,6 +27,7 @@ from pipeplan.model import (
     Schedule,
     Timeline,
     among,
+    collectives_awaited,
     crosses_ranks,
     dependencies,
     tolerances,
@@ -42,8 +44,8 @@ def compute_only(timeline: Timeline) -> Timeline:
 
 
 def timed_only(timeline: Timeline) -> Timeline:
-    """Return the timeline of the compute ops and of the copies to the host and back, without messages."""
-    timed = among(timeline.schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
+    """Return the timeline of the compute ops, copies and collectives (``Timeline.timed``), without messages."""
+    timed = timeline.timed
     if timed.all():
         return timeline
     schedule = timeline.schedule.keep(timed)
@@ -56,12 +58,13 @@ def overhead_around_ops(schedule: Schedule, costs: Costs | None) -> tuple[Floats
 
 
 class Chains:
-    """Holders of every op of a timeline of compute ops and copies to the host and back.
+    """Holders of every op of a timeline of compute ops, copies to the host and back, and collectives.
 
     An op is *held* by whichever ended last: the op before it on its rank, the op of another rank whose result it needs
-    (plus the message), or the copy that brings back its activations. The two ops of an overlapped pair are held as one.
-    A copy is held by the copy before it on its link; a copy to the host also by its forward, a copy back also by its rank. A
-    copy to the host holds the next op of its rank if it ended after everything that the rank did before.
+    (plus the message), the copy that brings back its activations, or the collective that gathers its parameters. The two ops
+    of an overlapped pair are held as one. A copy or collective is held by the one before it on its link or stream; a copy to
+    the host also by its forward, any other also by its rank. A copy to the host holds the next op of its rank if it ended
+    after everything that the rank did before.
 
     Attributes
     ----------
@@ -89,18 +92,22 @@ class Chains:
         self.taken: list[float] = (timeline.start - before).tolist()
         self.freed: list[float] = (timeline.end + after).tolist()
         self.rounding = tolerances.ROUNDING * timeline.makespan if before.any() else 0.0
-        copies = not schedule.kinds.isdisjoint(HOST_KINDS)
-        rows = np.array(self._along_rows(schedule), np.int64) if copies else _one_before(schedule)
-        waits = (
-            [_copies_waited_for(schedule, needs), np.array(_one_before_on_link(schedule), np.int64)] if copies else []
-        )
+        beside = not schedule.kinds.isdisjoint((*HOST_KINDS, *COLLECTIVE_KINDS))
+        rows = np.array(self._along_rows(schedule), np.int64) if beside else _one_before(schedule)
+        waits: list[Ints] = []
+        if beside:
+            waits = [_copies_waited_for(schedule, needs), np.array(_one_before_on_link(schedule), np.int64)]
         # Candidates for the holder: ops of other ranks with their message, copies, and the op before on the rank.
         freed = timeline.end + after
         leaving = freed if left is None else np.maximum(left, freed)
         self.left: list[float] = leaving.tolist()
+        earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
+        if not schedule.kinds.isdisjoint(COLLECTIVE_KINDS):
+            # One that ended before the rank was free kept no op waiting, even if a message that is not in the chain did.
+            collective = collectives_awaited(schedule).astype(np.int64)
+            waits.append(np.where(_at(freed, collective) >= _at(freed, earlier), collective, NONE))
         arrived = leaving + (np.zeros(len(schedule)) if costs is None else costs.delays(schedule))
         held = _last_of(_of_pairs(source, waits, schedule.joined), freed, arrived)
-        earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
         # An op that starts later than its rank was free waited for its source, even if rounding says otherwise.
         waited = timeline.start - before > _at(freed, earlier) + self.rounding
         by_source = (held >= 0) & ((earlier < 0) | (_at(freed, held) >= _at(freed, earlier)) | waited)
@@ -120,7 +127,7 @@ class Chains:
             before[op] = last if kind[op] != Kind.OFFLOAD else -1
             if kind[op] == Kind.OFFLOAD:
                 last = op if last < 0 or self.freed[op] > self.freed[last] else last
-            elif kind[op] != Kind.RELOAD:
+            elif kind[op] not in (Kind.RELOAD, *COLLECTIVE_KINDS):
                 last = op
         return before
 
@@ -170,10 +177,10 @@ def _copies_waited_for(schedule: Schedule, needs: Dependencies) -> Ints:
 
 
 def _one_before_on_link(schedule: Schedule) -> list[int]:
-    """Return the copy before each copy on the same link between its rank and the host; -1 for none."""
+    """Return the copy or collective before each one on the same link or stream of its rank; -1 for none."""
     before = [-1] * len(schedule)
-    for kind in HOST_KINDS:
-        copies = schedule.where(kind).tolist()
+    for kinds in ((Kind.OFFLOAD,), (Kind.RELOAD,), COLLECTIVE_KINDS):
+        copies = schedule.where(*kinds).tolist()
         for earlier, later in pairwise(copies):
             if schedule.rank[earlier] == schedule.rank[later]:
                 before[later] = earlier

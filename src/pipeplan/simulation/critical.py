@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.model import Kind, Op, Schedule, Timeline, tolerances
+from pipeplan.model import NO_MICROBATCH, Ints, Kind, Op, Schedule, Timeline, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation.chain import Chains, overhead_around_ops, timed_only
 
@@ -150,14 +150,23 @@ def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | 
 
 
 def _positions(one: Schedule, other: Schedule) -> NDArray[np.intp] | None:
-    """Return the position in ``other`` of each op of ``one``; None if they do not hold the same ops."""
+    """Return the position in ``other`` of each op of ``one``; None if they do not hold the same ops.
+
+    The n-th collective of a stage is the n-th one of the same kind.
+    """
     if (one.stages, one.microbatches, one.slices) != (other.stages, other.microbatches, other.slices):
         return None
     # Match ops by stage, microbatch, slice and kind, which identify them.
-    keys = [schedule.key * len(Kind) + schedule.columns.kind for schedule in (one, other)]
+    keys = [_identity(schedule) * len(Kind) + schedule.columns.kind for schedule in (one, other)]
     turns = [np.argsort(key, kind="stable") for key in keys]
     if len(one) != len(other) or not np.array_equal(keys[0][turns[0]], keys[1][turns[1]]):
         return None
     positions = np.empty(len(one), np.intp)
     positions[turns[0]] = turns[1]
     return positions
+
+
+def _identity(schedule: Schedule) -> Ints:
+    """Return a number for each stage, microbatch and slice, and one for each stage of ops without a microbatch."""
+    columns = schedule.columns
+    return np.where(columns.microbatch == NO_MICROBATCH, schedule.keys + columns.stage, schedule.key)

@@ -7,10 +7,11 @@ moment of the gap: an op ran on another rank, or a message was under way::
     rank 1        F0  B0 ------------->            then its gradient is under way
 
 Time that an op takes beyond the mean of its kind over the stages counts as imbalance. Overhead of ops and messages counts on
-the rank itself and where another rank waits for it. Copies to the host and back have their own reasons; so has the time in
-which a message is ready, but behind others on its communication streams. Before its first op a rank cannot start earlier
-than the first microbatch can reach it (start-up); after its last op it has nothing to do (drain). If a memory limit is
-given, and the next forward had arrived but did not fit, the limit is the reason.
+the rank itself and where another rank waits for it. Copies to the host and back and collectives have their own reasons; so
+has the time in which a message is ready, but behind others on its communication streams. Before its first op a rank cannot
+start earlier than the first microbatch can reach it (start-up); after its last op, and the reductions of its gradients, it
+has nothing to do (drain). If a memory limit is given, and the next forward had arrived but did not fit, the limit is the
+reason.
 
 Chains run through all ranks, so the number of pieces grows with the square of the ranks. Their totals are computed without
 listing them, by one loop along the chains (:mod:`~pipeplan.simulation.idle_kernel`).
@@ -31,7 +32,7 @@ from pipeplan.kernels import Kernel
 from pipeplan.model import Floats, Ints, Kind, Reason, Schedule, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, timed_only
 from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Piece, Pieces, Walk
-from pipeplan.simulation.idle_kernel import OFFLOAD, RELOAD, SORTS, Ops, divide_waits
+from pipeplan.simulation.idle_kernel import OFFLOAD, REDUCE, RELOAD, SORTS, UNSHARD, Ops, divide_waits
 from pipeplan.simulation.streams import results_left
 
 _DIVIDE_WAITS = Kernel(divide_waits)
@@ -57,6 +58,8 @@ _BY_SORT = np.array(
         Reason.OFFLOAD,
         Reason.RELOAD,
         Reason.QUEUE,
+        Reason.UNSHARD,
+        Reason.REDUCE,
     ],
     np.int8,
 )
@@ -142,6 +145,10 @@ class IdleTimes:
     def spent(self) -> Spent:
         """Return the time of these waits by reason, and the ops that they waited for."""
         return self._spent(self.stretches.start[self.waits], self.stretches.end[self.waits], self.waits)
+
+    def holder(self, op: int) -> int:
+        """Return the op that an op had to wait for last (:class:`~pipeplan.simulation.chain.Chains`), -1 for none."""
+        return self._walk.chains.holder(op)
 
     def farthest(self, waits: Ints, stage: Ints) -> Ints:
         """Return, for each wait, the op on the chain that causes it that is farthest from a stage; -1 for none.
@@ -236,6 +243,7 @@ def _ops(chains: Chains, schedule: Schedule, excess: Floats) -> Ops:
     start, end, taken = np.array(chains.start), np.array(chains.end), np.array(chains.taken)
     code = np.full(len(Kind), -1)
     code[Kind.OFFLOAD], code[Kind.RELOAD] = OFFLOAD, RELOAD
+    code[Kind.UNSHARD], code[Kind.REDUCE_GRAD] = UNSHARD, REDUCE
     copy: Ints = code[schedule.columns.kind]
     return Ops(
         holder=chains.holders,

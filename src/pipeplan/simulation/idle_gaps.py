@@ -9,7 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.model import HOST_KINDS, Floats, Ints, Kind, Reason, Schedule, Timeline, among, tolerances
+from pipeplan.model import (
+    COLLECTIVE_KINDS,
+    HOST_KINDS,
+    Floats,
+    Ints,
+    Kind,
+    Reason,
+    Schedule,
+    Timeline,
+    among,
+    tolerances,
+)
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains
 from pipeplan.simulation.simulator import memory_use
@@ -36,8 +47,8 @@ class Pieces:
         op determines the reasons.
     cause
         The op that ran on another rank or whose result was under way, or the copy; in the stretches of a gap, the op that
-        the rank waits for. A position in the timeline's compute ops and copies
-        (:func:`~pipeplan.simulation.chain.timed_only`); -1 for none.
+        the rank waits for. A position in the timeline's timed ops (:func:`~pipeplan.simulation.chain.timed_only`); -1 for
+        none.
     """
 
     rank: NDArray[np.int32]
@@ -67,7 +78,8 @@ class GapWalker:
         self.makespan = timeline.makespan
         self.offsets: list[int] = schedule.offsets.tolist()
         self.head: list[float] = earliest_starts(schedule.placement, costs, slices=schedule.slices).tolist()
-        self.copy: list[bool] = among(schedule.columns.kind, HOST_KINDS).tolist()
+        self.beside: list[bool] = among(schedule.columns.kind, (*HOST_KINDS, *COLLECTIVE_KINDS)).tolist()
+        self.reduced = _last_reductions(schedule)
         self.limit: list[float] | None = None if limit is None else np.asarray(limit).tolist()
         self.delay: list[float] = costs.delays(schedule).tolist()
         if limit is not None:
@@ -79,10 +91,13 @@ class GapWalker:
         stretches: list[Piece] = []
         clock = 0.0
         first, stop = self.offsets[rank : rank + 2]
+        # The row of the gaps begins with the first op that occupies the rank.
+        while first < stop and self.beside[first]:
+            first += 1
         done = first
         for op in range(first, stop):
-            # Copies overlap compute: they neither fill nor end a gap.
-            if self.copy[op]:
+            # Copies and collectives overlap compute: they neither fill nor end a gap.
+            if self.beside[op]:
                 continue
             if self.start[op] > clock:
                 stretches += self._gap(rank, clock, op, done, row=(first, stop))
@@ -90,7 +105,11 @@ class GapWalker:
             done = op
         last = min(self.freed[done], self.makespan) if stop > first else clock
         stretches += _stretch(rank, clock, last, Reason.OVERHEAD, done)
-        stretches += _stretch(rank, max(clock, last), self.makespan, Reason.DRAIN, -1)
+        clock = max(clock, last)
+        if (reduced := self.reduced.get(rank)) is not None:
+            stretches += _stretch(rank, clock, self.end[reduced], Reason.REDUCE, reduced)
+            clock = max(clock, self.end[reduced])
+        stretches += _stretch(rank, clock, self.makespan, Reason.DRAIN, -1)
         return stretches
 
     def _gap(self, rank: int, begin: float, op: int, done: int, *, row: tuple[int, int]) -> list[Piece]:
@@ -145,6 +164,21 @@ def _next_forwards(schedule: Schedule) -> list[int]:
     return next_ones
 
 
+def _last_reductions(schedule: Schedule) -> dict[int, int]:
+    """Return the last REDUCE_GRAD of each rank that has one."""
+    reductions = schedule.where(Kind.REDUCE_GRAD)
+    return dict(zip(schedule.rank[reductions].tolist(), reductions.tolist(), strict=True))
+
+
+_BESIDE: dict[int, Reason] = {
+    Kind.OFFLOAD: Reason.OFFLOAD,
+    Kind.RELOAD: Reason.RELOAD,
+    Kind.UNSHARD: Reason.UNSHARD,
+    Kind.REDUCE_GRAD: Reason.REDUCE,
+}
+"""Reason of a wait for an op that runs beside the computation, by its kind."""
+
+
 class Walk:
     """Walk along the chain that causes a wait, one op after the other, and yield its pieces.
 
@@ -181,8 +215,7 @@ class Walk:
     def _steps(self, holder: int) -> tuple[tuple[float, Reason], ...]:
         """Return beginning and reason of each part of the time that an op keeps others waiting, the last part first."""
         chains, kind = self.chains, self._kind[holder]
-        if kind in HOST_KINDS:
-            reason = Reason.OFFLOAD if kind == Kind.OFFLOAD else Reason.RELOAD
+        if (reason := _BESIDE.get(kind)) is not None:
             return (chains.end[holder], Reason.TRANSFER), (chains.start[holder], reason)
         return (
             (chains.left[holder], Reason.TRANSFER),

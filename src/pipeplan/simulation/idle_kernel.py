@@ -11,7 +11,7 @@ op occupies six intervals of its chain, of which each belongs to one *sort*::
     taken     start              expected    end        freed   left         the next op on the chain starts
       | OVERHEAD |    COMPUTE        | IMBALANCE | OVERHEAD | QUEUE |  TRANSFER  |
 
-A copy between a rank and its host has two: the copy itself (``OFFLOAD`` or ``RELOAD``), then ``TRANSFER``.
+A copy or collective has two: itself (``OFFLOAD``, ``RELOAD``, ``UNSHARD`` or ``REDUCE``), then ``TRANSFER``.
 """
 
 from collections.abc import MutableSequence, Sequence
@@ -20,8 +20,8 @@ from typing import NamedTuple
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 
-TRANSFER, COMPUTE, IMBALANCE, OVERHEAD, OFFLOAD, RELOAD, QUEUE = range(7)
-SORTS = 7
+TRANSFER, COMPUTE, IMBALANCE, OVERHEAD, OFFLOAD, RELOAD, QUEUE, UNSHARD, REDUCE = range(9)
+SORTS = 9
 """Sorts of time that an op keeps others waiting for."""
 
 
@@ -30,13 +30,15 @@ class Ops(NamedTuple):
 
     ======== ====================================================================================================
     holder   op that the op had to wait for last; -1 for none
-    since    time at which the op occupies its rank, earlier than ``start`` by its overhead; the start of a copy
+    since    time at which the op occupies its rank, earlier than ``start`` by its overhead; the start of a copy or
+             collective
     start    start of its computation
     expected end of its computation if it took the mean of its kind over the stages; at most ``end``
     end      end of its computation
     freed    time at which it frees its rank
     left     time at which its result begins to move to another rank; at least ``freed``
-    copy     ``OFFLOAD`` or ``RELOAD`` for a copy, which occupies no rank; -1 for all other ops
+    copy     ``OFFLOAD``, ``RELOAD``, ``UNSHARD`` or ``REDUCE`` for a copy or collective, which occupies no rank; -1
+             for all other ops
     stage    stage of the model
     ======== ====================================================================================================
     """

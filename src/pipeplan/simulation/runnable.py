@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from pipeplan.costs import Communication, Costs
 from pipeplan.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
     HOST_KINDS,
     NONE,
     RECEIVE_KINDS,
@@ -18,27 +20,49 @@ from pipeplan.model import (
     Kind,
     Schedule,
     among,
+    collectives_awaited,
     crosses_ranks,
     require_order,
 )
-from pipeplan.simulation.timing_kernel import FROM_HOST, TO_HOST
+from pipeplan.simulation.timing_kernel import COLLECTIVE, FROM_HOST, TO_HOST
 
 _NO_OPS = np.empty(0, np.intp)
-_NO_COPIES = np.empty(0, np.int32)
+_NOTHING = np.empty(0, np.int32)
 
 
-def copies_of(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the kernels' ``copied`` and ``awaited``, both empty if nothing is copied between ranks and their hosts."""
-    if schedule.kinds.isdisjoint(HOST_KINDS):
-        return _NO_COPIES, _NO_COPIES
-    columns = schedule.columns
-    copied = np.full(len(schedule), NONE, np.int32)
-    copied[schedule.where(Kind.OFFLOAD)] = TO_HOST
-    copied[schedule.where(Kind.RELOAD)] = FROM_HOST
+def beside_compute(
+    schedule: Schedule, needs: Dependencies, *, collectives: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the kernels' ``channel`` and ``awaited``, both empty if nothing runs beside the computation.
+
+    ``collectives`` is True if they take time.
+
+    Raises InvalidScheduleError if an op computes while the parameters of its stage are not gathered.
+    """
+    if not collectives and schedule.kinds.isdisjoint(HOST_KINDS):
+        return _NOTHING, _NOTHING
+    channel = np.full(len(schedule), NONE, np.int32)
+    channel[schedule.where(Kind.OFFLOAD)] = TO_HOST
+    channel[schedule.where(Kind.RELOAD)] = FROM_HOST
     needed = needs.own_stage
-    reloaded = (needed >= 0) & (columns.kind[np.maximum(needed, 0)] == Kind.RELOAD)
-    awaited: NDArray[np.int32] = np.where(reloaded | (copied == TO_HOST), needed, NONE).astype(np.int32)
-    return copied, awaited
+    reloaded = (needed >= 0) & (schedule.columns.kind[np.maximum(needed, 0)] == Kind.RELOAD)
+    awaited: NDArray[np.int32] = np.where(reloaded | (channel == TO_HOST), needed, NONE).astype(np.int32)
+    if collectives:
+        channel[schedule.where(*COLLECTIVE_KINDS)] = COLLECTIVE
+        needed = collectives_awaited(schedule)
+        _require_gathered(schedule, needed)
+        awaited = np.concatenate((awaited, needed))
+    return channel, awaited
+
+
+def _require_gathered(schedule: Schedule, collective: NDArray[np.int32]) -> None:
+    """Require that ops compute between UNSHARD and RESHARD of their stage, if any stage is gathered."""
+    without = np.flatnonzero((collective == NONE) & among(schedule.columns.kind, COMPUTE_KINDS))
+    if schedule.has(Kind.UNSHARD) and without.size:
+        raise InvalidScheduleError(
+            f"not gathered: {schedule.place(int(without[0]))} computes without the parameters of its stage: expected an "
+            "UNSHARD of the stage before it, and no RESHARD in between"
+        )
 
 
 def require_runnable(schedule: Schedule, needs: Dependencies) -> None:

@@ -21,6 +21,11 @@ OFFLOAD begins when its forward has freed the rank; at the OFFLOAD's place in th
 The copy of a RELOAD begins when the rank comes to it; the rank goes on, and the backward waits until it has ended. Copies
 occupy no compute and delay no transfers.
 
+Each rank has a stream for the collectives of its data-parallel group, which run in the order of the row. An UNSHARD or
+REDUCE_GRAD begins when the rank has come to it and the one before has ended; the rank goes on. An op that computes waits
+until the UNSHARD of its stage has ended, WAIT_REDUCE_GRAD until the REDUCE_GRAD has. Collectives occupy no compute and delay
+no transfers. If none takes time, no op waits for any.
+
 Overhead (:class:`~pipeplan.costs.Overhead`) occupies the rank before and after an op. The timeline shows the op itself,
 from the start of its computation to its end.
 
@@ -44,6 +49,8 @@ from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,
     NONE,
+    STAGE_WIDE_KINDS,
+    WEIGHT_KINDS,
     Bools,
     Dependencies,
     Floats,
@@ -55,20 +62,22 @@ from pipeplan.model import (
     Timeline,
     among,
     dependencies,
+    gathered_levels,
+    gradient_levels,
     held_throughout,
     in_activations,
     memory_levels,
 )
 from pipeplan.simulation.bounds import Bound, lower_bound
 from pipeplan.simulation.runnable import (
-    copies_of,
+    beside_compute,
     deadlock,
     message_partners,
     message_times,
     require_messages,
     require_runnable,
 )
-from pipeplan.simulation.timing_kernel import time_ops, time_ops_blocking
+from pipeplan.simulation.timing_kernel import CHANNELS, time_ops, time_ops_blocking
 
 _Arrays = tuple[NDArray[Any] | float, ...]
 
@@ -109,7 +118,8 @@ class Simulation:
         """Return a lower bound on the makespan of any schedule of this placement and these costs within the limits.
 
         If the schedule recomputes or offloads, the bound is for all schedules that recompute the same stages, and ignores
-        the limits: such schedules hold less memory.
+        the limits: such schedules hold less memory. If it gathers parameters or reduces gradients, it is for all schedules
+        that do.
         """
         schedule = self.schedule
         recomputes = schedule.has(Kind.R)
@@ -121,12 +131,26 @@ class Simulation:
             slices=schedule.slices,
             limits=self.limits if keeps_everything else None,
             recomputed=recomputed_stages(schedule) if recomputes else (),
+            gathered=schedule.has(Kind.UNSHARD),
+            reduced=reduces_all(schedule),
         )
 
     @property
     def gap(self) -> float:
         """Return the optimality gap ``makespan / bound - 1``; negative only for a schedule that exceeds the limits."""
         return self.timeline.makespan / self.bound.value - 1
+
+
+def reduces_all(schedule: Schedule) -> bool:
+    """Return True if every rank reduces the gradients of each of its stages after the last weight gradient."""
+    if not schedule.has(Kind.REDUCE_GRAD):
+        return False
+    stage = schedule.rank.astype(np.int64) * schedule.stages + schedule.columns.stage
+    weights, reductions = schedule.where(*WEIGHT_KINDS), schedule.where(Kind.REDUCE_GRAD)
+    last = np.full((2, schedule.ranks * schedule.stages), -1)
+    for row, ops in zip(last, (weights, reductions), strict=True):
+        row[stage[ops]] = ops  # the last of several is assigned last
+    return bool((last[1] >= last[0]).all())
 
 
 def recomputed_stages(schedule: Schedule) -> list[int]:
@@ -191,10 +215,12 @@ def simulate(
 
 def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
     """Time the compute ops and copies, then place the schedule's communication ops between them."""
-    if schedule.kinds.issubset((*COMPUTE_KINDS, *HOST_KINDS)):
+    collectives = costs.times_collectives(schedule)
+    timed_kinds = (*COMPUTE_KINDS, *HOST_KINDS, *(STAGE_WIDE_KINDS if collectives else ()))
+    if schedule.kinds.issubset(timed_kinds):
         timeline, _ = _time_compute(schedule, costs, durations, contended=contended)
         return timeline
-    timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
+    timed = among(schedule.columns.kind, timed_kinds)
     needs = dependencies(schedule)
     require_runnable(schedule, needs)
     compute, arrival = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
@@ -205,13 +231,13 @@ def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended
 
 
 def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> tuple[Timeline, Floats]:
-    """Return the timeline of a schedule of compute ops and copies only, and the time at which each result leaves its rank.
+    """Return the timeline of a schedule without messages, and the time at which each result leaves its rank.
 
     If transfers are ``contended``, it is the time at which the result reaches the other rank.
     """
-    copies = not schedule.kinds.isdisjoint(HOST_KINDS)
-    # Copies may take no time, ops that compute may not.
-    shortest = np.where(among(schedule.columns.kind, HOST_KINDS), np.inf, durations) if copies else durations
+    # Copies and collectives may take no time, ops that compute may not.
+    only_computes = schedule.kinds.issubset(COMPUTE_KINDS)
+    shortest = durations if only_computes else np.where(among(schedule.columns.kind, COMPUTE_KINDS), durations, np.inf)
     if len(shortest) and shortest.min() <= 0:
         raise CostError(f"{schedule.place(int(shortest.argmin()))} takes no time")
     occupied = durations
@@ -225,12 +251,16 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     link = _link_numbers(schedule, source) if contended else _NO_LINKS
     start, end = np.empty(len(schedule)), np.full(len(schedule), -1.0)
     arrival = np.full(len(link), -1.0)
-    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link, *copies_of(schedule, needs))
+    collectives = costs.times_collectives(schedule)
+    beside = beside_compute(schedule, needs, collectives=collectives)
+    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link, *beside)
     outputs = (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1))
     done = _TIME_OPS(inputs, outputs, work=len(schedule))
     if done < len(schedule):
         raise deadlock(schedule, end, source)
     timeline = Timeline(schedule, start, end, costs.time_unit)
+    if collectives:
+        timeline = replace(timeline, occupied=_spans_with_collectives(timeline))
     if costs.overhead.between_ops:
         timeline = replace(timeline, start=start + before, end=end - behind, occupied=timeline.spans)
     return timeline, arrival if contended else end
@@ -251,13 +281,13 @@ def _link_numbers(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.i
 
 
 def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
-    """Return the kernel's cursor, free, link_free, host_free, waiter, next_waiter and stack."""
+    """Return the kernel's cursor, free, link_free, beside, waiter, next_waiter and stack."""
     ranks = schedule.ranks
     return (
         np.zeros(ranks, np.int64),
         np.zeros(ranks),
         np.zeros(links),
-        np.zeros(2 * ranks),
+        np.zeros(CHANNELS * ranks),
         np.full(len(schedule), -1, np.int32),
         np.full(ranks, -1, np.int64),
         np.zeros(ranks + 1, np.int64),
@@ -296,18 +326,27 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     durations[messages] = message_times(schedule, costs, partner)[messages]
     gap, _ = costs.lost(schedule)
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
-    ranks = schedule.ranks
+    ranks, collectives = schedule.ranks, costs.times_collectives(schedule)
     inputs: _Arrays = (
         *(schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations),
-        *copies_of(schedule, needs),
+        *beside_compute(schedule, needs, collectives=collectives),
     )
-    times: tuple[NDArray[Any], ...] = (start, end, np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks))
+    cursor, free, beside = np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(CHANNELS * ranks)
+    times: tuple[NDArray[Any], ...] = (start, end, cursor, free, beside)
     outputs = (*times, np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_))
     done = _TIME_OPS_BLOCKING(inputs, outputs, work=len(schedule))
     if done < len(schedule):
         raise deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)
+    if collectives:
+        timeline = replace(timeline, occupied=_spans_with_collectives(timeline))
     return replace(timeline, start=start + gap, occupied=timeline.spans) if costs.overhead.op_gap else timeline
+
+
+def _spans_with_collectives(timeline: Timeline) -> Floats:
+    from pipeplan.simulation.collectives import spans_with_collectives
+
+    return spans_with_collectives(timeline)
 
 
 def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
@@ -317,11 +356,19 @@ def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
     """
     memory, placement = costs.memory, schedule.placement
     sizes = memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded
+    in_bytes = memory_levels(schedule, *sizes, factors=memory.factors) if memory.in_bytes else None
+    parameters = None
+    if memory.parameters.any() and schedule.has(Kind.UNSHARD):
+        parameters = gathered_levels(schedule, memory.parameters)
+        in_bytes = None if in_bytes is None else in_bytes + parameters
+    if memory.gradients.any() and in_bytes is not None:
+        in_bytes += gradient_levels(schedule, memory.gradients)
     return MemoryUse(
         schedule,
         memory_levels(schedule, *in_activations(placement, *sizes), factors=memory.factors),
-        memory_levels(schedule, *sizes, factors=memory.factors) if memory.in_bytes else None,
+        in_bytes,
         held_throughout(placement, memory.static),
+        parameters,
     )
 
 

@@ -15,6 +15,7 @@ from pipeplan.model import (
     NONE,
     RECEIVE_KINDS,
     SEND_WAIT_KINDS,
+    STAGE_WIDE_KINDS,
     Floats,
     Ints,
     Kind,
@@ -25,7 +26,7 @@ from pipeplan.model import (
     dependencies,
 )
 from pipeplan.simulation.runnable import (
-    copies_of,
+    beside_compute,
     deadlock,
     message_partners,
     message_times,
@@ -33,6 +34,7 @@ from pipeplan.simulation.runnable import (
     require_runnable,
 )
 from pipeplan.simulation.streams_kernel import time_ops_on_streams
+from pipeplan.simulation.timing_kernel import CHANNELS
 
 _TIME_OPS_ON_STREAMS = Kernel(time_ops_on_streams)
 
@@ -55,19 +57,32 @@ def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats) -> Time
     missing = (2 + has_one_before + has_one_before[partner]) * messages
     needed = _messages_needed(schedule, needs.arrival, needs.own_stage)
     count, ranks = len(schedule), schedule.ranks
+    collectives = costs.times_collectives(schedule)
     start, end = np.empty(count), np.full(count, -1.0)
     inputs = (
         *(schedule.offsets, partner, following, needed, schedule.rank, schedule.joined, occupied),
-        *copies_of(schedule, needs),
+        *beside_compute(schedule, needs, collectives=collectives),
     )
     outputs = (
-        *(start, end, np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks), np.zeros(ranks + 1, np.int64)),
+        *(
+            start,
+            end,
+            np.zeros(ranks, np.int64),
+            np.zeros(ranks),
+            np.zeros(CHANNELS * ranks),
+            np.zeros(ranks + 1, np.int64),
+        ),
         *(np.zeros(count), missing, np.full(ranks, NONE, np.int64), np.zeros(count, np.int64)),
     )
     if _TIME_OPS_ON_STREAMS(inputs, outputs, work=count) < count:
         raise deadlock(schedule, end, np.where(messages, partner, needed))
-    timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
-    spans = Timeline(schedule.keep(timed), start[timed], end[timed]).spans
+    timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS, *(STAGE_WIDE_KINDS if collectives else ())))
+    occupying = Timeline(schedule.keep(timed), start[timed], end[timed])
+    spans = occupying.spans
+    if collectives:
+        from pipeplan.simulation.collectives import spans_with_collectives
+
+        spans = spans_with_collectives(occupying)
     return replace(
         Timeline(schedule, start, end, costs.time_unit), start=start + before, end=end - behind, occupied=spans
     )
@@ -112,9 +127,9 @@ def _messages_needed(schedule: Schedule, arrival: NDArray[np.int32], own_stage: 
 
 
 def results_left(timeline: Timeline) -> Floats | None:
-    """Return the time at which each compute op's or copy's result begins to move, if a message carries it, else its end.
+    """Return the time at which each timed op's result begins to move, if a message carries it, else its end.
 
-    Shape (compute ops and copies,). None for a timeline without messages.
+    Shape (timed ops,), those of ``Timeline.timed``. None for a timeline without messages.
     """
     schedule = timeline.schedule
     sends = schedule.where(Kind.SEND_F, Kind.SEND_B)
@@ -122,7 +137,7 @@ def results_left(timeline: Timeline) -> Floats | None:
         return None
     left = timeline.end.copy()
     left[dependencies(schedule).own_stage[sends]] = timeline.start[sends]
-    timed: Floats = left[among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))]
+    timed: Floats = left[timeline.timed]
     return timed
 
 

@@ -14,7 +14,7 @@ handled once each, so the time is linear in the ops.
 
 from collections.abc import MutableSequence, Sequence
 
-from pipeplan.simulation.timing_kernel import time_copy
+from pipeplan.simulation.timing_kernel import time_beside
 
 
 def time_ops_on_streams(
@@ -25,13 +25,13 @@ def time_ops_on_streams(
     rank_of: Sequence[int],
     joined: Sequence[bool],
     duration: Sequence[float],
-    copied: Sequence[int],
+    channel: Sequence[int],
     awaited: Sequence[int],
     start: MutableSequence[float],
     end: MutableSequence[float],
     cursor: MutableSequence[int],
     free: MutableSequence[float],
-    host_free: MutableSequence[float],
+    beside: MutableSequence[float],
     stack: MutableSequence[int],
     ready: MutableSequence[float],
     missing: MutableSequence[int],
@@ -56,7 +56,7 @@ def time_ops_on_streams(
     begun      messages that have begun, but have not been handled yet; as long as there are ops
     ========== ================================================================================================
     """
-    copies = len(copied) > 0
+    channels = len(channel) > 0
     top = len(cursor)
     for rank in range(top):
         stack[rank] = top - 1 - rank
@@ -105,7 +105,8 @@ def time_ops_on_streams(
             after = op + 1
             if after < stop and joined[after]:
                 after += 1
-            # Every other op starts when its rank is free, its messages have ended, and its activations are back.
+            # Every other op starts when its rank is free, its messages have ended, its activations are back, and its
+            # parameters gathered.
             blocker = -1
             begin = clock
             for member in range(op, after):
@@ -118,15 +119,16 @@ def time_ops_on_streams(
             if blocker >= 0:
                 waits_for[rank] = blocker
                 break
-            if copies:
-                if copied[op] >= 0:
-                    clock = time_copy(op, 2 * rank + copied[op], clock, awaited, duration, start, end, host_free)
+            if channels:
+                if channel[op] >= 0:
+                    clock = time_beside(op, 3 * rank + channel[op], clock, awaited, duration, start, end, beside)
                     op = after
                     done += 1
                     continue
                 for member in range(op, after):
-                    if awaited[member] >= 0 and end[awaited[member]] > begin:
-                        begin = end[awaited[member]]
+                    for place in range(member, len(awaited), len(end)):
+                        if awaited[place] >= 0 and end[awaited[place]] > begin:
+                            begin = end[awaited[place]]
             clock = begin + duration[op]
             for member in range(op, after):
                 start[member] = begin

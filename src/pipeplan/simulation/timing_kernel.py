@@ -12,9 +12,11 @@ Arrays that both loops read, by op unless noted:
 ========== ==================================================================================================
 offsets    first op of each rank, and the number of ops after the last; shape (ranks + 1,)
 joined     whether the op is the second of an overlapped pair, which starts and ends with the first
-duration   time that the op occupies its rank, or that a copy occupies its link
-copied     ``TO_HOST`` or ``FROM_HOST`` for a copy between a rank and its host, else -1; empty without copies
-awaited    op of the same rank that is copied to the host, or the reload that the op needs; else -1
+duration   time that the op occupies its rank, or the channel beside it
+channel    ``TO_HOST`` or ``FROM_HOST`` for a copy between a rank and its host, ``COLLECTIVE`` for a collective of its
+           data-parallel group, else -1; empty if nothing runs beside the computation
+awaited    ops of the same rank, else -1, in one or two columns after each other. The first one holds the forward that
+           is copied to the host, or the reload that the op needs; the second one the collective that it needs
 ========== ==================================================================================================
 
 Arrays that both write:
@@ -23,15 +25,18 @@ Arrays that both write:
 start, end times of the op; ``end`` begins at -1, "not timed yet"
 cursor     next op of each rank
 free       time from which each rank is free
-host_free  time from which each rank's link to its host (``2 * rank + TO_HOST``) or back is free
+beside     time from which each channel of each rank, ``3 * rank + TO_HOST`` for example, is free
 stack      ranks that can go on; the last one is taken first
 ========== ==================================================================================================
 """
 
 from collections.abc import MutableSequence, Sequence
 
-TO_HOST, FROM_HOST = 0, 1
-"""Directions of a copy."""
+TO_HOST, FROM_HOST, COLLECTIVE = range(3)
+"""Channels beside a rank's computation."""
+
+CHANNELS = 3
+"""Number of channels of a rank."""
 
 
 def time_ops(
@@ -41,7 +46,7 @@ def time_ops(
     duration: Sequence[float],
     delay: Sequence[float],
     link: Sequence[int],
-    copied: Sequence[int],
+    channel: Sequence[int],
     awaited: Sequence[int],
     start: MutableSequence[float],
     end: MutableSequence[float],
@@ -49,7 +54,7 @@ def time_ops(
     cursor: MutableSequence[int],
     free: MutableSequence[float],
     link_free: MutableSequence[float],
-    host_free: MutableSequence[float],
+    beside: MutableSequence[float],
     waiter: MutableSequence[int],
     next_waiter: MutableSequence[int],
     stack: MutableSequence[int],
@@ -70,7 +75,7 @@ def time_ops(
     ============ ================================================================================================
     """
     contended = len(link) > 0
-    copies = len(copied) > 0
+    channels = len(channel) > 0
     alike = len(delay) == 1
     common = delay[0] if len(delay) > 0 else 0.0
     # Rank 0 is taken first.
@@ -91,16 +96,17 @@ def time_ops(
             if after < stop and joined[after]:
                 after += 1
             begin = clock
-            if copies:
-                if copied[op] >= 0:
-                    clock = time_copy(op, 2 * rank + copied[op], clock, awaited, duration, start, end, host_free)
+            if channels:
+                if channel[op] >= 0:
+                    clock = time_beside(op, 3 * rank + channel[op], clock, awaited, duration, start, end, beside)
                     op = after
                     done += 1
                     continue
-                # ... its activations are back from the host ...
+                # ... its activations are back from the host, and its parameters gathered ...
                 for member in range(op, after):
-                    if awaited[member] >= 0 and end[awaited[member]] > begin:
-                        begin = end[awaited[member]]
+                    for place in range(member, len(awaited), len(end)):
+                        if awaited[place] >= 0 and end[awaited[place]] > begin:
+                            begin = end[awaited[place]]
             # ... and its inputs have arrived.
             blocker = -1
             for member in range(op, after):
@@ -147,13 +153,13 @@ def time_ops_blocking(
     rank_of: Sequence[int],
     joined: Sequence[bool],
     duration: Sequence[float],
-    copied: Sequence[int],
+    channel: Sequence[int],
     awaited: Sequence[int],
     start: MutableSequence[float],
     end: MutableSequence[float],
     cursor: MutableSequence[int],
     free: MutableSequence[float],
-    host_free: MutableSequence[float],
+    beside: MutableSequence[float],
     stack: MutableSequence[int],
     waiting: MutableSequence[bool],
 ) -> int:
@@ -171,7 +177,7 @@ def time_ops_blocking(
     waiting   whether each rank waits at a send or receive
     ========= ===================================================================================================
     """
-    copies = len(copied) > 0
+    channels = len(channel) > 0
     top = len(cursor)
     for rank in range(top):
         stack[rank] = top - 1 - rank
@@ -204,19 +210,20 @@ def time_ops_blocking(
                 done += 2
                 op += 1
                 continue
-            # Every other op starts when its rank is free and its activations are back from the host.
+            # Every other op starts when its rank is free, its activations are back, and its parameters gathered.
             after = op + 1
             if after < stop and joined[after]:
                 after += 1
-            if copies:
-                if copied[op] >= 0:
-                    clock = time_copy(op, 2 * rank + copied[op], clock, awaited, duration, start, end, host_free)
+            if channels:
+                if channel[op] >= 0:
+                    clock = time_beside(op, 3 * rank + channel[op], clock, awaited, duration, start, end, beside)
                     op = after
                     done += 1
                     continue
                 for member in range(op, after):
-                    if awaited[member] >= 0 and end[awaited[member]] > clock:
-                        clock = end[awaited[member]]
+                    for place in range(member, len(awaited), len(end)):
+                        if awaited[place] >= 0 and end[awaited[place]] > clock:
+                            clock = end[awaited[place]]
             for member in range(op, after):
                 start[member] = clock
                 end[member] = clock + duration[op]
@@ -228,7 +235,7 @@ def time_ops_blocking(
     return done
 
 
-def time_copy(
+def time_beside(
     op: int,
     wire: int,
     clock: float,
@@ -236,23 +243,25 @@ def time_copy(
     duration: Sequence[float],
     start: MutableSequence[float],
     end: MutableSequence[float],
-    host_free: MutableSequence[float],
+    beside: MutableSequence[float],
 ) -> float:
-    """Time a copy that its rank comes to at ``clock``, and return when the rank goes on.
+    """Time a copy or collective that its rank comes to at ``clock``, and return when the rank goes on.
 
     A copy to the host begins when the op that it waits for has freed its rank and the link is free; the rank goes on when
-    it has ended. A copy back begins when the rank comes to it and the link is free; the rank goes on at once::
+    it has ended. Any other begins when the rank comes to it and its channel is free; the rank goes on at once::
 
-        rank       F0 | OFFLOAD waits | F1 ...  RELOAD  F2 ... | B0 waits |
-        to host         ===========
-        from host                                       =================
+        rank         UNSHARD  F0 | OFFLOAD waits | F1 ...  RELOAD  F2 ... | B0 waits |  REDUCE_GRAD  F3 ...
+        to host                    ===========
+        from host                                          =================
+        collectives  ========                                                           ===========
     """
-    begin = clock if wire % 2 == FROM_HOST else end[awaited[op]]
-    if host_free[wire] > begin:
-        begin = host_free[wire]
+    outward = wire % 3 == TO_HOST
+    begin = end[awaited[op]] if outward else clock
+    if beside[wire] > begin:
+        begin = beside[wire]
     start[op] = begin
     end[op] = begin + duration[op]
-    host_free[wire] = end[op]
-    if wire % 2 == TO_HOST and end[op] > clock:
+    beside[wire] = end[op]
+    if outward and end[op] > clock:
         return end[op]
     return clock

@@ -21,11 +21,12 @@ class WhatIf:
 
 
 def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
-    """Simulate the same schedule with free transfers, free copies, no overhead between ops, and balanced stages.
+    """Simulate the same schedule with free transfers, copies or collectives, no overhead, or balanced stages.
 
     If microbatches differ, each of the longest is made as long as the median, and all of them as long as the mean. The
     stages to balance are each of the slowest ``stages``, and all of them together. A stage is balanced if its ops take the
-    mean of their kind over all stages. Copies are those to the host and back. Changes that would not matter are left out.
+    mean of their kind over all stages. Copies are those to the host and back; collectives gather parameters and reduce
+    gradients. Changes that would not matter are left out.
     """
     costs = simulation.costs
     slower = _slower_stages(costs)
@@ -38,6 +39,8 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
         changes.insert(0, ("nothing lost between ops", replace(costs, overhead=without)))
     if costs.offload is not None and not simulation.schedule.kinds.isdisjoint(HOST_KINDS) and costs.offload.any():
         changes.insert(0, ("copies to the host and back free", replace(costs, offload=np.zeros(costs.stages))))
+    if costs.times_collectives(simulation.schedule):
+        changes.insert(0, ("collectives free", replace(costs, unshard=None, reduce=None)))
     if costs.transfer.time() > 0:
         changes.insert(0, ("transfers free", replace(costs, transfer=Transfer())))
     return [

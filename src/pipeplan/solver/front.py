@@ -351,7 +351,7 @@ def _marks(problem: Problem) -> list[FrontMark]:
     """Return the published schedules of a placement, by memory, then by time."""
     marks = []
     for name, schedule in published(problem):
-        value = problem.value(simulate(schedule, problem.costs).timeline)
+        value = problem.value(simulate(problem.sharded(schedule), problem.costs).timeline)
         marks.append(FrontMark(schedule=name, peak=peak_of(schedule, problem), value=value))
     return sorted(marks, key=lambda mark: (mark.peak, mark.value))
 

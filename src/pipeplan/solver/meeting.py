@@ -1,7 +1,8 @@
-"""Schedules of candidates that hold messages. Where transfers must meet, these decide where a weight backward may be.
+"""Schedules of candidates that hold messages or collectives.
 
-A candidate's times know transfers that delay and no more. A weight backward that fills a wait there may be before a send
-or a receive here, and delay the rank at its other end. So none is moved forward before the messages are there.
+A candidate's times know transfers that delay and no more. Where transfers must meet, a weight backward that fills a wait
+there may be before a send or a receive here, and delay the rank at its other end. So none is moved forward before the
+messages are there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from pipeplan.kernels import Kernel
 from pipeplan.model import BACKWARD_KINDS, HOST_KINDS, NONE, Ints, Kind, Schedule, among, dependencies
-from pipeplan.simulation import message_partners, message_times
+from pipeplan.simulation import Residency, message_partners, message_times
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.kernels.filling_kernel import fill_waits
 from pipeplan.solver.problem import Problem
@@ -21,15 +22,19 @@ _FILL_WAITS = Kernel(fill_waits)
 
 
 def schedule_that_meets(encoder: Encoder, candidate: Candidate, exchange: Exchange) -> Schedule:
-    """Return a feasible candidate's schedule with messages.
+    """Return a feasible candidate's schedule with its messages and collectives.
 
     Where transfers must meet, weight backwards are moved into the waits for messages.
     """
     problem = encoder.problem
     meets = problem.communication == "blocking"
     compute = encoder.decode(candidate, fills_waits=not meets)
-    schedule = problem.with_messages(compute, exchange.of(compute))
-    return with_waits_filled(schedule, problem) if meets else schedule
+    schedule = compute
+    if problem.holds_messages:
+        schedule = problem.with_messages(compute, exchange.of(compute))
+    if meets:
+        schedule = with_waits_filled(schedule, problem)
+    return problem.with_collectives(schedule, exchange.residency)
 
 
 def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
@@ -74,18 +79,24 @@ class Exchange:
     delays
         Times of forwards, and of backwards; shape (2, stages, microbatches, slices).
     furthest
-        Maximum number of steps by which a move delays a result.
+        Maximum number of steps by which a move delays a result; 0 without messages.
+    residency
+        Decisions on collectives, if the search places them.
     """
 
     delays: Ints
     furthest: int = FURTHEST
+    residency: Residency | None = None
 
     @classmethod
     def at_once(cls, problem: Problem) -> Exchange:
-        """Return the exchange in which every result is sent at once."""
+        """Return the exchange in which every result is sent at once, and every stage gathered as far ahead as it fits."""
         # On streams, every end of an op is a step.
         furthest = FURTHEST * (problem.placement.ranks if problem.communication == "streams" else 1)
-        return cls(np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64), furthest)
+        furthest *= problem.holds_messages
+        sent = np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64)
+        residency = Residency.simple(problem.placement)[-1] if problem.places_collectives else None
+        return cls(sent, furthest, residency)
 
     def of(self, schedule: Schedule) -> Ints:
         """Return the delays of a schedule's ops, shape (ops,)."""
@@ -95,10 +106,16 @@ class Exchange:
         return np.where(backward | (columns.kind == Kind.F), delay, 0)
 
     def moved(self, random: np.random.Generator) -> Exchange:
-        """Return a random neighbour: a result, or those of a stage from one microbatch on, sent earlier or later."""
+        """Return a random neighbour.
+
+        A result, or those of a stage from one microbatch on, is sent earlier or later, or a rank decides otherwise on its
+        collectives.
+        """
+        if self.residency is not None and (self.furthest == 0 or random.integers(2)):
+            return replace(self, residency=self.residency.moved(random))
         delays = self.delays.copy()
         way, stage, first, part = (int(random.integers(size)) for size in delays.shape)
         steps = int(random.integers(1, self.furthest + 1)) * (1 if random.integers(2) else -1)
         last = first + 1 if random.integers(2) else int(random.integers(first, delays.shape[2])) + 1
         delays[way, stage, first:last, part] = np.maximum(delays[way, stage, first:last, part] + steps, 0)
-        return Exchange(delays, self.furthest)
+        return replace(self, delays=delays)

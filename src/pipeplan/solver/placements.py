@@ -50,7 +50,7 @@ class PublishedEntry:
 
 def peak_of(schedule: Schedule, problem: Problem) -> float:
     """Return the peak memory of the fullest rank of a schedule: in bytes where the costs hold bytes, else in activations."""
-    memory = memory_use(schedule, problem.costs)
+    memory = memory_use(problem.sharded(schedule), problem.costs)
     peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
     return float(peaks.max())
 

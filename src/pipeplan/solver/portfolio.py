@@ -10,7 +10,7 @@ from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Schedule
-from pipeplan.simulation import Bound
+from pipeplan.simulation import Bound, best_collectives
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, keep_what_can_be
 from pipeplan.solver.engines.building_blocks import BuildingBlocks, FirstBlocks
@@ -128,6 +128,8 @@ def search(
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
             require_shape(schedule, problem)
+            if problem.sharding is not None:
+                run.offer_with_collectives(schedule, schedule.name or "start")
             plan.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
             searched = run if isinstance(engine, JUDGING) else plan
@@ -139,6 +141,7 @@ def search(
     try:
         if not compared:
             _compare_with_published(run, plan)
+        _move_collectives(run)
         return _search_result(run, every_published=plan.every_published)
     finally:
         run.end()
@@ -154,6 +157,29 @@ def _compare_with_published(run: Run, plan: Run) -> None:
         try_untried(plan)
     except KeyboardInterrupt:
         run.budget.stopped.set()
+
+
+MOST_PLACEMENTS = 300
+"""Maximum number of placements of collectives that are tried for the answer of a search."""
+
+
+def _move_collectives(run: Run) -> None:
+    """Find better places for the collectives of the best schedule, with a tenth of the effort of the search so far."""
+    best, problem = run.best, run.problem
+    evaluations = min(run.budget.evaluations // 200, MOST_PLACEMENTS)
+    if best is None or run.judge is None or not problem.places_collectives or evaluations == 0 or run.is_optimal:
+        return
+    schedule = best_collectives(
+        run.schedule(best),
+        problem.costs,
+        limits=problem.limits,
+        communication=problem.communication,
+        objective=problem.objective,
+        evaluations=evaluations,
+        seed=run.seed,
+    )
+    found_by = f"{best.found_by}, collectives moved"
+    run.take_judged(replace(best, schedule=schedule, judged=run.judge(schedule), found_by=found_by))
 
 
 def require_shape(schedule: Schedule, problem: Problem) -> None:
@@ -187,7 +213,8 @@ def _search_result(run: Run, *, every_published: bool) -> SearchResult:
         raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
     problem, lineage = run.problem, _keeping_what_can_be(run, run.choose())
     simulation = problem.simulated(run.schedule(lineage))
-    check(simulation.schedule, memory=problem.memory_limit, streams=problem.streams).require_valid()
+    rule = problem.memory_limit if problem.sharding is None else problem.memory_rule
+    check(simulation.schedule, memory=rule, streams=problem.streams).require_valid()
     return SearchResult(
         problem=problem,
         simulation=simulation,
@@ -213,7 +240,7 @@ SHARE = 0.7
 """Share of the budget for the plan, whose gains are mostly gains in every run and cost a fraction."""
 
 SHARE_WITH_MESSAGES = 0.5
-"""Share of the budget for the plan where schedules hold messages, of which the plan knows nothing."""
+"""Share of the budget for the plan where schedules hold messages or collectives, of which the plan knows nothing."""
 
 
 class PlanRun(Run):
@@ -230,12 +257,8 @@ class PlanRun(Run):
 
     def __init__(self, judged: Run) -> None:
         problem = judged.problem
-        meets = problem.communication == "blocking"
-        plan = replace(problem, variation=None)
-        if problem.holds_messages:
-            plan = replace(plan, communication="edge", costs=problem.costs.meeting() if meets else problem.costs)
-        part = judged.budget.part(SHARE_WITH_MESSAGES if problem.holds_messages else SHARE)
-        super().__init__(plan, part, seed=judged.seed, workers=judged.workers)
+        part = judged.budget.part(SHARE_WITH_MESSAGES if problem.is_completed else SHARE)
+        super().__init__(problem.as_planned(), part, seed=judged.seed, workers=judged.workers)
         self._whole = judged
 
     @property
@@ -275,7 +298,9 @@ class PlanRun(Run):
     def raise_bound(self, bound: Bound) -> None:
         """Take a lower bound, which also holds for judged values."""
         super().raise_bound(bound)
-        self._whole.raise_bound(bound)
+        # Within limits, the plan reserves memory of collectives that another schedule may do without.
+        if self._whole.problem.sharding is None or self.problem.limits is None:
+            self._whole.raise_bound(bound)
 
     def report_progress(self) -> None:
         """Report the progress of the whole search."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from pipeplan.costs import Communication, Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import (
+    NOT_GIVEN,
+    STAGE_WIDE_KINDS,
     Floats,
     Ints,
     Kind,
@@ -25,10 +27,12 @@ from pipeplan.model import (
     require_size,
     tolerances,
 )
-from pipeplan.passes import insert_communication
+from pipeplan.passes import ShardingRule, insert_communication
 from pipeplan.readable import size_text
 from pipeplan.simulation import (
     Bound,
+    Residency,
+    Rows,
     Simulation,
     earliest_starts,
     lower_bound,
@@ -66,6 +70,8 @@ class Problem:
         Into how many parts every microbatch's sequence is cut.
     variation
         Variation of run times under which the schedule should be good, too.
+    sharding
+        Rule that places the collectives of sharded stages; ``best``: the search places them; None: there are none.
 
     Raises
     ------
@@ -87,6 +93,7 @@ class Problem:
     communication: Communication = "edge"
     slices: int = 1
     variation: Variation | None = None
+    sharding: ShardingRule | None = None
 
     def __post_init__(self) -> None:
         copies = self.placement.copies
@@ -149,13 +156,41 @@ class Problem:
 
     @cached_property
     def memory_limit(self) -> MemoryRule:
-        """Memory of the stages and limits of the ranks, in the unit of the limits; infinite without limits."""
+        """Memory of the stages and limits of the ranks, in the unit of the limits; infinite without limits.
+
+        It is for orders of ops without collectives: limits are without what a rank holds throughout, and without the
+        gradients of its stages and the parameters that it must hold at least; see :attr:`memory_rule`.
+        """
+        rule = self.memory_rule.with_gradients_reserved(self.placement)
+        if rule.unit != "bytes" or not self.reserved.any():
+            return rule
+        return replace(rule, limit=rule.limit - self.reserved, parameters=NOT_GIVEN)
+
+    @cached_property
+    def memory_rule(self) -> MemoryRule:
+        """Memory of the stages and limits of the ranks, for schedules with their collectives."""
         return self.costs.memory.rule(self.placement, self.limits)
 
     @cached_property
+    def reserved(self) -> Floats:
+        """Bytes of gathered parameters that each rank must have room for besides activations, shape (ranks,)."""
+        sizes, table = self.costs.memory.parameters, self.placement.table
+        if self.sharding is None or not sizes.any():
+            return np.zeros(self.placement.ranks)
+        # Overlapped ops may be of two stages.
+        pairs = self.costs.overlap is not None and self.choices.overlap
+        reserved = []
+        for rank in range(self.placement.ranks):
+            held = np.sort(np.concatenate([sizes[copy == rank] for copy in table]))[::-1]
+            reserved.append(held[: max(self.sharding.resident(len(held)) + pairs, 1 + pairs)].sum())
+        return np.array(reserved)
+
+    @cached_property
     def _static(self) -> Floats:
-        """Bytes that each rank holds throughout, shape (ranks,)."""
-        return held_throughout(self.placement, self.costs.memory.static)
+        """Bytes that each rank holds throughout, shape (ranks,); gradients and reserved parameters count among them."""
+        memory = self.costs.memory
+        sizes = memory.static + memory.gradients if memory.gradients.any() else memory.static
+        return held_throughout(self.placement, sizes) + self.reserved
 
     @cached_property
     def full_gains(self) -> NDArray[np.bool_]:
@@ -207,10 +242,13 @@ class Problem:
         Where microbatches may be recomputed or offloaded, memory says only how long ranks must recompute at least.
         """
         # A limit bounds less where memory can be freed in other ways: then the plain bound, and forced recomputation.
-        bound = lower_bound if self.objective == "makespan" else span_bound
         limits = None if self.choices.frees_memory else self.limits
         shape = (self.placement, self.microbatches, self._costs_of_bound)
-        lower = bound(*shape, slices=self.slices, limits=limits)
+        if self.objective == "makespan":
+            sharded = self.sharding is not None
+            lower = lower_bound(*shape, slices=self.slices, limits=limits, gathered=sharded, reduced=sharded)
+        else:
+            lower = span_bound(*shape, slices=self.slices, limits=limits)
         return max(lower, self._bound_of_recomputing, key=lambda bound: bound.value)
 
     @property
@@ -235,13 +273,39 @@ class Problem:
 
     @property
     def is_judged(self) -> bool:
-        """True if the objective depends on more than a candidate's value: op times vary, or schedules hold messages."""
-        return self.variation is not None or self.holds_messages
+        """True if the objective depends on more than a candidate's value: op times vary, or schedules hold more ops."""
+        return self.variation is not None or self.is_completed
+
+    @property
+    def is_completed(self) -> bool:
+        """True if schedules hold more than a candidate describes: messages, or collectives."""
+        return self.holds_messages or self.sharding is not None
 
     @property
     def holds_messages(self) -> bool:
         """True if schedules hold sends and receives: transfers meet, or run in order on streams."""
         return self.communication in ("blocking", "streams")
+
+    @property
+    def places_collectives(self) -> bool:
+        """True if the search decides where collectives are."""
+        return self.sharding is not None and self.sharding.name == "best"
+
+    def as_planned(self) -> Problem:
+        """Return the problem of orders of ops alone: without variation, messages and collectives."""
+        plan = replace(self, variation=None)
+        if self.holds_messages:
+            meets = self.communication == "blocking"
+            plan = replace(plan, communication="edge", costs=self.costs.meeting() if meets else self.costs)
+        if self.sharding is None:
+            return plan
+        limits, memory = self.limits, self.costs.memory
+        if limits is not None and not limits.in_activations:
+            held = held_throughout(self.placement, memory.gradients) if memory.gradients.any() else 0.0
+            limits = Limits(limits.values - self.reserved - held, in_activations=False)
+        memory = replace(memory, parameters=NOT_GIVEN, gradients=NOT_GIVEN)
+        costs = replace(plan.costs, unshard=None, reduce=None, memory=memory)
+        return replace(plan, sharding=None, limits=limits, costs=costs)
 
     @property
     def streams(self) -> Streams | None:
@@ -254,7 +318,7 @@ class Problem:
         return isinstance(self.variation, Jitter) and self.variation.deviation > 0
 
     def with_messages(self, schedule: Schedule, delays: Ints | None = None) -> Schedule:
-        """Return the schedule as it is simulated: with sends and receives, if the model of transfers needs them.
+        """Return the schedule with sends and receives, if the model of transfers needs them.
 
         ``delays`` are those of :func:`pipeplan.passes.insert_communication`; a schedule that has messages keeps them.
         """
@@ -266,10 +330,52 @@ class Problem:
             return post_messages(schedule, self.costs)
         return post_in_order(schedule, self.costs, delays)
 
+    def with_collectives(self, schedule: Schedule, residency: Residency | None = None) -> Schedule:
+        """Return the schedule with the collectives of its rule, or by these decisions; one that has some keeps them."""
+        if self.sharding is None or not schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
+            return schedule
+        if self.sharding.name != "best":
+            return self.sharding(schedule)
+        if residency is not None:
+            return Rows(schedule, self.memory_rule).placed(residency)
+        # A schedule is judged several times in a row while it is taken.
+        for before, placed in self._latest.copy():
+            if before is schedule:
+                return placed
+        rows = Rows(schedule, self.memory_rule)
+        ways = (rows.placed(residency) for residency in Residency.simple(self.placement))
+        best = min(ways, key=lambda way: self.value(self._simulated(way).timeline))
+        self._latest[:] = [(schedule, best)]
+        return best
+
+    @cached_property
+    def _latest(self) -> list[tuple[Schedule, Schedule]]:
+        """The schedule that got collectives last, and what it became."""
+        return []
+
+    def completed(self, schedule: Schedule) -> Schedule:
+        """Return the schedule as it is simulated: with messages, and with collectives."""
+        return self.with_collectives(self.with_messages(schedule))
+
+    def sharded(self, schedule: Schedule) -> Schedule:
+        """Return the schedule as it is simulated if stages are sharded, else as it is."""
+        return schedule if self.sharding is None else self.completed(schedule)
+
     def simulated(self, schedule: Schedule) -> Simulation:
         """Return the simulation of the schedule, with transfers as in the run."""
-        lowered = self.with_messages(schedule)
-        return simulate(lowered, self.costs, communication=self.communication, limits=self.limits)
+        return self._simulated(self.completed(schedule))
+
+    def _simulated(self, schedule: Schedule) -> Simulation:
+        return simulate(schedule, self.costs, communication=self.communication, limits=self.limits)
+
+    def fits(self, simulation: Simulation) -> bool:
+        """Return whether every rank is within its limit, with its collectives."""
+        if self.limits is None:
+            return True
+        memory = simulation.memory
+        held = memory.peak_activation if self.limits.in_activations else memory.peak_bytes
+        assert held is not None
+        return bool((held <= self.limits.values * (1 + tolerances.MEMORY)).all())
 
     def value(self, timeline: Timeline) -> float:
         """Return the objective of a timeline."""

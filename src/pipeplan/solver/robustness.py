@@ -66,14 +66,16 @@ class Judge:
     def __call__(self, schedule: Schedule) -> float:
         """Return the judged value of a schedule; raises what :func:`pipeplan.simulation.simulate` does."""
         if self._factors is None:
-            return self.problem.value(self.problem.simulated(schedule).timeline)
+            simulation = self.problem.simulated(schedule)
+            over = self.problem.sharding is not None and not self.problem.fits(simulation)
+            return np.inf if over else self.problem.value(simulation.timeline)
         over_runs = self.robustness(schedule)
         return over_runs.judged_under(self.problem.variation)
 
     def robustness(self, schedule: Schedule) -> Robustness:
         """Return statistics of the objective over all runs of a problem that varies."""
         assert self._factors is not None
-        lowered = self.problem.with_messages(schedule)
+        lowered = self.problem.completed(schedule)
         values = np.concatenate([_values(lowered, self.problem, factors) for factors in self._factors.of(lowered)])
         return Robustness(float(np.mean(values)), float(np.percentile(values, 95)), float(np.max(values)))
 

@@ -15,6 +15,7 @@ from pipeplan.checking import check_memory
 from pipeplan.errors import DeadlockError
 from pipeplan.kernels import Argument, Kernel, Output, go_on_without
 from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
+from pipeplan.passes import without_collectives
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
@@ -205,8 +206,8 @@ class Run:
         if self.judge is None:
             return replace(lineage, judged=lineage.value)
         if self.problem.communication != "blocking" or lineage.schedule is not None:
-            schedule = self.problem.with_messages(self.schedule(lineage))
-            kept = schedule if self.problem.holds_messages else lineage.schedule
+            schedule = self.problem.completed(self.schedule(lineage))
+            kept = schedule if self.problem.is_completed else lineage.schedule
             return replace(lineage, schedule=kept, judged=self.judge(schedule))
         exchange, planned = Exchange.at_once(self.problem), self.encoder.encode(self.encoder.decode(lineage.candidate))
         ways = []
@@ -225,10 +226,13 @@ class Run:
             judged = self.judge(schedule)
         except DeadlockError:  # its own messages never meet
             return
+        schedule = self.problem.sharded(schedule)
         self.take_judged(Lineage(name, name, candidate.copy(), candidate.value, schedule, judged))
 
     def take_judged(self, lineage: Lineage) -> None:
-        """Take a judged lineage if it is the best of its name."""
+        """Take a judged lineage if it is the best of its name; one that does not fit with its collectives is ignored."""
+        if not np.isfinite(lineage.judged):
+            return
         before = self._judged.get(lineage.name)
         if before is None or lineage.judged < before.judged:
             self._judged[lineage.name] = lineage
@@ -259,6 +263,8 @@ class Run:
         """Take a published schedule as the one to beat if it is the best by judged value."""
         if self.judge is not None:
             rival = rival.replaced(value=self.judge(schedule))
+            if not np.isfinite(rival.value):
+                return
         if rival.beats(self.published, self.problem.placement.chunks):
             self.published, self.published_schedule = rival, schedule
             self.report_progress()
@@ -273,7 +279,7 @@ class Run:
         Returns the objective of the unchanged schedule; infinite where it does not fit.
         """
         self.budget.evaluations += 1
-        candidate = self.encoder.encode(schedule)
+        candidate = self.encoder.encode(without_collectives(schedule))
         value = value_as_is(schedule, self.problem)
         if self.encoder.decides_mode and not np.isfinite(candidate.value) and not np.isfinite(value):
             self.offer(self.encoder.fitted(candidate.decisions), name, f"{name}, not all of it kept")
@@ -288,6 +294,17 @@ class Run:
         elif np.isfinite(value):
             self.take(Lineage(name, name, candidate, value, schedule))
         return value
+
+    def offer_with_collectives(self, schedule: Schedule, name: str) -> None:
+        """Take a schedule as it is, with the collectives that it has or gets, if it fits.
+
+        Orders without collectives must leave room for them, which this schedule may do without.
+        """
+        if np.isfinite(value_as_is(schedule, self.problem)):
+            candidate = self.encoder.encode(without_collectives(schedule))
+            if not np.isfinite(candidate.value):
+                candidate = self.encoder.from_order(self.encoder.one_by_one())
+            self.take_as_it_is(schedule, name, candidate)
 
     def schedule(self, lineage: Lineage) -> Schedule:
         """Return the schedule of a lineage."""
@@ -315,7 +332,7 @@ class Run:
                 evaluations=self.budget.evaluations,
                 seconds=self.budget.seconds,
                 share=self._share,
-                best=lambda: self.problem.with_messages(self.schedule(best)),
+                best=lambda: self.problem.completed(self.schedule(best)),
                 published=self.published,
             )
         )
@@ -433,9 +450,13 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
     again = schedule.has(Kind.R) and not choices.recompute
     pairs = problem.costs.overlap is not None and not choices.overlap and bool(schedule.joined.any())
     away = not (choices.offload or schedule.kinds.isdisjoint(HOST_KINDS))
-    if split or pairs or again or away or any(check_memory(schedule, problem.memory_limit)):
+    if split or pairs or again or away:
         return np.inf
-    return problem.value(problem.simulated(schedule).timeline)
+    schedule, rule = (
+        problem.sharded(schedule),
+        problem.memory_limit if problem.sharding is None else problem.memory_rule,
+    )
+    return np.inf if any(check_memory(schedule, rule)) else problem.value(problem.simulated(schedule).timeline)
 
 
 class Engine(Protocol):

@@ -74,7 +74,7 @@ def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> lis
 
     Raises CostError if the limit is in bytes but the costs have no bytes.
     """
-    rule = costs.memory.rule(placement, limits)
+    rule = costs.memory.rule(placement, limits).with_gradients_reserved(placement)
     return [
         RankCosts(
             forward=float(costs.forward[stage]),

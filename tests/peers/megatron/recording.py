@@ -5,7 +5,7 @@ left out, what makes the order is Megatron's.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -44,10 +44,16 @@ def one_rank(rank: int, ranks: int) -> Iterator[Callable[[Configured], list[tupl
 
 
 def recorded(asked: Configured, rank: int) -> list[tuple[str, ...]]:
+    """What this rank runs: ops, pairs, and the collectives that the configuration's functions of them note."""
     config = asked.config
     ranks, chunks = config.pipeline_model_parallel_size, config.virtual_pipeline_model_parallel_size or 1
     parallel_state.set_virtual_pipeline_model_parallel_world_size(config.virtual_pipeline_model_parallel_size)
     heard: list[tuple[str, ...]] = []
+    if config.param_sync_func is not None:
+        config.param_sync_func = [noting(heard, f"{chunk * ranks + rank}UNSHARD") for chunk in range(chunks)]
+        reductions = [noting(heard, f"{chunk * ranks + rank}REDUCE_GRAD") for chunk in range(chunks)]
+        config.grad_sync_func = reductions if chunks > 1 else reductions[0]
+        config.no_sync_func = nullcontext
 
     def made(stage: int, microbatch: int | None) -> torch.Tensor:
         output = torch.zeros(1)
@@ -103,3 +109,7 @@ def recorded(asked: Configured, rank: int) -> list[tuple[str, ...]]:
             micro_batch_size=asked.micro_batch_size,
         )
     return heard
+
+
+def noting(heard: list[tuple[str, ...]], action: str) -> Callable[[Any], None]:
+    return lambda _: heard.append((action,))

@@ -132,12 +132,12 @@ def _other_order(settings: Settings, result: Result) -> Iterator[Remedy]:
 def _same_strategy(own: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:
     """Yield the same strategy with one more microbatch, or the fewest more that it takes, and in other ways."""
     for more in (1, 2):
-        grown = _tried(own, replace(settings, microbatches=result.schedule.microbatches + more))
+        grown = _tried(own, replace(settings, microbatches=result.schedule.microbatches + more), result)
         if grown is not None:
             yield _remedy(counted(more, "more microbatch"), "microbatches", grown, result)
             break
     for kind, words, changed in _ways(own, settings, result):
-        tried = _tried(own, changed)
+        tried = _tried(own, changed, result)
         if tried is not None:
             yield _remedy(words, kind, tried, result)
 
@@ -178,7 +178,7 @@ def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
         if spent + work > MOST_WORK:
             continue
         spent += work
-        tried = _tried(other, settings_for(other, settings))
+        tried = _tried(other, settings_for(other, settings), result)
         if tried is not None and (tried.fits or not result.fits):
             others.append(tried)
     shorter = [
@@ -211,8 +211,15 @@ def _undominated(results: Sequence[Result]) -> list[Result]:
     return kept
 
 
-def _tried(rule: Strategy, settings: Settings) -> Result | None:
+def _tried(rule: Strategy, settings: Settings, now: Result) -> Result | None:
+    """Return the result of a strategy; None if it does not take the settings, or its stages are not sharded as those now."""
     try:
-        return simulated(rule, settings)
+        tried = simulated(rule, settings)
     except PipeplanError:
         return None
+    return tried if _is_sharded(tried) or not _is_sharded(now) else None
+
+
+def _is_sharded(result: Result) -> bool:
+    """Return True if collectives of the result's stages take time or memory."""
+    return result.costs.times_collectives(result.schedule) or result.memory.peak_parameters is not None

@@ -12,8 +12,8 @@ import numpy as np
 from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.simulating.result import Result
 from pipeplan.model import (
+    COLLECTIVE_KINDS,
     COMPUTE_KINDS,
-    HOST_KINDS,
     REASON_WORDS,
     RECEIVE_KINDS,
     Floats,
@@ -21,6 +21,7 @@ from pipeplan.model import (
     Kind,
     Op,
     Reason,
+    Schedule,
     Streams,
     Timeline,
     among,
@@ -55,7 +56,8 @@ class Wait(Record, frozen=True, kw_only=True):
         The rank on which, in this gap, the chain that caused the wait was farthest from the stage of that op, as
         ``from_rank`` in JSON; None if it was on the rank itself.
     behind
-        The SEND or RECV that was ahead of the op's input on a communication stream and delayed it, such as ``2RECV_F3``.
+        The SEND or RECV that was ahead of the op's input on a communication stream and delayed it, such as ``2RECV_F3``; or
+        the collective that the op waited for, such as ``2UNSHARD``.
     """
 
     rank: int
@@ -95,6 +97,7 @@ def longest_waits(timeline: Timeline, idle: IdleTimes, streams: Streams | None =
     ahead = _messages_ahead(timeline, streams)
     timeline = timed_only(timeline)
     gaps = [*_longest_gaps(timeline, idle)]
+    ahead |= _collectives_awaited(timeline.schedule, idle, gaps)
     sources = _sources(timeline, idle, gaps)
     longest: list[Wait | None] = [None] * timeline.schedule.ranks
     for gap, source in zip(gaps, sources, strict=True):
@@ -115,13 +118,27 @@ def _messages_ahead(timeline: Timeline, streams: Streams | None) -> dict[int, st
     if streams is None or schedule.kinds.isdisjoint(RECEIVE_KINDS):
         return {}
     arrival, kind = dependencies(schedule).arrival, schedule.columns.kind
-    position = np.cumsum(among(kind, (*COMPUTE_KINDS, *HOST_KINDS))) - 1
+    position = np.cumsum(timeline.timed) - 1
     needy = np.flatnonzero((arrival >= 0) & among(kind, COMPUTE_KINDS))
     blocker = held_up_by(timeline, streams)[arrival[needy]]
     late = blocker >= 0
     return {
         int(position[op]): str(schedule.op(int(other))) for op, other in zip(needy[late], blocker[late], strict=True)
     }
+
+
+def _collectives_awaited(schedule: Schedule, idle: IdleTimes, gaps: Sequence[_Gap]) -> dict[int, str]:
+    """Return the collective of its own rank that the op at the end of each gap waited for last, if it waited for one."""
+    if schedule.kinds.isdisjoint(COLLECTIVE_KINDS):
+        return {}
+    kind, awaited = schedule.columns.kind, {}
+    for gap in gaps:
+        holder = idle.holder(gap.op)
+        if holder >= 0 and kind[holder] == Kind.WAIT_REDUCE_GRAD:
+            holder = idle.holder(holder)
+        if holder >= 0 and kind[holder] in COLLECTIVE_KINDS:
+            awaited[gap.op] = str(schedule.op(holder))
+    return awaited
 
 
 def _longest_gaps(timeline: Timeline, idle: IdleTimes) -> Iterator[_Gap]:
@@ -240,7 +257,8 @@ def _longest_in_words(wait: Wait, times: Times) -> str:
     if not times.number(wait.time).strip("0."):
         return ""
     received = _ON_ITS_WAY.get(wait.op.kind)
-    remote = received is not None and wait.source is not None
+    collective = isinstance(wait.behind, str) and parse_cell(wait.behind)[0].kind in COLLECTIVE_KINDS
+    remote = received is not None and wait.source is not None and not collective
     origin = f", whose {received} is on its way from rank {wait.source}" if remote else ""
     if isinstance(wait.behind, str):
         origin += f", {_behind(wait.behind)}"
@@ -249,8 +267,10 @@ def _longest_in_words(wait: Wait, times: Times) -> str:
 
 
 def _behind(message: str) -> str:
-    """Return the message that delayed another one, in words."""
+    """Return the message that delayed another one, or the collective that an op waited for, in words."""
     op = parse_cell(message)[0]
+    if op.kind in COLLECTIVE_KINDS:
+        return f"which waits for the {'parameters' if op.kind == Kind.UNSHARD else 'reduced gradients'} of stage {op.stage}"
     return f"behind a {'receive' if op.kind in RECEIVE_KINDS else 'send'} of microbatch {op.microbatch}"
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from pipeplan.api.searching.options import AUTO, EverySearchOptions, Names, ParetoOptions, ScheduleSearchOptions
 from pipeplan.api.searching.search_record import Need, PublishedSchedule
+from pipeplan.api.sharding import rule_of
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, build, shape_of
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, shortened, tolerances
-from pipeplan.passes import insert_recompute
+from pipeplan.passes import ShardingRule, insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
     EVERYTHING_UP_TO,
@@ -58,7 +59,14 @@ def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, pl
         communication=settings.communication,
         slices=settings.slices or 1,
         variation=searched.variation,
+        sharding=_sharding(settings),
     )
+
+
+def _sharding(settings: Settings) -> ShardingRule | None:
+    """Return the rule that places collectives in a search; None if there are none."""
+    rule = rule_of(settings, default="best")
+    return None if rule.name == "none" else rule
 
 
 def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -> list[Problem]:
@@ -231,7 +239,7 @@ def least_need(problem: Problem) -> Need | None:
     in_activations = problem.limits.in_activations
     needs = []
     for name, schedule in fixed_orders(free):
-        memory = simulate(schedule, free.costs).memory
+        memory = simulate(free.sharded(schedule), free.costs).memory
         peaks = memory.peak_activation if in_activations or memory.peak_bytes is None else memory.peak_bytes
         needs.append(Need(name, float(peaks.max()), in_activations))
     return min(needs, key=attrgetter("memory"), default=None)

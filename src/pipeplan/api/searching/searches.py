@@ -25,6 +25,7 @@ from pipeplan.api.searching.problems import (
 )
 from pipeplan.api.searching.search_record import record_of
 from pipeplan.api.searching.search_words import slow_start
+from pipeplan.api.sharding import sharding_searched
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.simulating.simulate import assumed_times
 from pipeplan.api.sources import label, resolve
@@ -219,6 +220,7 @@ def result_found(
         search=record,
         warnings=(*warnings, *slow_start(record)),
         notes=notes,
+        sharding=sharding_searched(problem.sharding),
     )
 
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
 from pipeplan.api.searching.search_record import SearchRecord
+from pipeplan.api.sharding import ShardingUsed, in_words
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, counted, tolerances
 from pipeplan.readable import Times, percent, size_texts, sizes_text, time_text
@@ -51,8 +52,10 @@ class ResultFigures(Record, frozen=True, kw_only=True):
 
     ``over`` is null if every rank is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, that of
     the schedule's placement, as a share; null over the limit. ``least_gap``, the same above the smallest bound of all
-    compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, and the keys
-    from ``found_by`` on in searches. Times are in ``time_unit``; lists have one number per rank.
+    compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, ``sharding`` if
+    the schedule has collectives: the rule that placed them, or ``own``; ``peak_parameter_bytes`` if ranks gather sharded
+    parameters (these bytes are part of ``peak_bytes``); the keys from ``found_by`` on are in searches. Times are in
+    ``time_unit``; lists have one number per rank.
     """
 
     name: str = msgspec.field(name="schedule")
@@ -80,6 +83,8 @@ class ResultFigures(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     least_gap: float | UnsetType | None = UNSET
     step: StepRecord | UnsetType = UNSET
+    sharding: ShardingUsed | UnsetType = UNSET
+    peak_parameter_bytes: list[float] | UnsetType = UNSET
 
 
 if TYPE_CHECKING:
@@ -261,6 +266,7 @@ def result_of(
     notes: Iterable[str] = (),
     search: SearchRecord | None = None,
     settings: Settings | None = None,
+    sharding: ShardingUsed | UnsetType = UNSET,
 ) -> Result:
     """Return the result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
 
@@ -299,6 +305,8 @@ def result_of(
         warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
         notes=tuple(notes),
         step=_step_record(timeline, costs),
+        sharding=sharding,
+        peak_parameter_bytes=UNSET if memory.peak_parameters is None else memory.peak_parameters.tolist(),
         **({} if search is None else msgspec.structs.asdict(search)),
     ).holding(
         timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search, settings=settings
@@ -389,6 +397,7 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
         ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
         ("gap (placement)", _gap(result)),
+        *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result.settings))]),
     ]
 
 
@@ -410,13 +419,15 @@ def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:
 def _ranks(result: Result, times: Times) -> Part:
     peak_bytes = result.peak_bytes
     unit = f" ({times.unit})" if times.unit else ""
-    held = ["peak\nactivations"] if peak_bytes is None else ["peak\nactivations", "peak\nmemory"]
+    in_bytes = {"peak\nmemory": peak_bytes, "peak\nparameters": result.peak_parameter_bytes or None}
+    sizes = {name: values for name, values in in_bytes.items() if values is not None}
+    held = ["peak\nactivations", *sizes]
     table = columns(
         "rank", f"busy{unit}", "idle", "span", *held, padding=1, least=["span", held[0]] if held[1:] else ["span"]
     )
     shown = shown_ranks(result.ranks)
     activations = activations_of([result.peak_activation[rank] for rank in shown])
-    peaks = [] if peak_bytes is None else [size_texts([peak_bytes[rank] for rank in shown])]
+    peaks = [size_texts([values[rank] for rank in shown]) for values in sizes.values()]
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")

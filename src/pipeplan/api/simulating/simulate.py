@@ -9,6 +9,7 @@ from typing import TypedDict, Unpack
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.arguments import ScheduleLike, asked, takes
+from pipeplan.api.sharding import sharded, sharding_used
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.sources import Source, label, opened, resolve
 from pipeplan.checking import Sends
@@ -61,23 +62,31 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
 def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
     """See :func:`simulate`; messages say ``called`` for the source, where that is given."""
     opened_source, name = opened(source), called or label(source)
-    schedule = ordered(opened_source, settings, called=name)
+    resolved = resolve(opened_source, settings, called=name)
+    used, schedule = sharding_used(resolved, settings), _completed(resolved, settings)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     warnings, notes = assumed_times(settings, schedule)
     if transfers := transfers_in_words(costs.communication, costs.streams):
         notes = (f"transfers: {transfers}", *notes)
-    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *warnings)
-    return result_of(simulation, limits=limits, warnings=warnings, notes=notes, settings=settings)
+    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *_unused(settings, schedule), *warnings)
+    return result_of(
+        simulation, limits=limits, warnings=warnings, notes=notes, settings=settings, sharding=used or UNSET
+    )
 
 
 def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
-    """Return the schedule of a source, checked, and with its communication.
+    """Return the schedule of a source, checked, and with its communication and collectives.
 
     Raises PipeplanError for what :func:`simulate` raises it, except for costs that cannot be.
     """
-    schedule = resolve(source, settings, called=called)
+    return _completed(resolve(source, settings, called=called), settings)
+
+
+def _completed(schedule: Schedule, settings: Settings) -> Schedule:
+    """Return a schedule, checked, and with its communication and collectives."""
     check_schedule(schedule, **messages(settings)).require_valid()
+    schedule = sharded(schedule, settings)
     if settings.communication == "streams":
         return post_messages(schedule, settings.costs(schedule.placement))
     return _with_communication(schedule) if settings.communication == "blocking" else schedule
@@ -159,6 +168,20 @@ def _again(name: str, source: Source) -> Iterable[str]:
     """Yield a warning if the source's times are discarded."""
     if isinstance(source, Timeline):
         yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"
+
+
+def _unused(settings: Settings, schedule: Schedule) -> Iterable[str]:
+    """Yield a warning for each setting of an op of sharded stages that the schedule does not have."""
+    for name, kind in _OF_SHARDED_STAGES.items():
+        if getattr(settings, name) is not None and not schedule.has(kind):
+            yield f"{name.replace('_', ' ')} have no effect: the schedule has no {kind.name}"
+
+
+_OF_SHARDED_STAGES = {
+    "unshard_times": Kind.UNSHARD,
+    "parameter_bytes": Kind.UNSHARD,
+    "reduce_times": Kind.REDUCE_GRAD,
+}
 
 
 def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:

@@ -1,9 +1,10 @@
 """Local search on simulated run time: with varying op times, and transfers that block or queue.
 
 A candidate's value includes neither. So each candidate whose value does not rule it out is made a schedule and judged:
-simulated with its messages, or on all the runs of a variation at once. Where schedules hold messages, every other step
-decides when results are sent and received, and leaves the order as it is. That takes a few hundred times as long as a value
-does; hence a search spends a part of its budget on values first, and goes on from what it has found.
+simulated with its messages and collectives, or on all the runs of a variation at once. Where the search decides on these,
+every other step decides when results are sent and received, or stages gathered, and leaves the order as it is. That takes a
+few hundred times as long as a value does; hence a search spends a part of its budget on values first, and goes on from what
+it has found.
 
 Where op times vary and transfers need not meet, ``RobustSearch`` times each candidate in several runs at once: on the plan,
 which decides where its weight backwards are, and then in every run.
@@ -97,10 +98,11 @@ class JudgedSearch:
         proposals = _Proposals(
             self, encoder, lineage.candidate, self.reaches[turn % len(self.reaches)], int(random.integers(1, MODULUS))
         )
-        exchange, meets = lineage.exchange or Exchange.at_once(run.problem), run.problem.holds_messages
+        exchange, completed = lineage.exchange or Exchange.at_once(run.problem), run.problem.is_completed
+        decides = run.problem.holds_messages or run.problem.places_collectives
 
         def made(candidate: Candidate, exchange: Exchange) -> Schedule:
-            return schedule_that_meets(encoder, candidate, exchange) if meets else encoder.decode(candidate)
+            return schedule_that_meets(encoder, candidate, exchange) if completed else encoder.decode(candidate)
 
         # The start as it is judged; a temperature in units of the mean op.
         current = best = judge(made(encoder.evaluate(proposals.decisions), exchange))
@@ -115,8 +117,8 @@ class JudgedSearch:
             temperature = unit * self.cooling ** (-step / steps)
             limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
             kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
-            # Every other step changes when a result is sent, where schedules hold messages; else the order.
-            if meets and random.integers(2):
+            # Every other step changes when a result is sent or a stage gathered, where that is decided; else the order.
+            if decides and random.integers(2):
                 later = exchange.moved(random)
             elif not proposals.next(limit, self.tries):
                 return step > 0
@@ -133,7 +135,7 @@ class JudgedSearch:
             if judged < best:
                 best = judged
                 better = Lineage(lineage.name, name, candidate.copy(), candidate.value, judged=judged)
-                run.take_judged(replace(better, schedule=schedule, exchange=exchange) if meets else better)
+                run.take_judged(replace(better, schedule=schedule, exchange=exchange) if completed else better)
             run.report_meanwhile()
         return True
 
@@ -189,7 +191,7 @@ class RobustSearch:
     def __call__(self, run: Run) -> None:
         """Run the search; do nothing without variation, with messages in schedules, or before a first schedule."""
         problem = run.problem
-        if problem.variation is None or problem.holds_messages or run.best is None:
+        if problem.variation is None or problem.is_completed or run.best is None:
             return
         plain = replace(problem, variation=None)
         encoder = Encoder(plain, Scenarios.of(problem))

@@ -1,0 +1,96 @@
+"""Collectives of sharded stages by the rule of the settings: from Python, as JSON, in files and in searches."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.errors import CostError, PipeplanError, ShapeError
+from pipeplan.model import Kind
+
+COSTS: dict[str, Any] = {
+    "ranks": 2,
+    "microbatches": 4,
+    "chunks": 3,
+    "times_per": "stage",
+    "unshard_times": 1.5,
+    "reduce_times": 2,
+    "activation_bytes": 1,
+    "parameter_bytes": 6,
+}
+
+
+def simulated(**options: Any) -> pipeplan.Result:
+    return pipeplan.simulate("interleaved-1f1b", **COSTS | options)
+
+
+def test_a_rule_places_collectives(capsys: pytest.CaptureFixture[str]) -> None:
+    default, free = simulated(), simulated(sharding="none")
+    assert default.to_dict()["sharding"] == "pytorch"
+    assert "sharding" not in free.to_dict()
+    assert not free.schedule.has(Kind.UNSHARD)
+    assert default.schedule == simulated(sharding="pytorch", max_active_stages=3).schedule
+    assert default.schedule != simulated(unshard_lookahead="1").schedule == simulated(unshard_lookahead="1,1").schedule
+    simulated(max_active_stages=2, unshard_lookahead="auto").print()
+    assert "by PyTorch's rule (2 active stages, lookahead auto)" in capsys.readouterr().out
+    results = {rule: simulated(sharding=rule, memory_limit=6.5) for rule in ("pytorch", "megatron", "best")}
+    assert [result.sharding for result in results.values()] == ["pytorch", "megatron", "best"]
+    assert [result.fits for result in results.values()] == [False, False, True]
+    assert free.makespan < results["best"].makespan
+    # Without their costs there are no collectives; a size is enough for some.
+    plain = {"unshard_times": None, "reduce_times": None, "parameter_bytes": None}
+    assert not simulated(**plain).schedule.has(Kind.UNSHARD)
+    assert simulated(**plain, sharding="megatron").schedule.has(Kind.UNSHARD)
+    assert simulated(**plain | {"parameter_bytes": 6}).schedule.has(Kind.UNSHARD)
+
+
+def test_a_file_keeps_its_own_collectives(tmp_path: Path) -> None:
+    placed = simulated(sharding="megatron")
+    path = tmp_path / "placed.json"
+    path.write_text(pipeplan.export(placed.schedule, to="json").text)
+    costs = {name: value for name, value in COSTS.items() if name not in ("ranks", "microbatches", "chunks")}
+    own = pipeplan.simulate(path, **costs)
+    assert (own.schedule, own.sharding, own.makespan) == (placed.schedule, "own", placed.makespan)
+    again = pipeplan.simulate(path, **costs, sharding="pytorch")
+    assert (again.schedule, again.sharding) == (simulated().schedule, "pytorch")
+    best = pipeplan.simulate(path, **costs, sharding="best")
+    assert best.makespan <= min(own.makespan, again.makespan)
+    assert not pipeplan.simulate(path, **costs, sharding="none").schedule.has(Kind.RESHARD)
+
+
+def test_commands_have_the_same_collectives() -> None:
+    lines = pipeplan.export("interleaved-1f1b", to="rows", **COSTS, sharding="megatron").text.splitlines()
+    assert lines[0].startswith("0UNSHARD 2UNSHARD 0F0")
+    verdict = pipeplan.check("interleaved-1f1b", **COSTS, sharding="megatron", memory_limit=6)
+    assert [problem.rule for problem in verdict.problems] == ["memory", "memory"]
+    assert pipeplan.check("interleaved-1f1b", **COSTS, sharding="best", memory_limit=6.5).valid
+    compared = pipeplan.compare(["interleaved-1f1b", "looped-bfs"], **COSTS, sharding="megatron")
+    assert {result.sharding for result in compared.results} == {"megatron"}
+    found = pipeplan.search(placement="loop", evaluations=1_000, **COSTS, memory_limit=6.5)
+    assert found.sharding == "best"
+    assert found.fits
+    assert found.lower_bound <= found.makespan
+    assert found.makespan <= simulated(sharding="best", memory_limit=6.5).makespan
+    assert pipeplan.search(placement="loop", evaluations=500, **COSTS, max_active_stages=1).sharding == "pytorch"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"sharding": "best", "max_active_stages": 2},
+            CostError,
+            "max_active_stages 2 needs sharding pytorch, not best",
+        ),
+        ({"sharding": "none", "unshard_lookahead": "full"}, CostError, "unshard_lookahead full needs sharding pytorch"),
+        ({"unshard_lookahead": "two"}, CostError, "invalid unshard_lookahead 'two': expected full, auto, a number"),
+        ({"unshard_lookahead": "4"}, ShapeError, "must be from 1 to max_active_stages, which is 3, not 4"),
+        ({"unshard_lookahead": "1,2,3"}, ShapeError, "3 values for 2 ranks"),
+        ({"max_active_stages": 0}, ShapeError, "must be at least 1"),
+        ({"sharding": "fsdp"}, PipeplanError, "fsdp"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], error: type[PipeplanError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        simulated(**options)
