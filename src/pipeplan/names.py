@@ -11,6 +11,7 @@ ScheduleName = Literal[
     "1f1b",
     "eager-1f1b",
     "1f1b-overlap",
+    "kfkb",
     "interleaved-1f1b",
     "interleaved-zb",
     "interleaved-1f1b-overlap",

@@ -18,6 +18,7 @@ from pipeplan.strategies.protocol import FromCosts, Shape, Strategy
 _FIRST = (
     "gpipe",
     "one_f_one_b",
+    "kfkb",
     "interleaved",
     "zero_bubble",
     "zbv",
