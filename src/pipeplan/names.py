@@ -12,6 +12,7 @@ ScheduleName = Literal[
     "eager-1f1b",
     "1f1b-overlap",
     "kfkb",
+    "mario",
     "interleaved-1f1b",
     "interleaved-zb",
     "interleaved-1f1b-overlap",

@@ -19,6 +19,7 @@ _FIRST = (
     "gpipe",
     "one_f_one_b",
     "kfkb",
+    "mario",
     "interleaved",
     "zero_bubble",
     "zbv",
