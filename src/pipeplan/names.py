@@ -26,6 +26,9 @@ ScheduleName = Literal[
     "chimera",
     "hanayo",
     "seq1f1b",
+    "slimpipe",
+    "svpp",
+    "mepipe",
     "zb-auto",
     "zbv-heuristic",
 ]

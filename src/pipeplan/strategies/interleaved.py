@@ -56,12 +56,12 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
         If the group size is larger than m, or deadlocks with the warm-up of the variant megatron.
     """
     group = group_size(shape, "interleaved-1f1b")
-    return _rows(
+    return interleaved_rows(
         shape,
         group,
         Kind.B,
         lambda forwards, backwards, rank: one_forward_one_backward(
-            forwards, backwards, _ahead(shape, "interleaved-1f1b", group, rank) + (shape.chunks - 1) * group
+            forwards, backwards, ahead_of_groups(shape, "interleaved-1f1b", group, rank) + (shape.chunks - 1) * group
         ),
     )
 
@@ -89,12 +89,14 @@ def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
         If the group size is larger than m, or if two neighboring groups sum to less than p, which deadlocks.
     """
     group = group_size(shape, "interleaved-1f1b-overlap")
-    return _rows(
+    return interleaved_rows(
         shape,
         group,
         Kind.B,
         lambda forwards, backwards, rank: forward_with_backward(
-            forwards, backwards, _ahead(shape, "interleaved-1f1b-overlap", group, rank) + (shape.chunks - 1) * group + 1
+            forwards,
+            backwards,
+            ahead_of_groups(shape, "interleaved-1f1b-overlap", group, rank) + (shape.chunks - 1) * group + 1,
         ),
     )
 
@@ -122,34 +124,53 @@ def build_interleaved_zb(shape: Shape) -> Schedule:
         If the group size is larger than m.
     """
     group = group_size(shape, "interleaved-zb")
+    return interleaved_rows(
+        shape,
+        group,
+        Kind.I,
+        lambda forwards, backwards, rank: with_delayed_weights(
+            forwards,
+            backwards,
+            ahead_of_groups(shape, "interleaved-zb", group, rank) + (shape.chunks - 1) * group,
+            rank,
+        ),
+    )
 
-    def row(forwards: Columns, backwards: Columns, rank: int) -> Columns:
-        warm_up = _ahead(shape, "interleaved-zb", group, rank) + (shape.chunks - 1) * group
-        weights = replace(backwards, kind=np.full_like(backwards.kind, Kind.W))
-        return concatenate(
-            forwards[:warm_up],
-            alternate(forwards[warm_up : warm_up + rank], backwards[:rank]),
-            alternate(forwards[warm_up + rank :], backwards[rank:], weights),
-        )
 
-    return _rows(shape, group, Kind.I, row)
+def interleaved_rows(
+    shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Columns, int], Columns]
+) -> Schedule:
+    """Return the schedule whose ranks run ``row(forwards, backwards, rank)``, both in the order of the groups.
 
-
-def _rows(shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Columns, int], Columns]) -> Schedule:
-    """Return the schedule whose ranks run ``row(forwards, backwards, rank)``, both in the order of the groups."""
-    p, m, v = shape.ranks, shape.microbatches, shape.chunks
-    chunk, microbatch = in_groups(m, v, group)
+    With slices, groups count them; backwards take the slices of a microbatch in reverse.
+    """
+    p, m, v, k = shape.ranks, shape.microbatches, shape.chunks, shape.slices
+    chunk, turn = in_groups(m * k, v, group)
+    microbatch, part = np.divmod(turn, k)
     # These are the ops of rank 0; rank r runs the same for stages that are r larger.
-    forwards, backwards = ops(Kind.F, chunk * p, microbatch), ops(backward, (v - 1 - chunk) * p, microbatch)
+    forwards, backwards = (
+        ops(Kind.F, chunk * p, microbatch, part),
+        ops(backward, (v - 1 - chunk) * p, microbatch, k - 1 - part),
+    )
     rows = [
         row(replace(forwards, stage=forwards.stage + rank), replace(backwards, stage=backwards.stage + rank), rank)
         for rank in range(p)
     ]
-    return Schedule.from_rows(Placement.loop(p, v), m, rows)
+    return Schedule.from_rows(Placement.loop(p, v), m, rows, slices=k)
 
 
-def _idle(shape: Shape, name: str, small_group_stalls: int) -> float:
-    """Return the idle time of the strategies with full backwards.
+def with_delayed_weights(forwards: Columns, backwards: Columns, warm_up: int, delay: int) -> Columns:
+    """Return ``warm_up`` forwards, then in turn a forward, an input backward and a weight backward ``delay`` turns later."""
+    weights = replace(backwards, kind=np.full_like(backwards.kind, Kind.W))
+    return concatenate(
+        forwards[:warm_up],
+        alternate(forwards[warm_up : warm_up + delay], backwards[:delay]),
+        alternate(forwards[warm_up + delay :], backwards[delay:], weights),
+    )
+
+
+def idle_of_full_backwards(shape: Shape, name: str, small_group_stalls: int) -> float:
+    """Return the idle time of the strategies with full backwards, in forwards of a rank.
 
     ``small_group_stalls`` is how often a chunk stalls, for p - 1 forwards, in a last group smaller than p.
     """
@@ -185,7 +206,7 @@ def _idle_zb(shape: Shape) -> float:
 def _peak(shape: Shape, name: str, beyond_warm_up: int) -> float:
     """Return the peak activations if a rank holds so many forwards beyond its warm-up; rank 0 has the longest."""
     group = group_size(shape, name)
-    held = _ahead(shape, name, group, 0) + (shape.chunks - 1) * group + beyond_warm_up
+    held = ahead_of_groups(shape, name, group, 0) + (shape.chunks - 1) * group + beyond_warm_up
     return min(held, shape.microbatches * shape.chunks) / shape.chunks
 
 
@@ -205,7 +226,7 @@ interleaved_1f1b = Strategy(
     bubble=Formula(
         "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(4v-1)F/v; "
         "all groups < p: at most (p-1)(F+B) per group",
-        lambda shape: _idle(shape, "interleaved-1f1b", 4),
+        lambda shape: idle_of_full_backwards(shape, "interleaved-1f1b", 4),
     ),
     memory=Formula(
         "min(2(p-1) + (v-1)g + 1, mv)/v; less if g < p",
@@ -247,7 +268,7 @@ interleaved_1f1b_overlap = Strategy(
     bubble=Formula(
         "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(5v-2)F/v; "
         "all groups < p: at most (p-1)(F+B) per group",
-        lambda shape: _idle(shape, "interleaved-1f1b-overlap", 5),
+        lambda shape: idle_of_full_backwards(shape, "interleaved-1f1b-overlap", 5),
     ),
     memory=Formula(
         "min(2(p-1) + (v-1)g + 2, mv)/v",
@@ -334,7 +355,7 @@ def _least_sum(shape: Shape, group: int) -> float:
     return min(sums, default=np.inf)
 
 
-def _ahead(shape: Shape, name: str, group: int, rank: int) -> int:
+def ahead_of_groups(shape: Shape, name: str, group: int, rank: int) -> int:
     """Return how many forwards beyond v - 1 groups a rank runs before its first backward (or pair)."""
     behind, least = shape.ranks - 1 - rank, _least_sum(shape, group)
     usual = behind if name == "interleaved-zb" else 2 * behind
