@@ -261,6 +261,7 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     attention_model: Varied[str | None]
     group_size: Varied[int | None]
     slices: Varied[int | None]
+    slice_attention: Varied[GivenTimes | None]
     variant: Varied[str | None]
     config: str | os.PathLike[str] | None
     settings: SettingsLike | None

@@ -146,7 +146,7 @@ def interleaved_rows(
     """
     p, m, v, k = shape.ranks, shape.microbatches, shape.chunks, shape.slices
     chunk, turn = in_groups(m * k, v, group)
-    microbatch, part = np.divmod(turn, k)
+    microbatch, part = np.divmod(turn, k) if k > 1 else (turn, np.zeros(1, np.int64))
     # These are the ops of rank 0; rank r runs the same for stages that are r larger.
     forwards, backwards = (
         ops(Kind.F, chunk * p, microbatch, part),
