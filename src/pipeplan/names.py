@@ -24,6 +24,7 @@ ScheduleName = Literal[
     "dualpipe",
     "dualpipev",
     "chimera",
+    "bitpipe",
     "hanayo",
     "seq1f1b",
     "slimpipe",

@@ -27,6 +27,7 @@ _FIRST = (
     "controllable_memory",
     "dualpipe",
     "chimera",
+    "bitpipe",
     "hanayo",
     "seq1f1b",
     "sliced_interleaved",
