@@ -76,6 +76,7 @@ class SteadyStateOptionsKeywords(EverySearchOptionsKeywords, total=False):
     """Keywords of SteadyStateOptions."""
 
     most: int
+    schedule: str | None
 
 
 class EstimateOptionsKeywords(TypedDict, total=False):
