@@ -204,13 +204,25 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
         Kind.R: costs.recompute,
     }
     alike = [float(times[op.kind][op.stage]) for op in turn]
-    factors = [factor(op, costs) for op in turn]
+    factors = [factor(op, costs) * of_slice(op, schedule, costs) for op in turn]
     alone = sum(one * more for one, more in zip(alike, factors, strict=True))
     if len(turn) == 2 and costs.overlap is not None:
         forward = next(op for op in turn if op.kind == Kind.F)
         saved = sum(alike) - max(float(costs.overlap[forward.stage]), *alike)
         return (alone - saved * min(factors)) / schedule.slices
     return alone / schedule.slices
+
+
+def of_slice(op: Op, schedule: Schedule, costs: Costs) -> float:
+    """How many times the mean time of its slices an op takes: attention to itself and to all slices before it."""
+    if costs.slice_attention is None:
+        return 1.0
+    forward = float(costs.slice_attention.forward[op.stage])
+    inputs, weights = float(costs.backward_input[op.stage]), float(costs.backward_weight[op.stage])
+    of_inputs = inputs * 2 * forward / (1 + forward)
+    share = {Kind.I: of_inputs / inputs, Kind.W: 0.0, Kind.B: of_inputs / (inputs + weights)}.get(op.kind, forward)
+    attended = op.slice + 0.5
+    return 1 - share + share * attended / (schedule.slices / 2)
 
 
 def factor(op: Op, costs: Costs) -> float:

@@ -25,3 +25,12 @@ def test_it_takes_none_of_the_other_options_of_a_search(run):
     assert code == 2
     assert "--steady-state and --pareto exclude each other" in err
     assert run(f"{LINE} --jitter 0.1")[::2] == (2, "pipeplan: Unknown option: --jitter.\n")
+
+
+def test_a_published_schedule_is_measured_without_a_flush(run):
+    code, out, _ = run("steady-state --schedule 1f1b -p 4 -m 8")
+    assert code == 0
+    assert "step of 8 microbatches    24" in out
+    assert "33 (+37.5%)" in out
+    code, out, _ = run("steady-state --schedule 1f1b -p 4 -m 8 --json")
+    assert json.loads(out)["steps"]["step"] == 24

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pipeplan.costs import Settings
@@ -10,6 +12,7 @@ from pipeplan.strategies.interleaved import (
     build_interleaved_1f1b_overlap,
     build_interleaved_zb,
     group_size,
+    in_groups,
     interleaved_1f1b,
     interleaved_1f1b_overlap,
     interleaved_zb,
@@ -17,7 +20,7 @@ from pipeplan.strategies.interleaved import (
 from pipeplan.strategies.one_f_one_b import eager_1f1b, forward_with_backward
 from pipeplan.strategies.protocol import Shape, Strategy
 from pipeplan.strategies.zero_bubble import zb_h1
-from tests.slow_simulator import slow_simulate
+from tests.slow_simulator import slow_simulate, worst_bubble
 from tests.strategies.common_grid import assert_matches_common_grid
 from tests.strategies.tables import documented_table, timing_table
 from tests.strategies.torch_orders import assert_matches_pytorch
@@ -84,41 +87,81 @@ def test_default_group(ranks: int, microbatches: int, group: int) -> None:
 
 def test_megatrons_groups_are_the_ranks() -> None:
     assert group_size(interleaved_1f1b.shape(4, 10, variant="megatron", group_size=6), "interleaved-1f1b") == 6
-    with pytest.raises(ShapeError, match=r"last group of at least 4 microbatches.* leave a last group of 2"):
-        interleaved_1f1b(interleaved_1f1b.shape(4, 10, variant="megatron"))
+    assert group_size(interleaved_1f1b.shape(4, 10, variant="megatron"), "interleaved-1f1b") == 4
     by_default = interleaved_1f1b(interleaved_1f1b.shape(4, 10))
     assert by_default == interleaved_1f1b(interleaved_1f1b.shape(4, 10, group_size=5))
 
 
 @ALL
-@pytest.mark.parametrize("group", [3, 9])
-def test_groups_are_from_the_ranks_to_the_microbatches(strategy: Strategy, group: int) -> None:
-    with pytest.raises(ShapeError, match=f"group size of 4 to 8 for this shape, not {group}"):
+@pytest.mark.parametrize("group", [9, 100])
+def test_groups_are_at_most_the_microbatches(strategy: Strategy, group: int) -> None:
+    with pytest.raises(ShapeError, match=f"group size of 1 to 8 for this shape, not {group}"):
         strategy(strategy.shape(4, 8, group_size=group))
 
 
-def test_a_deadlock_is_refused_with_its_rule_and_a_group_that_runs() -> None:
-    message = "groups of 5 leave a last group of 2, and the two sizes must sum to at least 8 with 5 ranks; group size 6"
+def test_turns_are_those_of_megatrons_schedule_table() -> None:
+    chunk, microbatch = in_groups(5, 2, 3)  # Its example: PP2 N3M5 with VP2.
+    assert microbatch.tolist() == [0, 1, 2, 0, 1, 2, 3, 4, 3, 4]
+    assert chunk.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1]
+
+
+def test_a_deadlock_of_megatron_is_refused_with_its_rule_and_a_group_that_runs() -> None:
+    message = (
+        r"\(variant megatron\) deadlocks: 12 microbatches are in groups of 5 with a last group of 2, and two neighboring "
+        "groups must sum to at least 8 with 5 ranks; group size 6"
+    )
     with pytest.raises(ShapeError, match=message):
-        interleaved_1f1b(interleaved_1f1b.shape(5, 12, group_size=5))
+        interleaved_1f1b(interleaved_1f1b.shape(5, 12, group_size=5, variant="megatron"))
+
+
+def test_overlapped_pairs_need_a_group_or_two_that_reach_all_ranks() -> None:
+    assert interleaved_1f1b_overlap(interleaved_1f1b_overlap.shape(5, 9, group_size=3)).microbatches == 9
+    with pytest.raises(ShapeError, match=r"groups of 2 with a last group of 1.* at least 5 with 5 ranks; group size 3"):
+        interleaved_1f1b_overlap(interleaved_1f1b_overlap.shape(5, 9, group_size=2))
+
+
+def test_megatrons_variant_is_its_order_and_refuses_exactly_its_deadlocks() -> None:
+    refused = 0
+    for shape in small_shapes_with_groups():
+        schedule = in_groups_whatever_comes(interleaved_1f1b, shape)
+        megatrons = replace(shape, variant="megatron")
+        try:
+            assert interleaved_1f1b(megatrons) == schedule
+            assert slow_simulate(schedule, Settings().costs(schedule.placement)).makespan > 0
+        except ShapeError:
+            refused += 1
+            with pytest.raises(DeadlockError):
+                slow_simulate(schedule, Settings().costs(schedule.placement))
+    assert refused > 0
 
 
 @ALL
-def test_exactly_the_groups_that_deadlock_are_refused(strategy: Strategy) -> None:
-    refused = 0
+def test_the_warm_up_is_the_usual_one_unless_it_deadlocks_or_groups_are_small(strategy: Strategy) -> None:
+    shorter = 0
     for shape in small_shapes_with_groups():
+        usual = in_groups_whatever_comes(strategy, shape)
         try:
-            strategy(shape)
+            schedule = strategy(shape)
         except ShapeError:
-            refused += 1
-            schedule = in_groups_whatever_comes(strategy, shape)
+            assert strategy is interleaved_1f1b_overlap
+            continue
+        shorter += schedule != usual
+        if schedule != usual and (shape.group_size or 1) >= shape.ranks:
             with pytest.raises(DeadlockError):
-                slow_simulate(schedule, Settings().costs(schedule.placement))
-        else:
-            schedule = in_groups_whatever_comes(strategy, shape)
-            assert slow_simulate(schedule, Settings().costs(schedule.placement)).makespan > 0
-            assert schedule == strategy(shape)
-    assert (refused > 0) == (strategy is not interleaved_zb)
+                slow_simulate(usual, Settings().costs(usual.placement))
+    assert shorter > 0
+
+
+# Ranks wait for a chunk to return: by the formula of equal groups of p/2 to p microbatches, in forwards of one rank.
+SMALL_GROUPS = {(4, 2, 2, 5): 23 / 2, (6, 3, 2, 5): 36 / 2, (8, 5, 2, 5): 34 / 2, (8, 4, 3, 2): 53 / 3}
+
+
+@pytest.mark.parametrize(("shape", "idle"), SMALL_GROUPS.items())
+def test_small_groups_cost_what_the_formula_says(shape: tuple[int, int, int, int], idle: float) -> None:
+    ranks, group, chunks, groups = shape
+    small = interleaved_1f1b.shape(ranks, group * groups, chunks, group_size=group)
+    assert interleaved_1f1b.bubble.value(small) == pytest.approx(idle)
+    assert worst_bubble(interleaved_1f1b(small)) == pytest.approx(idle)
 
 
 def small_shapes_with_groups() -> list[Shape]:
@@ -126,7 +169,7 @@ def small_shapes_with_groups() -> list[Shape]:
         Shape(ranks, group + last, chunks, group_size=group)
         for ranks in (1, 2, 3, 4, 5)
         for chunks in (1, 2, 3)
-        for group in range(ranks, 2 * ranks)
+        for group in range(1, 2 * ranks)
         for last in range(min(group, 5))
     ]
 

@@ -183,6 +183,10 @@ OVERLAPPED = named("interleaved-1f1b-overlap", 2, 4, 2)
             "2 microbatches are too few: Megatron-LM interleaves at least one per rank, 4",
         ),
         (named("interleaved-1f1b", 4, 10, 2, group_size=8), "a last group of 2 of 10 microbatches"),
+        (
+            named("interleaved-1f1b", 4, 8, 2, group_size=3),
+            r"invalid group size 3: Megatron-LM needs 4 \(the ranks\) to 8",
+        ),
     ],
 )
 def test_what_megatron_does_not_run(schedule: Schedule, message: str):

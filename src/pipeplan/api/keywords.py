@@ -76,6 +76,7 @@ class SteadyStateOptionsKeywords(EverySearchOptionsKeywords, total=False):
     """Keywords of SteadyStateOptions."""
 
     most: int
+    schedule: str | None
 
 
 class EstimateOptionsKeywords(TypedDict, total=False):
@@ -268,6 +269,7 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     attention_model: Varied[str | None]
     group_size: Varied[int | None]
     slices: Varied[int | None]
+    slice_attention: Varied[GivenTimes | None]
     variant: Varied[str | None]
     config: str | os.PathLike[str] | None
     settings: SettingsLike | None

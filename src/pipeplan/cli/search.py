@@ -57,7 +57,8 @@ def steady_state(
 ) -> int:
     """Find the shortest repeating pattern: the time of each further microbatch.
 
-    Proves a lower bound on the period of every repeating schedule, too.
+    Proves a lower bound on the period of every repeating schedule, too. With --schedule, measures a published one without a
+    flush between its steps.
     """
     query = request((), settings, output)
     require_outputs(query.outputs, ("record",), what="a steady state")

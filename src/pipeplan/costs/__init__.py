@@ -41,6 +41,7 @@ from pipeplan.costs.settings import (
     Times,
     TimesPer,
 )
+from pipeplan.costs.slice_attention import SliceAttention
 from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_limit, parse_size
 from pipeplan.costs.work_options import (

@@ -121,6 +121,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
             settings["offload_bytes"] = _tuple(memory.offloaded)
     if costs.factors is not None:
         settings["microbatch_factors"] = costs.factors.tables
+    if costs.slice_attention is not None:
+        settings["slice_attention"] = _tuple(costs.slice_attention.forward)
     return settings
 
 

@@ -17,6 +17,7 @@ from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors, attention_share_of, factors_of_lengths, tokens_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
+from pipeplan.costs.slice_attention import SliceAttention
 from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.values import parse_limit, ranges_in
 from pipeplan.errors import CostError, ShapeError
@@ -119,6 +120,7 @@ class Settings(SettingsTable):
             communication=settings.communication,
             streams=settings.transfer_streams or "rank",
             factors=factors,
+            slice_attention=SliceAttention.of(settings.slice_attention or 0.0, placement.stages),
         )
 
     def factors(self, stages: int) -> MicrobatchFactors | None:

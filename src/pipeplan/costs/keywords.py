@@ -79,6 +79,7 @@ class SettingsTableKeywords(TypedDict, total=False):
     attention_model: str | None
     group_size: int | None
     slices: int | None
+    slice_attention: GivenTimes | None
     variant: str | None
 
 

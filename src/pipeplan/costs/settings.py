@@ -275,8 +275,13 @@ class SettingsTable(Options):
         default="the number of ranks", range=COUNT, flags=("-g",), hint="For interleaved schedules.",
     )  # fmt: skip
     slices: int | None = option(
-        kind="count", title="Slices", group="more", help="Slices per sequence, for seq1f1b.",
-        default="2", range=COUNT, hint="Slices per sequence, for seq1f1b.",
+        kind="count", title="Slices", group="more", help="Slices per sequence, for seq1f1b, slimpipe, svpp and mepipe.",
+        default="the schedule's", range=COUNT, hint="Slices per sequence, for seq1f1b, slimpipe, svpp and mepipe.",
+    )  # fmt: skip
+    slice_attention: Times | None = option(
+        kind="per_stage", title="Attention of slices", group="more", default="0", unit="shares", range=SHARE,
+        help="Share of a sequence's forward time that is causal attention, which makes later slices longer: one number, or "
+        "one per stage; 0: slices take equally long, as if ranks exchange attention (SlimPipe).",
     )  # fmt: skip
     variant: str | None = option(
         kind="text", title="Variant", group="more", help="Variant of the schedule.",

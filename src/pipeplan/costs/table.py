@@ -12,6 +12,7 @@ from pipeplan.costs.memory import Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
 from pipeplan.costs.settings import Communication
+from pipeplan.costs.slice_attention import SliceAttention, factors_of_slices
 from pipeplan.errors import CostError
 from pipeplan.model import (
     BACKWARD_KINDS,
@@ -97,6 +98,8 @@ class Costs:
     factors
         Factors of each microbatch on times and messages, those on memory being part of ``memory``; None if microbatches are
         alike.
+    slice_attention
+        Shares of attention, which make later slices of a sequence longer; None if slices take equally long.
 
     Raises
     ------
@@ -122,6 +125,7 @@ class Costs:
     communication: Communication = "edge"
     streams: Streams = "rank"
     factors: MicrobatchFactors | None = None
+    slice_attention: SliceAttention | None = None
 
     def __post_init__(self) -> None:
         computing = "forward", "backward", "backward_input", "backward_weight", "recompute", "overlap"
@@ -231,8 +235,7 @@ class Costs:
             return factors.size
         if kind != Kind.B:
             return {Kind.I: factors.backward_input, Kind.W: factors.backward_weight}.get(kind, factors.forward)
-        halves = [self.backward_input - self._overhead_in(Kind.I), self.backward_weight - self._overhead_in(Kind.W)]
-        inputs, weights = (half[:, None] for half in halves)
+        inputs, weights = (half[:, None] for half in self._halves())
         both: Floats = (inputs * factors.backward_input + weights * factors.backward_weight) / (inputs + weights)
         return both
 
@@ -251,7 +254,28 @@ class Costs:
         if factors is not None:
             factors = replace(factors, **dict.fromkeys(("backward_input", "backward_weight"), self._factors_on(Kind.B)))
         memory = replace(self.memory, freed_by_weight=np.zeros(self.stages))
-        return replace(self, backward_input=self.backward, memory=memory, factors=factors)
+        attention = self.slice_attention
+        if attention is not None:
+            attention = attention.unsplit(*self._halves())
+        return replace(self, backward_input=self.backward, memory=memory, factors=factors, slice_attention=attention)
+
+    def _halves(self) -> tuple[Floats, Floats]:
+        """Return the times of I and W without overhead, two arrays of shape (stages,)."""
+        return (
+            self.backward_input - self._overhead_in(Kind.I),
+            self.backward_weight - self._overhead_in(Kind.W),
+        )
+
+    def unequal(self, slices: int) -> bool:
+        """Return True if this many slices of a sequence take different times."""
+        return slices > 1 and self.slice_attention is not None
+
+    def first_slice(self, kind: Kind, slices: int) -> Floats:
+        """Return the factor of the first slice, the shortest one, on its equal share of a kind's time, shape (stages,)."""
+        if self.slice_attention is None:
+            return np.ones(self.stages)
+        share = self.slice_attention.in_kind(kind, *self._halves())
+        return factors_of_slices(share, np.zeros(self.stages, np.int64), slices)
 
     def of_microbatch(self, microbatch: int) -> Costs:
         """Return the costs of a single microbatch."""
@@ -332,7 +356,8 @@ class Costs:
     def durations(self, schedule: Schedule) -> Floats:
         """Return the time of each op, shape (ops,); 0 for communication ops, RESHARD and waits.
 
-        Both ops of an overlapped pair have the time of the pair. A slice takes its share of the microbatch's time.
+        Both ops of an overlapped pair have the time of the pair. A slice takes its share of the microbatch's time, which is
+        the same for all slices unless ``slice_attention`` makes them differ.
 
         Raises
         ------
@@ -352,7 +377,7 @@ class Costs:
             if whole is not None:
                 table[kind] = whole * schedule.slices
         times: Floats = table.ravel()[schedule.cost_index]
-        if self.factors is not None:
+        if self._vary(schedule):
             times *= self._factors_of(schedule)
         second = np.flatnonzero(schedule.joined)
         if second.size:
@@ -364,13 +389,22 @@ class Costs:
         times = {Kind.UNSHARD: self.unshard, Kind.REDUCE_GRAD: self.reduce}
         return any(whole is not None and whole.any() and schedule.has(kind) for kind, whole in times.items())
 
+    def _vary(self, schedule: Schedule) -> bool:
+        """Return True if microbatches or slices of a schedule differ."""
+        return self.factors is not None or self.unequal(schedule.slices)
+
     def _factors_of(self, schedule: Schedule) -> Floats:
         """Return the factor on the time of each op, shape (ops,); 1 for communication and stage-wide ops."""
         self.require_microbatches(schedule.microbatches)
         columns, factors = schedule.columns, np.ones(len(schedule))
         for kind in schedule.kinds.intersection((*COMPUTE_KINDS, *HOST_KINDS)):
             ops = schedule.where(kind)
-            factors[ops] = self._factors_on(kind)[columns.stage[ops], columns.microbatch[ops]]
+            stage = columns.stage[ops]
+            if self.factors is not None:
+                factors[ops] = self._factors_on(kind)[stage, columns.microbatch[ops]]
+            if self.slice_attention is not None and schedule.slices > 1 and kind not in HOST_KINDS:
+                share = self.slice_attention.in_kind(kind, *self._halves())[stage]
+                factors[ops] *= factors_of_slices(share, columns.slice[ops], schedule.slices)
         return factors
 
     def require_microbatches(self, microbatches: int) -> None:
@@ -409,9 +443,9 @@ class Costs:
             return pairs
         stage, turned = schedule.columns.stage, schedule.columns.kind[first] != Kind.F
         forward, backward = np.where(turned, second, first), np.where(turned, first, second)
-        if self.factors is None:
+        if not self._vary(schedule):
             return self.pair_times(stage[forward], stage[backward], times[backward])
-        # A pair of microbatches that differ saves as much as the smaller one would with another of its size.
+        # A pair of microbatches or slices that differ saves as much as the smaller one would with another of its size.
         factor = self._factors_of(schedule)
         alone = times[backward] / factor[backward]
         saved = times[forward] / factor[forward] + alone - self.pair_times(stage[forward], stage[backward], alone)

@@ -10,9 +10,10 @@
 Optional keys: ``offload`` (time of a copy to the host per stage), ``unshard`` and ``reduce`` (times to gather the parameters
 of a stage and to reduce its gradients), ``overhead`` (``op_gap``, ``message_time``, ``step_time``), ``communication``
 (default ``edge``), ``streams`` (default ``rank``), ``factors`` (of each microbatch on times and bytes, where microbatches
-differ: the setting ``microbatch_factors``), and in ``memory`` ``recompute_keeps`` (default 0), ``offloaded`` (default the
-activation), ``parameters`` and ``gradients`` (default 0). ``bandwidth`` is null if a transfer takes only its latency.
-Unknown keys are errors. A config file (``--config``) is a shorter form for equal stages.
+differ: the setting ``microbatch_factors``), ``slice_attention`` (share per stage, where slices differ), and in ``memory``
+``recompute_keeps`` (default 0), ``offloaded`` (default the activation), ``parameters`` and ``gradients`` (default 0).
+``bandwidth`` is null if a transfer takes only its latency. Unknown keys are errors. A config file (``--config``) is a
+shorter form for equal stages.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pipeplan.costs import (
     Memory,
     MicrobatchFactors,
     Overhead,
+    SliceAttention,
     Transfer,
 )
 from pipeplan.documents import json_text, require_unique_keys
@@ -95,11 +97,12 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     communication: Communication | msgspec.UnsetType = msgspec.UNSET
     streams: Streams | msgspec.UnsetType = msgspec.UNSET
     factors: FactorTable | FactorTables | msgspec.UnsetType = msgspec.UNSET
+    slice_attention: Times | msgspec.UnsetType = msgspec.UNSET
 
 
 def costs_json(costs: Costs) -> str:
     """Return costs as JSON."""
-    transfer, memory = costs.transfer, costs.memory
+    transfer, memory, attention = costs.transfer, costs.memory, costs.slice_attention
     record = CostsRecord(
         version=VERSION,
         time_unit=costs.time_unit,
@@ -122,6 +125,7 @@ def costs_json(costs: Costs) -> str:
         communication=msgspec.UNSET if costs.communication == "edge" else costs.communication,
         streams=msgspec.UNSET if costs.streams == "rank" else costs.streams,
         factors=msgspec.UNSET if costs.factors is None else costs.factors.tables,
+        slice_attention=msgspec.UNSET if attention is None else attention.forward.tolist(),
     )
     return json_text(record, compact=True) + "\n"
 
@@ -171,7 +175,7 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
 
 
 def _costs(record: CostsRecord) -> Costs:
-    transfer, lost = record.transfer, record.overhead
+    transfer, lost, attention = record.transfer, record.overhead, record.slice_attention
     stages = len(record.forward)
     factors = None if record.factors is msgspec.UNSET else MicrobatchFactors.of(record.factors, stages)
     return Costs(
@@ -195,6 +199,7 @@ def _costs(record: CostsRecord) -> Costs:
         communication="edge" if record.communication is msgspec.UNSET else record.communication,
         streams="rank" if record.streams is msgspec.UNSET else record.streams,
         factors=factors,
+        slice_attention=None if attention is msgspec.UNSET else SliceAttention.of(tuple(attention), stages),
     )
 
 

@@ -97,7 +97,8 @@ def lower_bound(
     if len(recomputed):
         times = costs.times(Kind.R) / slices
         times[np.setdiff1d(np.arange(placement.stages), recomputed)] = 0.0
-        classes = [_recomputing(rank, times) for rank in classes]
+        least = costs.first_slice(Kind.I, slices) if costs.unequal(slices) else np.ones(placement.stages)
+        classes = [_recomputing(rank, times, least) for rank in classes]
     bounds = [
         Bound(_longest_chain(placement, microbatches, costs, slices), "the chain of one microbatch through all stages")
     ]
@@ -173,14 +174,17 @@ def _longest_chain(placement: Placement, microbatches: int, costs: Costs, slices
     return longest
 
 
-def _recomputing(rank: RankClasses, times: Floats) -> RankClasses:
-    """Return the classes with a fourth row: R, after F and before I, with its ``times`` as of :meth:`Costs.times`."""
+def _recomputing(rank: RankClasses, times: Floats, least: Floats) -> RankClasses:
+    """Return the classes with a fourth row: R, after F and before I, with its ``times`` as of :meth:`Costs.times`.
+
+    ``least`` is the smallest factor of a slice on the mean time of F or I, shape (stages,).
+    """
     time = times[rank.stage, np.minimum(rank.microbatch, times.shape[1] - 1)]
     return replace(
         rank,
-        head=np.vstack((rank.head, rank.head[FORWARD] + rank.time[FORWARD])),
+        head=np.vstack((rank.head, rank.head[FORWARD] + rank.time[FORWARD] * least[rank.stage])),
         time=np.vstack((rank.time, time)),
-        tail=np.vstack((rank.tail, rank.time[INPUT] + rank.tail[INPUT])),
+        tail=np.vstack((rank.tail, rank.time[INPUT] * least[rank.stage] + rank.tail[INPUT])),
         work=np.vstack((rank.work, rank.count * time)),
     )
 
@@ -238,7 +242,7 @@ def _under_limits(
     onward: bool,
 ) -> Iterator[Bound]:
     """Yield the bounds that each rank's memory limit adds; with ``onward`` on the makespan, else on the rank's span."""
-    if limits is None:
+    if limits is None or costs.unequal(slices):
         return
     slowest = _slowest_behind(_least_times(placement.stages, classes))
     pairs = costs.overlap is not None

@@ -134,13 +134,21 @@ class RankClasses:
 
 
 def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 1) -> OpClasses:
-    """Return the classes of one copy of the model; of microbatches that differ, those of the first one."""
+    """Return the classes of one copy of the model; of microbatches that differ, those of the first one.
+
+    Of slices that differ, times are the mean, and heads and tails those of the first slice, which is the shortest.
+    """
     costs = costs.occupied(placement, slices)
     # Least times of F, I and W. A full backward may be shorter than I and W together.
     forward, full, inputs, weights = (costs.times(kind)[:, 0] for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
     both = np.minimum(inputs + weights, full) / slices
     forward, inputs = forward / slices, np.minimum(inputs, full) / slices
     weights = both - inputs
+    times = np.stack((forward, inputs, weights))
+    if costs.unequal(slices):
+        # A full backward may be as short as I, but its first slice has no smaller factor than that of I.
+        forward, inputs = forward * costs.first_slice(Kind.F, slices), inputs * costs.first_slice(Kind.I, slices)
+        weights = weights * np.minimum(costs.first_slice(Kind.W, slices), costs.first_slice(Kind.B, slices))
     hops = np.where(placement.crosses[copy], costs.transfer_times(slices)[:-1, 0], 0.0)
     # Heads: down the stages, turn at the last one, and up again.
     down = np.concatenate(([0.0], np.cumsum(forward[:-1] + hops)))
@@ -158,7 +166,7 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
     tail_forward = last_tail + np.concatenate((np.cumsum((forward[1:] + hops)[::-1])[::-1], [0.0]))
     return OpClasses(
         np.stack((down, up, up + inputs)),
-        np.stack((forward, inputs, weights)),
+        times,
         np.stack((tail_forward, tail_inputs, np.zeros(len(forward)))),
     )
 

@@ -108,6 +108,11 @@ class Problem:
                 f"the costs are for {self.costs.stages} stages, but the placement has {self.placement.stages}"
             )
         self.costs.require_microbatches(self.microbatches)
+        if self.costs.unequal(self.slices):
+            raise CostError(
+                "a search needs slices that take equally long: leave out slice_attention, or set slices to 1",
+                field="slice_attention",
+            )
         if self.limits is not None:
             self._check_limits(self.limits)
 

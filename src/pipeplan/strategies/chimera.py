@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeplan.model import Ints, Kind, Placement, Schedule, concatenate, ops
 from pipeplan.strategies.protocol import Formula, Shape, Strategy, require_two_directions
@@ -70,12 +73,24 @@ def round_trips(placement: Placement, entry: Ints) -> Schedule:
     entry
         Slot in which each microbatch enters, shape (microbatches,).
     """
-    stages, microbatches = placement.stages, len(entry)
-    stage = np.repeat(np.arange(stages), microbatches)
-    microbatch = np.tile(np.arange(microbatches), stages)
+    stage = np.arange(placement.stages)[:, None]
+    return in_slots(placement, entry + stage, entry + 2 * placement.stages - 1 - stage)
+
+
+def in_slots(placement: Placement, forward: NDArray[Any], backward: NDArray[Any]) -> Schedule:
+    """Return the schedule whose ranks run their forwards and full backwards in the order of their slots.
+
+    Parameters
+    ----------
+    placement
+        Placement of the stages, for each copy of the model.
+    forward, backward
+        Slots of the ops, shape (stages, microbatches).
+    """
+    stages, microbatches = forward.shape
+    stage, microbatch = np.repeat(np.arange(stages), microbatches), np.tile(np.arange(microbatches), stages)
     columns = concatenate(ops(Kind.F, stage, microbatch), ops(Kind.B, stage, microbatch))
-    entered = np.tile(entry, stages)
-    slot = np.concatenate([entered + stage, entered + 2 * stages - 1 - stage])
     rank = placement.ranks_of(columns.stage, columns.microbatch, microbatches)
     offsets = np.cumsum([0, *np.bincount(rank, minlength=placement.ranks)], dtype=np.int64)
+    slot = np.concatenate([forward.ravel(), backward.ravel()])
     return Schedule(placement, microbatches, columns[np.lexsort((slot, rank))], offsets)

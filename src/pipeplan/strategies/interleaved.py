@@ -4,9 +4,10 @@ All three run the microbatches in groups of g. A rank's forwards run group by gr
 within a chunk microbatch by microbatch; its backwards do the same with the chunks reversed. The strategies differ in the
 warm-up and in the order that follows it.
 
-They are free of deadlock if the last group has the full size g, or if its size s = m mod g and g sum to at least 2(p -
-1) (interleaved 1F1B), 2p - 1 (overlapped) or p - 1 (zero bubble). With one chunk, or with s = 1 and two chunks, any
-sizes are.
+The usual warm-up is free of deadlock if the sizes of neighboring groups (g and g, or g and the last one, s) sum to at
+least 2(p - 1) (interleaved 1F1B), 2p - 1 (overlapped) or p - 1 (zero bubble). With one chunk, or with s = 1 and two
+chunks, any sizes are. Elsewhere, and in interleaved 1F1B in all groups smaller than p, the early ranks run fewer forwards
+first: one instead of two per rank behind them, and at most the sum d of two neighboring groups.
 """
 
 from __future__ import annotations
@@ -35,25 +36,32 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
     Idle time is (p - 1)(F + B)/v; with m < p it is (p - 1 + (v - 1)(p - m))(F + B)/v, and with a last group smaller than p
     at most (4v - 1)(p - 1)/v forwards for B = 2F. The peak is min(2(p - 1) + (v - 1)g + 1, mv)/v activations.
 
-    The two variants differ in their default group size. ``pytorch``, the default, uses g = m / max(1, m // p); if that is
-    not an integer (PyTorch then raises an error), the smallest size from p on that is free of deadlock. ``megatron`` uses
-    g = p and does not support a last group smaller than p, as Megatron-Core does not, because ranks would wait in it for a
-    chunk to return.
+    Groups smaller than p save memory and cost time, because ranks wait for a chunk to return: idle time is at most
+    (p - 1)(F + B) per group. The warm-up is then min(p - 1 - r, d) + (v - 1)g forwards, where d is the sum of two
+    neighboring groups (usually 2g): two forwards per rank behind would deadlock. With n equal groups of g >= p/2, idle time
+    is ((p - 1 + (v - 1)(p - g))(F + B) + (n - 1)(v - 1) max(pB - g(F + B), 0))/v. Megatron-Core and PyTorch refuse such
+    groups.
 
-    Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), section 2.2.
+    The variants differ in their default group size. ``pytorch``, the default, uses g = m / max(1, m // p); if that is
+    not an integer (PyTorch then raises an error), the smallest size from p on for which the usual warm-up is free of
+    deadlock. ``megatron`` uses g = p and always the usual warm-up, as Megatron-Core's code does. It shows what groups cost
+    that Megatron-Core refuses before a run: those smaller than p, and last groups smaller than p.
+
+    Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), section 2.2; orders and
+    group sizes after Megatron-Core's get_schedule_table. The shorter warm-up and its formulas are pipeplan's own.
 
     Raises
     ------
     ShapeError
-        If the group size is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
+        If the group size is larger than m, or deadlocks with the warm-up of the variant megatron.
     """
     group = group_size(shape, "interleaved-1f1b")
-    return _rows(
+    return interleaved_rows(
         shape,
         group,
         Kind.B,
         lambda forwards, backwards, rank: one_forward_one_backward(
-            forwards, backwards, 2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * group
+            forwards, backwards, ahead_of_groups(shape, "interleaved-1f1b", group, rank) + (shape.chunks - 1) * group
         ),
     )
 
@@ -70,22 +78,25 @@ def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
         rank 1 | .    1F0  1F1  3F0  (3F1 3B0) --   3B1  --   1B0  --   1B1  --   .    .
 
     If a pair takes F + B, idle time is that of interleaved-1f1b, except that with a last group smaller than p it is at most
-    (5v - 2)(p - 1)/v forwards. The peak is min(2(p - 1) + (v - 1)g + 2, mv)/v activations.
+    (5v - 2)(p - 1)/v forwards, and with groups smaller than p at most (p - 1)(F + B) per group. The peak is min(2(p - 1) +
+    (v - 1)g + 2, mv)/v activations.
 
     Source: the public pipeline-schedule visualizer's "interleaved 1F1B with overlapped forward and backward".
 
     Raises
     ------
     ShapeError
-        If the group size is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
+        If the group size is larger than m, or if two neighboring groups sum to less than p, which deadlocks.
     """
     group = group_size(shape, "interleaved-1f1b-overlap")
-    return _rows(
+    return interleaved_rows(
         shape,
         group,
         Kind.B,
         lambda forwards, backwards, rank: forward_with_backward(
-            forwards, backwards, 2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * group + 1
+            forwards,
+            backwards,
+            ahead_of_groups(shape, "interleaved-1f1b-overlap", group, rank) + (shape.chunks - 1) * group + 1,
         ),
     )
 
@@ -102,82 +113,124 @@ def build_interleaved_zb(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 3F0 3I0 3F1 3I1 3W0 1F2 1I0 3W1 1F3 1I1 1W0 3F2 3I2 1W1 3F3 3I3 3W2 1I2 3W3 1I3 1W2 1W3
 
     With F = I = W, equal groups and m >= p, idle time is (p - 1)F/v. A last group of s < p microbatches adds
-    (v - 1)(max(p - 2s, 0) + max(p - 3s, 0))F/v, and m < p adds (v(p - m) + (v - 1) max(p - 2m, 0))F/v. The peak is
-    min(p + (v - 1)g, mv)/v activations on every rank.
+    (v - 1)(max(p - 2s, 0) + max(p - 3s, 0))F/v, and m < p adds (v(p - m) + (v - 1) max(p - 2m, 0))F/v. With groups smaller
+    than p it is at most (p - 1)(F + I) per group. The peak is min(p + (v - 1)g, mv)/v activations, on every rank if g >= p.
 
     Source: PyTorch's ScheduleInterleavedZeroBubble, after Qi et al., Zero Bubble Pipeline Parallelism (2023).
 
     Raises
     ------
     ShapeError
-        If the group size is out of range.
+        If the group size is larger than m.
     """
     group = group_size(shape, "interleaved-zb")
+    return interleaved_rows(
+        shape,
+        group,
+        Kind.I,
+        lambda forwards, backwards, rank: with_delayed_weights(
+            forwards,
+            backwards,
+            ahead_of_groups(shape, "interleaved-zb", group, rank) + (shape.chunks - 1) * group,
+            rank,
+        ),
+    )
 
-    def row(forwards: Columns, backwards: Columns, rank: int) -> Columns:
-        warm_up = shape.ranks - 1 - rank + (shape.chunks - 1) * group
-        weights = replace(backwards, kind=np.full_like(backwards.kind, Kind.W))
-        return concatenate(
-            forwards[:warm_up],
-            alternate(forwards[warm_up : warm_up + rank], backwards[:rank]),
-            alternate(forwards[warm_up + rank :], backwards[rank:], weights),
-        )
 
-    return _rows(shape, group, Kind.I, row)
+def interleaved_rows(
+    shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Columns, int], Columns]
+) -> Schedule:
+    """Return the schedule whose ranks run ``row(forwards, backwards, rank)``, both in the order of the groups.
 
-
-def _rows(shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Columns, int], Columns]) -> Schedule:
-    """Return the schedule whose ranks run ``row(forwards, backwards, rank)``, both in the order of the groups."""
-    p, m, v = shape.ranks, shape.microbatches, shape.chunks
-    chunk, microbatch = in_groups(m, v, group)
+    With slices, groups count them; backwards take the slices of a microbatch in reverse.
+    """
+    p, m, v, k = shape.ranks, shape.microbatches, shape.chunks, shape.slices
+    chunk, turn = in_groups(m * k, v, group)
+    microbatch, part = np.divmod(turn, k) if k > 1 else (turn, np.zeros(1, np.int64))
     # These are the ops of rank 0; rank r runs the same for stages that are r larger.
-    forwards, backwards = ops(Kind.F, chunk * p, microbatch), ops(backward, (v - 1 - chunk) * p, microbatch)
+    forwards, backwards = (
+        ops(Kind.F, chunk * p, microbatch, part),
+        ops(backward, (v - 1 - chunk) * p, microbatch, k - 1 - part),
+    )
     rows = [
         row(replace(forwards, stage=forwards.stage + rank), replace(backwards, stage=backwards.stage + rank), rank)
         for rank in range(p)
     ]
-    return Schedule.from_rows(Placement.loop(p, v), m, rows)
+    return Schedule.from_rows(Placement.loop(p, v), m, rows, slices=k)
 
 
-def _idle(shape: Shape, name: str, small_group_stalls: int) -> float:
-    """Return the idle time of the strategies with full backwards.
+def with_delayed_weights(forwards: Columns, backwards: Columns, warm_up: int, delay: int) -> Columns:
+    """Return ``warm_up`` forwards, then in turn a forward, an input backward and a weight backward ``delay`` turns later."""
+    weights = replace(backwards, kind=np.full_like(backwards.kind, Kind.W))
+    return concatenate(
+        forwards[:warm_up],
+        alternate(forwards[warm_up : warm_up + delay], backwards[:delay]),
+        alternate(forwards[warm_up + delay :], backwards[delay:], weights),
+    )
+
+
+def idle_of_full_backwards(shape: Shape, name: str, small_group_stalls: int) -> float:
+    """Return the idle time of the strategies with full backwards, in forwards of a rank.
 
     ``small_group_stalls`` is how often a chunk stalls, for p - 1 forwards, in a last group smaller than p.
     """
     p, m, v = shape.ranks, shape.microbatches, shape.chunks
-    uneven = 0 < m % group_size(shape, name) < p
+    group = group_size(shape, name)
+    if v > 1 and group < min(p, m):
+        return _idle_small(shape, name, group)
+    uneven = 0 < m % group < p
     stalls = small_group_stalls * (p - 1) if uneven else 3 * max(p - m, 0)
     return (3 * (p - 1) + (v - 1) * stalls) / v
 
 
+def _idle_small(shape: Shape, name: str, group: int) -> float:
+    """Return the idle time of the strategies with full backwards for groups smaller than the ranks."""
+    p, m, v = shape.ranks, shape.microbatches, shape.chunks
+    groups, last = -(-m // group), m % group
+    if name != "interleaved-1f1b" or shape.variant == "megatron" or last or 2 * group < p:
+        return 3 * (p - 1) * groups
+    return (3 * (p - 1 + (v - 1) * (p - group)) + (groups - 1) * (v - 1) * max(2 * p - 3 * group, 0)) / v
+
+
 def _idle_zb(shape: Shape) -> float:
     p, m, v = shape.ranks, shape.microbatches, shape.chunks
+    group = group_size(shape, "interleaved-zb")
+    if v > 1 and group < min(p, m):
+        return 2 * (p - 1) * -(-m // group)
     if m < p:
         return (p - 1 + v * (p - m) + (v - 1) * max(p - 2 * m, 0)) / v
-    last = m % group_size(shape, "interleaved-zb") or p
+    last = m % group or p
     return (p - 1 + (v - 1) * (max(p - 2 * last, 0) + max(p - 3 * last, 0))) / v
 
 
-def _peak(shape: Shape, name: str, beyond_groups: int) -> float:
-    """Return the peak activations if ``beyond_groups`` forwards and v - 1 groups are held at once."""
-    held = beyond_groups + (shape.chunks - 1) * group_size(shape, name)
+def _peak(shape: Shape, name: str, beyond_warm_up: int) -> float:
+    """Return the peak activations if a rank holds so many forwards beyond its warm-up; rank 0 has the longest."""
+    group = group_size(shape, name)
+    held = ahead_of_groups(shape, name, group, 0) + (shape.chunks - 1) * group + beyond_warm_up
     return min(held, shape.microbatches * shape.chunks) / shape.chunks
 
 
-_ACCEPTS = "any p, m, v; group size p to m (m if m < p)"
+def _peak_zb(shape: Shape) -> float:
+    # On rank r, r delayed weight backwards hold what the warm-up is shorter.
+    held = shape.ranks + (shape.chunks - 1) * group_size(shape, "interleaved-zb")
+    return min(held, shape.microbatches * shape.chunks) / shape.chunks
+
+
+_ACCEPTS = "any p, m, v; group size 1 to m"
 
 interleaved_1f1b = Strategy(
     name="interleaved-1f1b",
     title="1F1B over several chunks per rank, microbatches in groups",
     placement="loop",
-    shapes=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2(p-1) - g",
+    shapes=f"{_ACCEPTS}; megatron: with 2g >= 2(p-1), and m divisible by it or m mod g >= 2(p-1) - g",
     bubble=Formula(
-        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(4v-1)F/v",
-        lambda shape: _idle(shape, "interleaved-1f1b", 4),
+        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(4v-1)F/v; "
+        "all groups < p: at most (p-1)(F+B) per group",
+        lambda shape: idle_of_full_backwards(shape, "interleaved-1f1b", 4),
     ),
     memory=Formula(
-        "min(2(p-1) + (v-1)g + 1, mv)/v",
-        lambda shape: _peak(shape, "interleaved-1f1b", 2 * (shape.ranks - 1) + 1),
+        "min(2(p-1) + (v-1)g + 1, mv)/v; less if g < p",
+        lambda shape: _peak(shape, "interleaved-1f1b", 1),
     ),
     paper="Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), arXiv:2104.04473",
     build=build_interleaved_1f1b,
@@ -194,8 +247,10 @@ interleaved_zb = Strategy(
     title="interleaved 1F1B with weight backwards delayed to fill the cool-down",
     placement="loop",
     shapes=_ACCEPTS,
-    bubble=Formula("(p-1)F/v for equal groups of at least p; more for smaller ones", _idle_zb),
-    memory=Formula("min(p + (v-1)g, mv)/v", lambda shape: _peak(shape, "interleaved-zb", shape.ranks)),
+    bubble=Formula(
+        "(p-1)F/v for equal groups of at least p; more for smaller ones, at most (p-1)(F+I) per group", _idle_zb
+    ),
+    memory=Formula("min(p + (v-1)g, mv)/v", _peak_zb),
     paper="PyTorch ScheduleInterleavedZeroBubble; Qi et al., Zero Bubble Pipeline Parallelism (2023), arXiv:2401.10241",
     build=build_interleaved_zb,
     requires=lambda shape: group_size(shape, "interleaved-zb"),
@@ -209,14 +264,15 @@ interleaved_1f1b_overlap = Strategy(
     name="interleaved-1f1b-overlap",
     title="interleaved 1F1B with each forward overlapped with a backward",
     placement="loop",
-    shapes=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2p-1 - g",
+    shapes=f"{_ACCEPTS}; two neighboring groups with at least p microbatches",
     bubble=Formula(
-        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(5v-2)F/v",
-        lambda shape: _idle(shape, "interleaved-1f1b-overlap", 5),
+        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(5v-2)F/v; "
+        "all groups < p: at most (p-1)(F+B) per group",
+        lambda shape: idle_of_full_backwards(shape, "interleaved-1f1b-overlap", 5),
     ),
     memory=Formula(
         "min(2(p-1) + (v-1)g + 2, mv)/v",
-        lambda shape: _peak(shape, "interleaved-1f1b-overlap", 2 * shape.ranks),
+        lambda shape: _peak(shape, "interleaved-1f1b-overlap", 2),
     ),
     paper="PP-schedule-visualizer, interleaved 1F1B with overlapped forward and backward",
     build=build_interleaved_1f1b_overlap,
@@ -235,7 +291,7 @@ LEAST_SUM: dict[str, Callable[[int], int]] = {
     "interleaved-1f1b-overlap": lambda p: 2 * p - 1,
     "interleaved-zb": lambda p: p - 1,
 }
-"""Minimum of g + s on p ranks, for group size g and last group s, for which a strategy is free of deadlock."""
+"""Minimum sum of two neighboring groups on p ranks for which the usual warm-up of a strategy is free of deadlock."""
 
 
 def in_groups(microbatches: int, chunks: int, group: int) -> tuple[Ints, Ints]:
@@ -251,47 +307,62 @@ def group_size(shape: Shape, name: str) -> int:
     Raises
     ------
     ShapeError
-        If the size is out of range or deadlocks, or the megatron variant does not support it.
+        If the size is larger than the microbatches or deadlocks.
     """
     p, m, g = shape.ranks, shape.microbatches, shape.group_size
     if g is None:
         g = min(p, m) if shape.variant == "megatron" else _pytorch_group(shape, name)
-    require(
-        min(p, m) <= g <= m,
-        name,
-        f"needs a group size of {min(p, m)} to {m} for this shape, not {g}",
-        field="group_size",
-    )
-    left = f"{m} microbatches in groups of {g} leave a last group of {m % g}"
-    require(
-        _runs(shape, name, g),
-        name,
-        f"deadlocks: {left}, and the two sizes must sum to at least {LEAST_SUM[name](p)} with {p} ranks; "
-        f"group size {_next_group(shape, name, g)} is free of deadlock",
-        field="group_size",
-    )
-    require(
-        shape.variant != "megatron" or not 0 < m % g < p,
-        name,
-        f"(variant megatron) needs a last group of at least {p} microbatches, one per rank, but {left}",
-        field="group_size",
-    )
+    require(g <= m, name, f"needs a group size of 1 to {m} for this shape, not {g}", field="group_size")
+    if shape.variant == "megatron" or name == "interleaved-1f1b-overlap":
+        _require_running(shape, name, g)
     return g
+
+
+def _require_running(shape: Shape, name: str, group: int) -> None:
+    """Raise ShapeError if groups deadlock: with Megatron's warm-up, or as overlapped pairs with any."""
+    p, m, variant = shape.ranks, shape.microbatches, f"(variant {shape.variant}) " if shape.variant else ""
+    needs, last = LEAST_SUM[name](p) if variant else p, m % group
+    left = f" with a last group of {last}" if last else ""
+    require(
+        _least_sum(shape, group) >= needs,
+        name,
+        f"{variant}deadlocks: {m} microbatches are in groups of {group}{left}, and two neighboring groups must sum to at "
+        f"least {needs} with {p} ranks; group size {_next_group(shape, needs, group)} is free of deadlock",
+        field="group_size",
+    )
 
 
 def _pytorch_group(shape: Shape, name: str) -> int:
     """Return m / max(1, m // p), PyTorch's group size, or if that is not an integer a deadlock-free size from p on."""
     p, m = shape.ranks, shape.microbatches
     rounds = max(1, m // p)
-    return m // rounds if m % rounds == 0 else _next_group(shape, name, p)
+    return m // rounds if m % rounds == 0 else _next_group(shape, LEAST_SUM[name](p), p)
 
 
-def _next_group(shape: Shape, name: str, group: int) -> int:
-    """Return the smallest deadlock-free group size from ``group`` up; a single group of all microbatches always is."""
-    return next(g for g in range(group, shape.microbatches + 1) if _runs(shape, name, g))
+def _next_group(shape: Shape, least: int, group: int) -> int:
+    """Return the smallest size from ``group`` up whose groups sum to ``least``, as one group of all microbatches does."""
+    return next(g for g in range(group, shape.microbatches + 1) if _least_sum(shape, g) >= least)
 
 
-def _runs(shape: Shape, name: str, group: int) -> bool:
-    """Return True if groups of this size, at least p, are free of deadlock by the rule in the module's docstring."""
-    last = shape.microbatches % group
-    return last * (shape.chunks - 1) < 2 or group + last >= LEAST_SUM[name](shape.ranks)
+def _least_sum(shape: Shape, group: int) -> float:
+    """Return the smallest sum of two neighboring groups that can wait for each other; infinite if none can."""
+    full, last = divmod(shape.microbatches, group)
+    sums = []
+    if shape.chunks > 1 and full > 1:
+        sums += [2 * group] if full > 2 or last or group * (shape.chunks - 1) >= 2 else []
+    if full and last * (shape.chunks - 1) >= 2:
+        sums += [group + last]
+    return min(sums, default=np.inf)
+
+
+def ahead_of_groups(shape: Shape, name: str, group: int, rank: int) -> int:
+    """Return how many forwards beyond v - 1 groups a rank runs before its first backward (or pair)."""
+    behind, least = shape.ranks - 1 - rank, _least_sum(shape, group)
+    usual = behind if name == "interleaved-zb" else 2 * behind
+    small = shape.chunks > 1 and group < min(shape.ranks, shape.microbatches) and name == "interleaved-1f1b"
+    if shape.variant == "megatron" or (least >= LEAST_SUM[name](shape.ranks) and not small):
+        return usual
+    if name == "interleaved-1f1b-overlap":
+        # Two ranks with equally long warm-ups would wait for each other's pair: each has at least one forward more.
+        return behind + int(min(behind, least - shape.ranks))
+    return int(min(behind, least))

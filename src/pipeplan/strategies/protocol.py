@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.errors import CostError, PluginError, ShapeError, UnknownNameError
@@ -121,6 +122,9 @@ class Strategy:
         Names of the variants, the default first.
     aliases
         Names of the same schedule in other projects.
+    only_with
+        Setting that it needs to be among "all schedules" of a comparison or a search, because it changes what is computed,
+        not only when: ``slices`` or ``recompute``. By name it is always available.
     """
 
     name: str
@@ -138,6 +142,7 @@ class Strategy:
     grouped: bool = False
     variants: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    only_with: Literal["slices", "recompute"] | None = None
 
     @property
     def looks_at_costs(self) -> bool:
@@ -157,6 +162,12 @@ class Strategy:
         except ShapeError:
             return False
         return True
+
+    def takes_part(self, settings: Settings) -> bool:
+        """Return True if it is one of "all schedules" for these settings."""
+        if self.only_with == "slices":
+            return (settings.slices or 1) > 1
+        return self.only_with is None or settings.recompute not in ("none", ())
 
     def placed(self, shape: Shape) -> Placement:
         """Return the placement of the schedule for a shape; costs must have one entry per stage of it."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
+from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError, PluginError
 from pipeplan.model import Schedule, counted
 from pipeplan.registry import Registry
@@ -18,14 +19,18 @@ from pipeplan.strategies.protocol import FromCosts, Shape, Strategy
 _FIRST = (
     "gpipe",
     "one_f_one_b",
+    "kfkb",
+    "mario",
     "interleaved",
     "zero_bubble",
     "zbv",
     "controllable_memory",
     "dualpipe",
     "chimera",
+    "bitpipe",
     "hanayo",
     "seq1f1b",
+    "sliced_interleaved",
     "zb_auto",
     "zbv_heuristic",
 )
@@ -68,6 +73,11 @@ STRATEGIES = Registry(
     item=_named_in_errors,
 )
 """All strategies by name: those of pipeplan in the order of the documentation, then registered ones and plugins."""
+
+
+def all_strategies(settings: Settings) -> list[Strategy]:
+    """Return the strategies that are meant by "all schedules" for these settings."""
+    return [strategy for strategy in STRATEGIES.values() if strategy.takes_part(settings)]
 
 
 def strategy(name: str) -> Strategy:

@@ -21,7 +21,7 @@ from pipeplan.drawing import View
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, NotationError, PipeplanError, ShapeError
 from pipeplan.formats import endings, is_readable, parse
 from pipeplan.model import Schedule, Timeline
-from pipeplan.strategies import STRATEGIES, Strategy, strategy
+from pipeplan.strategies import Strategy, all_strategies, strategy
 from pipeplan.web.faults import fault
 from pipeplan.web.records import Fault
 from pipeplan.web.requests import FileIn, SchedulesIn
@@ -56,7 +56,7 @@ _EXTENSION = re.compile(r"\.[^\W\d][^.]*$")
 def require_servable(names: Iterable[str], settings: Settings) -> None:
     """Refuse a request of more than ``MOST_OPS`` ops, from its numbers alone, before any work."""
     settings = same_ranks(settings)
-    chosen = [strategy(name).name for name in names] or list(STRATEGIES)
+    chosen = [strategy(name).name for name in names] or [rule.name for rule in all_strategies(settings)]
     ops = {name: ops_at_most(name, settings) for name in chosen}
     total = sum(ops.values())
     if total > MOST_OPS:
@@ -102,7 +102,7 @@ def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault]]:
     settings = request.settings.settings()
     sources: list[Source] = []
     faults: dict[str, Fault] = {}
-    for name, requested in _requested(request).items():
+    for name, requested in _requested(request, settings).items():
         try:
             sources.append(_opened(requested))
         except (FormatError, NotationError, InvalidScheduleError) as error:
@@ -126,9 +126,11 @@ def _fault(error: PipeplanError, of_file: bool) -> Fault:
     return fault(error, "file" if of_file and (isinstance(error, InvalidScheduleError) or not error.field) else None)
 
 
-def _requested(request: SchedulesIn) -> dict[str, str | FileIn]:
+def _requested(request: SchedulesIn, settings: Settings) -> dict[str, str | FileIn]:
     """Return the schedules that a request names, by name; without names and files, all strategies."""
-    chosen = request.schedules if request.schedules or request.files else list(STRATEGIES)
+    chosen = (
+        request.schedules if request.schedules or request.files else [rule.name for rule in all_strategies(settings)]
+    )
     return {name: name for name in chosen} | {file.name: file for file in request.files}
 
 

@@ -17,7 +17,7 @@ from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Timeline
 from pipeplan.simulation import simulate as simulate_schedule
-from pipeplan.strategies import STRATEGIES, Strategy
+from pipeplan.strategies import Strategy, all_strategies
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,9 @@ def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack
     Parameters
     ----------
     *schedules
-        As :func:`pipeplan.simulate` takes them, one by one or in a list; none: every strategy. The first one that is a file
-        or an object sets the default ``ranks`` and ``microbatches``.
+        As :func:`pipeplan.simulate` takes them, one by one or in a list; none: every strategy, but those that slice the
+        sequence over several chunks only with ``slices``, and those that recompute only with ``recompute``. The first one
+        that is a file or an object sets the default ``ranks`` and ``microbatches``.
     **options
         The options of a comparison, and shape and costs. An option that a schedule does not have, such as ``chunks``, is
         left out for it.
@@ -124,7 +125,7 @@ def _compared(
     entrants: list[tuple[str, Source]] = []
     results: list[Result] = []
     refused: dict[str, PipeplanError] = {}
-    for source in list(sources) or list(STRATEGIES.values()):
+    for source in list(sources) or all_strategies(settings):
         try:
             entrants.append((label(source), opened(source)))
         except PipeplanError as error:

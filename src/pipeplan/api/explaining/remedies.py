@@ -15,7 +15,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.model import Schedule, counted, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import Simulation, what_ifs
-from pipeplan.strategies import STRATEGIES, Strategy
+from pipeplan.strategies import Strategy, all_strategies
 
 MOST_WORK = 500_000
 """Ops of other schedules that are timed: those first whose authors promise the shortest idle time."""
@@ -191,12 +191,12 @@ def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
 def _promising(settings: Settings, besides: str) -> list[tuple[Strategy, int]]:
     """Return the other strategies that take the shape, with the work of trying each, by their published idle time."""
     promised = []
-    for name, candidate in STRATEGIES.items():
+    for candidate in all_strategies(settings):
         try:
             shape = shape_of(candidate, settings_for(candidate, settings))
         except PipeplanError:
             continue
-        if name != besides:
+        if candidate.name != besides:
             work = work_of(3 * shape.forwards, candidate)
             promised.append((candidate.looks_at_costs, candidate.bubble.value(shape), candidate, work))
     return [(candidate, work) for _, _, candidate, work in sorted(promised, key=lambda promise: promise[:2])]

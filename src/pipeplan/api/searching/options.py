@@ -61,6 +61,11 @@ class SteadyStateOptions(EverySearchOptions):
         4, kind="count", title="Longest pattern", group="search", range=COUNT,
         help="Maximum number of microbatches per model copy in a repeating pattern.",
     )  # fmt: skip
+    schedule: str | None = option(
+        kind="text", title="Schedule", group="search", longest=100, default="none",
+        help="Published schedule to measure instead of a search: its steps follow each other without a flush, as with "
+        "weights that are updated one step late (PipeDream-2BW for 1f1b).",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

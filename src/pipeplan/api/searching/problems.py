@@ -29,7 +29,7 @@ from pipeplan.solver import (
     is_of,
     value_as_is,
 )
-from pipeplan.strategies import STRATEGIES, Strategy
+from pipeplan.strategies import Strategy, all_strategies
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1, "bidirectional-v": 2}
 """The placements that are searched by name, and their default numbers of chunks: of each copy, if there are two."""
@@ -299,7 +299,7 @@ def _size(problem: Problem) -> int:
 def _entries(problem: Problem, settings: Settings, *, made_from_costs: bool = False) -> Iterator[PublishedEntry]:
     """Return the entries of all strategies, or only of those that make a schedule from its costs."""
     alike = replace(settings, ranks=problem.placement.ranks, stages=None)
-    for strategy in STRATEGIES.values():
+    for strategy in all_strategies(settings):
         too_large = strategy.looks_at_costs and _size(problem) > EVERYTHING_UP_TO
         if too_large or (made_from_costs and not strategy.looks_at_costs):
             continue

@@ -9,15 +9,19 @@ from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import SteadyStateKeywords
 from pipeplan.api.parts import columns, facts, line
-from pipeplan.api.searching.options import SteadyStateOptions
+from pipeplan.api.searching.options import AUTO, SteadyStateOptions
 from pipeplan.api.searching.problems import problem_of
 from pipeplan.api.searching.search_words import costs_in_words, limit_in_words
+from pipeplan.api.searching.unflushed import UnflushedSteps, unflushed_steps
+from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, shape_of
 from pipeplan.costs import ConfiguredSettings, Settings
 from pipeplan.errors import InputError
-from pipeplan.readable import Times, percent
+from pipeplan.model import counted
+from pipeplan.readable import Times, change, percent
 from pipeplan.records import Evidence, Record
-from pipeplan.solver import SteadyState
+from pipeplan.solver import Problem, SteadyState
 from pipeplan.solver import steady_state as steady_state_of
+from pipeplan.strategies import Strategy, strategy
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,6 +48,8 @@ class SteadyPeriod(Record, frozen=True, kw_only=True):
 class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Marginal cost of a microbatch in the long run, and the best pattern found; times are in ``unit``.
 
+    For a published schedule, ``steps`` has its steps without a flush, and there are no patterns.
+
     ``to_frame()`` has a row for each number of microbatches that pass in a period.
     """
 
@@ -55,6 +61,7 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     gap: float | None
     pattern: SteadyPattern | None
     periods: tuple[SteadyPeriod, ...]
+    steps: UnflushedSteps | None = None
 
     found = Evidence[SteadyState]()
     """The best pattern as the solver has it, and the problem that it is for."""
@@ -62,6 +69,8 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     def table(self) -> Iterable[RenderableType]:
         """Return the best pattern and its bound, the periods tried, and its rows."""
         problem, pattern = self.found.problem, self.pattern
+        if self.steps is not None:
+            return self._measured(self.steps)
         values = [self.bound, *(period.per_microbatch for period in self.periods if period.per_microbatch is not None)]
         times = Times.of(values, self.unit)
         rows = [
@@ -77,6 +86,20 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
             table.add_row(str(period.microbatches), value, times.number(period.bound))
         ops = [f"rank {rank}: {' '.join(row)}" for rank, row in enumerate(() if pattern is None else pattern.rows)]
         return line("the steady state", "bold"), facts(rows, above=1, below=1), table, line(), *map(line, ops)
+
+    def _measured(self, steps: UnflushedSteps) -> Iterable[RenderableType]:
+        problem, each = self.found.problem, self.per_microbatch or self.bound
+        times = Times.of([each, self.bound, steps.step, steps.with_flush], self.unit)
+        rows = [
+            ("each further microbatch", times.text(each)),
+            ("at least", f"{times.text(self.bound)}, gap {percent(each / self.bound - 1)}"),
+            (f"step of {counted(steps.microbatches, 'microbatch')}", times.text(steps.step)),
+            ("with a flush", f"{times.text(steps.with_flush)} ({change(steps.with_flush / steps.step - 1)})"),
+            ("peak", f"{steps.peak_activations:g} activations, and {steps.weight_versions} versions of the weights"),
+            ("costs", costs_in_words(problem.costs, problem.placement)),
+            ("memory limit", limit_in_words(problem.limits)),
+        ]
+        return line(f"the steady state of {steps.schedule}, without a flush", "bold"), facts(rows, above=1)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [period.to_dict() for period in self.periods]
@@ -94,6 +117,9 @@ def steady_state(**options: Unpack[SteadyStateKeywords]) -> SteadyStates:
 
     A step takes time to fill and to drain the pipeline, and this cost for each microbatch between. If memory is not
     short it is the work of the busiest rank; under a tight limit it can be more.
+
+    With ``schedule``, it is that of a published schedule whose steps follow each other without a flush, because weights
+    are updated one step late: of ``1f1b``, this is PipeDream-2BW.
 
     Parameters
     ----------
@@ -116,6 +142,33 @@ def steady_state(**options: Unpack[SteadyStateKeywords]) -> SteadyStates:
     return steady_state_found(*options_and_settings(SteadyStateOptions, options))
 
 
+def _require_no_search(options: SteadyStateOptions) -> None:
+    unused = {"placement": options.placement != AUTO, "leave": options.leave, "full_backward": options.full_backward}
+    if name := next((name for name, used in unused.items() if used), None):
+        raise InputError(
+            f"the steady state of a published schedule has its own order: drop {name.replace('_', ' ')} or schedule",
+            field=name,
+        )
+
+
+def _measured(rule: Strategy, settings: Settings) -> SteadyStates:
+    """Return the steady state of a published schedule."""
+    microbatches = settings.microbatch_count or DEFAULT_MICROBATCHES
+    steps, bound = unflushed_steps(rule, settings, microbatches)
+    placement = rule.placed(shape_of(rule, as_taken_by(rule, settings)))
+    costs, limits = settings.costs(placement), settings.limits(placement)
+    problem = Problem(placement, microbatches, costs, limits, communication=settings.communication)
+    return SteadyStates(
+        unit=costs.time_unit,
+        per_microbatch=steps.step / microbatches,
+        bound=bound,
+        gap=steps.step / microbatches / bound - 1,
+        pattern=None,
+        periods=(),
+        steps=steps,
+    ).holding(found=SteadyState(problem, None, bound, ()))
+
+
 def steady_state_found(options: SteadyStateOptions, settings: Settings) -> SteadyStates:
     """See :func:`steady_state`."""
     differ = next((name for name in ("microbatch_factors", "lengths") if getattr(settings, name) is not None), None)
@@ -124,6 +177,9 @@ def steady_state_found(options: SteadyStateOptions, settings: Settings) -> Stead
             f"a steady state repeats equal microbatches: drop {differ.replace('_', ' ')}, or search a whole step",
             field=differ,
         )
+    if options.schedule is not None:
+        _require_no_search(options)
+        return _measured(strategy(options.schedule), settings)
     problem = problem_of(settings, options)
     solution = steady_state_of(
         problem,

@@ -166,6 +166,9 @@ def _driven(heuristic: Strategy, problem: Problem, limits: Limits | None) -> Sch
 
 def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -> Iterator[tuple[str, Schedule]]:
     """Yield the schedules that a strategy makes of the shape, for each variant and several group sizes."""
+    recomputes = strategy.only_with == "recompute"
+    if (strategy.slices > 1) != (problem.slices > 1) or (recomputes and not problem.choices.recompute):
+        return
     for variant in strategy.variants or (None,):
         for group in (None, *(_groups(problem, every_group_up_to) if strategy.grouped else ())):
             try:
@@ -175,7 +178,7 @@ def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -
                     problem.placement.chunks,
                     group_size=group,
                     variant=variant,
-                    slices=problem.slices if strategy.slices > 1 and problem.slices > 1 else None,
+                    slices=problem.slices if problem.slices > 1 else None,
                 )
                 schedule = strategy(shape)
             except ShapeError:

@@ -1,0 +1,83 @@
+"""Slices of a sequence that differ, because causal attention makes later ones longer.
+
+Of k slices with equally many tokens, slice q attends to its own tokens and to those of the q slices before it. Its
+attention is proportional to 2q + 1, and the mean over the slices is k. If a share a of an op's time on the whole sequence
+is attention, the op of slice q takes ``1 - a + a (2q + 1) / k`` times its equal share. The slices together take as long as
+the whole sequence.
+
+The attention of a backward for inputs is twice that of the forward, and a backward for weights has none, as in
+:mod:`pipeplan.costs.microbatch_factors`. Bytes do not differ. SlimPipe (Li et al., 2025, arXiv:2504.14519) exchanges the
+attention work between ranks, so that all slices take equally long; that is the same as a share of 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.errors import CostError
+from pipeplan.model import Floats, Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceAttention:
+    """Shares of attention in the times of each stage for a whole sequence, arrays of shape (stages,).
+
+    Attributes
+    ----------
+    forward
+        Share in F and R.
+    backward_input, backward_weight
+        Share in I and in W. A full backward has their mean, weighted by the two times.
+    """
+
+    forward: Floats
+    backward_input: Floats
+    backward_weight: Floats
+
+    @classmethod
+    def of(cls, share: float | tuple[float, ...], stages: int) -> SliceAttention | None:
+        """Return the shares that follow from those in the forwards, one number or one per stage; None if all are 0.
+
+        Raises
+        ------
+        CostError
+            If there is not one share per stage, or one is not from 0 to 1.
+        """
+        if isinstance(share, tuple) and len(share) != stages:
+            raise CostError(
+                f"slice attention: {len(share)} values for {stages} stages; set one number or {stages} values",
+                field="slice_attention",
+            )
+        forward = np.broadcast_to(np.array(share, np.float64), (stages,))
+        if wrong := [value for value in forward.tolist() if not 0 <= value <= 1]:
+            raise CostError(f"slice attention must be from 0 to 1, not {wrong[0]:g}", field="slice_attention")
+        return cls(forward, 2 * forward / (1 + forward), np.zeros(stages)) if forward.any() else None
+
+    def in_kind(self, kind: Kind, inputs: Floats, weights: Floats) -> Floats:
+        """Return the share of attention in the times of a kind, shape (stages,).
+
+        ``inputs`` and ``weights`` are the times of I and W.
+        """
+        if kind == Kind.B:
+            both: Floats = (inputs * self.backward_input + weights * self.backward_weight) / (inputs + weights)
+            return both
+        return {Kind.I: self.backward_input, Kind.W: self.backward_weight}.get(kind, self.forward)
+
+    def unsplit(self, inputs: Floats, weights: Floats) -> SliceAttention:
+        """Return the shares if I does all of a full backward."""
+        return replace(self, backward_input=self.in_kind(Kind.B, inputs, weights))
+
+
+def factors_of_slices(share: Floats, part: NDArray[np.integer], slices: int) -> Floats:
+    """Return the factor of each op on its equal share of the time of a whole sequence.
+
+    Parameters
+    ----------
+    share, part
+        Share of attention in the time of each op, and its slice, arrays of one shape.
+    """
+    factors: Floats = 1.0 + share * (2 * part.astype(np.int64) + 1 - slices) / slices
+    return factors
