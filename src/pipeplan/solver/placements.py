@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
+from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
 from pipeplan.simulation import Bound, memory_use
@@ -27,11 +28,15 @@ OPENING = 0.4
 
 @dataclass(frozen=True, slots=True)
 class PlacementTried:
-    """Result for one placement: the best proven bound, and the best value; None if it cannot win."""
+    """Result for one placement: the best proven bound, and the best value; None if it cannot win.
+
+    ``layout``: the number of layers of each stage of the best schedule, where layouts were searched.
+    """
 
     placement: Placement
     bound: float
     value: float | None
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +78,14 @@ Searcher = Callable[[Turn], SearchResult]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestPlacement:
-    """The best schedule of all placements, and the result for each."""
+    """The best schedule of all placements, and the result for each.
+
+    ``layout``: the number of layers of each stage, where layouts were searched.
+    """
 
     result: SearchResult
     tried: tuple[PlacementTried, ...]
+    layout: Layout | None = None
 
 
 def best_placement(

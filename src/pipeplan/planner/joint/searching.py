@@ -1,0 +1,505 @@
+"""The search over layouts, placements and orders together.
+
+Every placement has a bound over all its layouts, and every layout one over all its orders, so what cannot be better than the
+best schedule is never searched. The rest alternates::
+
+    order of ops  ->  longest path  ->  layers move to where it is shorter  ->  order of ops on the new layout  ->  ...
+
+The first layouts of a placement are the balanced one, the planner's for the published orders, and those that a descent over
+quick bounds leads to. Of a placement with few layouts all are candidates, the most promising first; once none is left that
+can be better, the answer is optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from time import monotonic
+
+import numpy as np
+
+from pipeplan.costs import Layout
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Schedule, tolerances
+from pipeplan.planner.joint.least import LeastBounds
+from pipeplan.planner.joint.proposals import Proposals
+from pipeplan.planner.joint.space import LayoutSpace, layout_at
+from pipeplan.planner.layout.problem import Deadline
+from pipeplan.planner.selection.finalists import WorkClock
+from pipeplan.simulation import Bound
+from pipeplan.solver import (
+    BestPlacement,
+    Effort,
+    PlacementTried,
+    Problem,
+    PublishedEntry,
+    SearchProgress,
+    SearchResult,
+    Turn,
+    as_it_stands,
+    fixed_orders,
+    latest_compiled,
+    searched_here,
+    together,
+    value_as_is,
+)
+
+FEW_LAYOUTS = 3_000
+"""Number of layouts of a placement up to which all of them are candidates."""
+
+OPENING = 0.35
+"""Share of the budget for the first search of every placement."""
+
+ORDERS = 2
+"""Number of published orders of a placement for which the planner's layout is determined."""
+
+SECONDS_OF_LAYOUT = 0.3
+"""Most seconds, nominal ones with a budget of evaluations, for the best layout for one order."""
+
+SHARE_OF_LAYOUTS = 0.02
+"""Most share of the seconds for the best layout for one order."""
+
+STEP = 0.12
+"""Share of the rest of the budget for the next layout."""
+
+LAST = 0.3
+"""Share of the budget for the order on the best layout at the end."""
+
+SHORTEST = 0.15
+"""Least seconds of a search."""
+
+FEWEST = 200
+"""Least evaluations of a search."""
+
+MOST_NEAR = 12
+"""Maximum number of neighbors of the best layout that are simulated before the most promising one is searched."""
+
+
+@dataclass(eq=False)
+class Entry:
+    """One layout of a placement.
+
+    Attributes
+    ----------
+    branch, layout
+        What it is.
+    bound
+        The best lower bound of its schedules: a quick one until its problem is made.
+    problem
+        Its problem; None before it is needed.
+    value, start
+        Objective of the best order tried on it, and that order; infinite before.
+    result
+        The result of its searches; None before.
+    """
+
+    branch: Branch
+    layout: Layout
+    bound: Bound
+    problem: Problem | None = None
+    value: float = np.inf
+    start: tuple[Schedule, ...] = ()
+    result: SearchResult | None = None
+
+    @property
+    def judged(self) -> float:
+        """The value of its search."""
+        return np.inf if self.result is None else self.result.judged
+
+
+@dataclass(eq=False)
+class Branch:
+    """One placement.
+
+    Attributes
+    ----------
+    space, proposals
+        Its layouts, and what proposes them.
+    least
+        Lower bound over all its layouts.
+    orders
+        Published orders of the placement.
+    complete
+        True if all layouts are among the entries, except for those that exceed a limit.
+    entries
+        The layouts so far.
+    """
+
+    space: LayoutSpace
+    proposals: Proposals
+    least: Bound
+    orders: tuple[Schedule, ...] = ()
+    complete: bool = False
+    entries: dict[Layout, Entry] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> Bound:
+        """The best lower bound over all its layouts."""
+        if not self.complete:
+            return self.least
+        bounds = (entry.bound for entry in self.entries.values())
+        least = min(bounds, key=attrgetter("value"), default=Bound(np.inf, "no layout fits"))
+        return max(least, self.least, key=attrgetter("value"))
+
+    @property
+    def best(self) -> Entry | None:
+        """The entry with the best search result; None before the first."""
+        searched = [entry for entry in self.entries.values() if entry.result is not None]
+        return min(searched, key=attrgetter("judged"), default=None)
+
+
+def joint_search(
+    spaces: Sequence[LayoutSpace],
+    effort: Effort,
+    *,
+    seed: int = 0,
+    progress: Callable[[SearchProgress], None] | None = None,
+    published: Sequence[PublishedEntry] = (),
+) -> BestPlacement:
+    """Return the best schedule over all layouts of several placements, with a lower bound over all of them.
+
+    Parameters
+    ----------
+    spaces
+        At least one; each of another placement.
+    effort
+        The budget of everything together. With evaluations alone, the same seed leads to the same answer.
+    seed, progress
+        As in :func:`~pipeplan.solver.search`.
+    published
+        Schedules that the answer is never worse than.
+
+    Raises
+    ------
+    InfeasibleError
+        If no layout was found that fits the memory limits, or the user stops the search before there is a schedule.
+    """
+    return _JointSearch(spaces, effort, seed, progress, published).run()
+
+
+class _JointSearch:
+    """State of the search."""
+
+    def __init__(
+        self,
+        spaces: Sequence[LayoutSpace],
+        effort: Effort,
+        seed: int,
+        progress: Callable[[SearchProgress], None] | None,
+        published: Sequence[PublishedEntry],
+    ) -> None:
+        self.effort = effort
+        self.rival = min(published, key=attrgetter("value"), default=None)
+        self.seconds, self.evaluations = 0.0, 0
+        self.results: list[SearchResult] = []
+        self.bound = Bound(0.0, "")
+        self.branches: list[Branch] = []
+        self._progress = progress
+        report = None if progress is None else self._report
+        self._searcher = searched_here(seed=seed, workers=effort.workers, effort=effort, progress=report)
+        with self._own_time():
+            for space in spaces:
+                least = LeastBounds(space)
+                self.branches.append(Branch(space, Proposals(space, least), least.least))
+
+    def run(self) -> BestPlacement:
+        """Search until the budget is spent, nothing can be better, or the user stops it."""
+        stopped = False
+        try:
+            self._open()
+            self._alternate()
+        except KeyboardInterrupt:
+            stopped = True
+        if not self.results:
+            raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
+        return self._answer(stopped=stopped)
+
+    # What is spent, and what is known.
+
+    @contextmanager
+    def _own_time(self) -> Iterator[None]:
+        """Count the seconds within the context, which no search counts."""
+        begin = monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += monotonic() - begin
+
+    @property
+    def _left(self) -> Effort:
+        return replace(
+            self.effort,
+            seconds=None if self.effort.seconds is None else max(self.effort.seconds - self.seconds, 0.0),
+            evaluations=None if self.effort.evaluations is None else max(self.effort.evaluations - self.evaluations, 0),
+        )
+
+    @property
+    def _spent(self) -> float:
+        """Share of the budget that is spent."""
+        shares = [0.0]
+        for used, whole in ((self.seconds, self.effort.seconds), (self.evaluations, self.effort.evaluations)):
+            if whole is not None:
+                shares.append(used / whole if whole else 1.0)
+        return min(max(shares), 1.0)
+
+    def _part(self, share: float) -> Effort:
+        """Return a share of the rest of the budget, and no less than a search needs."""
+        left = self._left
+        return replace(
+            left,
+            seconds=None if left.seconds is None else min(max(share * left.seconds, SHORTEST), left.seconds),
+            evaluations=None if left.evaluations is None else min(max(int(share * left.evaluations), FEWEST), left.evaluations),
+        )
+
+    def _deadline(self) -> Deadline:
+        """Return the deadline of a layout for an order."""
+        if self.effort.seconds is None:
+            return Deadline.after(SECONDS_OF_LAYOUT, WorkClock())
+        return Deadline.after(min(SECONDS_OF_LAYOUT, SHARE_OF_LAYOUTS * self.effort.seconds))
+
+    @property
+    def _best(self) -> Entry | None:
+        entries = [entry for branch in self.branches if (entry := branch.best) is not None]
+        return min(entries, key=attrgetter("judged"), default=None)
+
+    @property
+    def _least_value(self) -> float:
+        best = self._best
+        values = [np.inf if best is None else best.judged, np.inf if self.rival is None else self.rival.value]
+        return min(values)
+
+    def _can_win(self, bound: Bound) -> bool:
+        return bound.value < self._least_value * (1 - tolerances.ROUNDING)
+
+    # The opening.
+
+    def _open(self) -> None:
+        """Search the most promising layout of every placement that can win."""
+        with self._own_time():
+            for branch in self.branches:
+                self._enter_first(branch)
+        if not any(branch.entries for branch in self.branches):
+            raise InfeasibleError(self._nothing_fits(), field="memory_limit")
+        order = sorted((branch for branch in self.branches if branch.entries), key=self._promise)
+        for number, branch in enumerate(order):
+            if self._spent >= 1 and self.results:
+                return
+            entry = self._next(branch)
+            if entry is None:
+                continue
+            rest = max(OPENING - self._spent, 0.0) / max(1 - self._spent, 1e-9)
+            self._search(entry, self._part(rest / (len(order) - number)))
+
+    def _promise(self, branch: Branch) -> tuple[float, float]:
+        """Return the sort key of a placement: the best published order on its layouts, then their bound."""
+        return min(entry.value for entry in branch.entries.values()), branch.bound.value
+
+    def _enter_first(self, branch: Branch) -> None:
+        """Enter the first layouts of a placement."""
+        space, proposals = branch.space, branch.proposals
+        branch.orders = tuple(schedule for _, schedule in fixed_orders(space.example))
+        if space.count <= FEW_LAYOUTS:
+            branch.complete = True
+            bounds = proposals.all()
+            bounds = bounds[space.excess(bounds) <= 0]
+            for at, quick in zip(bounds, proposals.least.quick(bounds).tolist(), strict=True):
+                bound = max(Bound(quick, "the least bound of all layouts"), branch.least, key=attrgetter("value"))
+                branch.entries[layout_at(at)] = Entry(branch, layout_at(at), bound)
+        self.evaluations += len(branch.orders)
+        ranked = sorted(branch.orders, key=lambda order: value_as_is(order, space.example))
+        layouts = [space.balanced()]
+        layouts += [proposals.for_order(schedule, self._deadline()) for schedule in ranked[:ORDERS]]
+        layouts += [proposals.least_bound(layout) for layout in layouts if layout is not None]
+        for layout in dict.fromkeys(layouts):
+            self._enter(branch, layout)
+
+    def _nothing_fits(self) -> str:
+        """Return why no layout fits."""
+        over, branch = min((self._least_excess(branch), number) for number, branch in enumerate(self.branches))
+        space = self.branches[branch].space
+        del over
+        return (
+            f"found no layout of {len(space.layers)} layers on {space.placement.ranks} ranks with room for one microbatch "
+            "within the memory limit: raise it, use more ranks, or decide recompute"
+        )
+
+    def _least_excess(self, branch: Branch) -> float:
+        layout = branch.proposals.least_bound(branch.space.balanced())
+        return float(branch.space.excess(np.array([[0, *np.cumsum(layout)]]))[0])
+
+    # Entries.
+
+    def _enter(self, branch: Branch, layout: Layout | None) -> Entry | None:
+        """Return the entry of a layout with its problem; None if the limits rule it out, or it is no layout."""
+        if layout is None:
+            return None
+        entry = branch.entries.get(layout)
+        if entry is None:
+            entry = Entry(branch, layout, branch.least)
+        if entry.problem is None:
+            problem = branch.space.problem(layout)
+            if problem is None:
+                branch.entries.pop(layout, None)
+                return None
+            entry.problem = problem
+            entry.bound = max(problem.bound, entry.bound, key=attrgetter("value"))
+            branch.entries[layout] = entry
+            if not problem.is_judged:
+                self._try(entry, branch.orders)
+        return entry
+
+    def _try(self, entry: Entry, orders: Sequence[Schedule]) -> None:
+        """Note the best of some orders on a layout."""
+        assert entry.problem is not None
+        for schedule in orders:
+            self.evaluations += 1
+            value = value_as_is(schedule, entry.problem)
+            if value < entry.value:
+                entry.value, entry.start = value, (schedule,)
+
+    def _next(self, branch: Branch) -> Entry | None:
+        """Return the most promising layout of a placement that was not searched; None if none can win."""
+        while True:
+            entries = [entry for entry in branch.entries.values() if entry.result is None and self._can_win(entry.bound)]
+            if not entries:
+                return None
+            entry = min(entries, key=lambda entry: (entry.bound.value, entry.value))
+            if not branch.complete:
+                entry = min(entries, key=lambda entry: (entry.value, entry.bound.value))
+            if entry.problem is not None:
+                return entry
+            self._enter(branch, entry.layout)
+
+    def _search(self, entry: Entry, effort: Effort) -> None:
+        """Search the orders of a layout, and go on from its last result."""
+        assert entry.problem is not None
+        self.bound = self._bound()
+        before = entry.result
+        start = entry.start
+        if before is not None:
+            start = (before.schedule.renamed(before.found_by.rsplit(" from ", 1)[-1]),)
+        result = self._searcher(Turn(entry.problem, start, effort, again=before is not None))
+        self.results.append(result)
+        self.seconds += result.seconds
+        self.evaluations += result.evaluations
+        entry.result = result if before is None else together(before, result)
+        entry.bound = max(entry.result.bound, entry.bound, key=attrgetter("value"))
+        if result.interrupted:
+            raise KeyboardInterrupt
+
+    # The alternation.
+
+    def _alternate(self) -> None:
+        """Move layers and search orders in turns, and spend the rest of the budget on the best layout."""
+        turn, idle = 0, 0
+        while self._spent < 1:
+            best = self._best
+            assert best is not None
+            if not any(self._can_win(branch.bound) for branch in self.branches):
+                return
+            end = self._spent >= 1 - LAST
+            kinds = ("order",) if end else ("move", "order", "next")
+            entry = self._entry_of(kinds[turn % len(kinds)], best, turn)
+            turn += 1
+            if entry is None:
+                idle += 1
+                if idle > len(kinds) and not self._turn_of_rest():
+                    return
+                continue
+            idle = 0
+            self._search(entry, self._part(1.0 if end else STEP))
+
+    def _turn_of_rest(self) -> bool:
+        """Search any layout that can win and is not proven; return False if there is none."""
+        for branch in self.branches:
+            if (entry := self._next(branch)) is not None:
+                self._search(entry, self._part(STEP))
+                return True
+        open_entries = [
+            entry
+            for branch in self.branches
+            for entry in branch.entries.values()
+            if entry.result is not None and not entry.result.optimal and self._can_win(entry.bound)
+        ]
+        if not open_entries:
+            return False
+        self._search(min(open_entries, key=attrgetter("judged")), self._part(STEP))
+        return True
+
+    def _entry_of(self, kind: str, best: Entry, turn: int) -> Entry | None:
+        """Return what is searched next: a layout next to the best, the order on the best, or another placement's layout."""
+        if kind == "order":
+            return None if best.result is None or best.result.optimal else best
+        if kind == "move":
+            with self._own_time():
+                return self._moved(best)
+        branches = [branch for branch in self.branches if self._can_win(branch.bound)]
+        branches.sort(key=lambda branch: branch.best.judged if branch.best is not None else np.inf)
+        for branch in branches:
+            if (entry := self._next(branch)) is not None:
+                return entry
+        del turn
+        return None
+
+    def _moved(self, best: Entry) -> Entry | None:
+        """Return the most promising layout next to the best one that was not searched; None if there is none.
+
+        The order of the best schedule is timed on the layouts that its longest path makes promising.
+        """
+        branch, result = best.branch, best.result
+        assert result is not None
+        schedule, proposals = result.schedule, branch.proposals
+        layouts = [proposals.for_order(schedule, self._deadline(), best.layout)]
+        layouts += [layout for _, layout in proposals.near(schedule, best.layout)]
+        found: list[Entry] = []
+        for layout in dict.fromkeys(layouts):
+            if layout is None or ((known := branch.entries.get(layout)) is not None and known.result is not None):
+                continue
+            entry = self._enter(branch, layout)
+            if entry is None or not self._can_win(entry.bound):
+                continue
+            self._try(entry, (schedule,))
+            found.append(entry)
+            if entry.value < best.judged or len(found) >= MOST_NEAR:
+                break
+        return min(found, key=attrgetter("value"), default=None)
+
+    # The answer.
+
+    def _bound(self) -> Bound:
+        """Return the best lower bound over all placements and layouts."""
+        least = min((branch.bound for branch in self.branches), key=attrgetter("value"))
+        value = self._least_value
+        return least if least.value < value else Bound(value, "no layout of any placement has a smaller bound")
+
+    def _report(self, news: SearchProgress) -> None:
+        assert self._progress is not None
+        self._progress(replace(news, bound=min(self.bound.value, news.value)))
+
+    def _answer(self, *, stopped: bool) -> BestPlacement:
+        entry = self._best
+        assert entry is not None
+        assert entry.result is not None
+        best, layout = entry.result, entry.layout
+        if self.rival is not None and self.rival.value < best.judged * (1 - tolerances.ROUNDING):
+            best, layout = as_it_stands(self.rival), None
+        tried = tuple(
+            PlacementTried(
+                branch.space.placement,
+                branch.bound.value,
+                None if branch.best is None else branch.best.judged,
+                layout=None if branch.best is None else branch.best.layout,
+            )
+            for branch in self.branches
+        )
+        whole = replace(
+            best,
+            bound=self._bound(),
+            evaluations=self.evaluations,
+            seconds=self.seconds,
+            interrupted=stopped or any(result.interrupted for result in self.results),
+            compiled_after=latest_compiled(self.results),
+        )
+        return BestPlacement(whole, tried, layout)

@@ -1,0 +1,197 @@
+"""All layouts of a model's layers on the stages of a placement: which are allowed, and the search problem of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
+from pipeplan.errors import CostError, InfeasibleError, InputError
+from pipeplan.model import Bools, Floats, Placement
+from pipeplan.solver import Problem
+
+Numbers = NDArray[np.intp]
+
+ProblemOf = Callable[[Layout], Problem]
+"""Callback that returns the problem of a layout, without a memory limit."""
+
+
+def positions(layout: Sequence[int]) -> Numbers:
+    """Return the first layer of every stage, and the end of the last one; shape (stages + 1,)."""
+    return np.concatenate(([0], np.cumsum(layout))).astype(np.intp)
+
+
+def layout_at(bounds: Numbers) -> Layout:
+    """Return the layout with these :func:`positions`."""
+    return tuple(np.diff(bounds).tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class LayoutSpace:
+    """Layouts of a model on the stages of one placement.
+
+    Attributes
+    ----------
+    layers
+        Every layer separately, in the order of the model.
+    problem_of
+        Returns the problem of a layout, without a memory limit.
+    placement
+        The placement.
+    limits
+        Memory limits of the ranks; None: unlimited.
+
+    Raises
+    ------
+    InputError
+        If the stages are too many for the layers, or no stage can have the layers that it must have.
+    """
+
+    layers: tuple[Layer, ...]
+    problem_of: ProblemOf
+    placement: Placement
+    limits: Limits | None
+
+    def __post_init__(self) -> None:
+        if self.stages > len(self.layers):
+            raise InputError(
+                f"{len(self.layers)} layers cannot make {self.stages} stages; each stage needs a layer", field="layers"
+            )
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return self.placement.stages
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """Numbers of layers that the first and the last stage must have: embedding; MTP layers and head."""
+        roles = [layer.role for layer in self.layers]
+        start = max((number + 1 for number, role in enumerate(roles) if role == "embedding"), default=1)
+        tails = [number for number, role in enumerate(roles) if role in ("mtp", "head")]
+        return start, len(roles) - min(tails, default=len(roles) - 1)
+
+    @cached_property
+    def sums(self) -> Floats:
+        """Sums over the layers before each one, shape (layers + 1, 7).
+
+        Columns: times of F, I, W and of a full backward; bytes of the activation, of its part that W frees, and static.
+        """
+        rows = [
+            (
+                layer.forward,
+                layer.backward_input,
+                layer.backward_weight,
+                layer.whole_backward,
+                layer.activation_bytes,
+                layer.freed_by_weight,
+                layer.static_bytes,
+            )
+            for layer in self.layers
+        ]
+        return np.concatenate((np.zeros((1, 7)), np.cumsum(rows, axis=0)))
+
+    def possible(self, bounds: Numbers) -> Bools:
+        """Return which layouts are allowed, for positions of shape (layouts, stages + 1)."""
+        lengths, (start, end) = np.diff(bounds, axis=1), self.ends
+        times = self.sums[:, :3]
+        some = (times[bounds[:, 1:]] - times[bounds[:, :-1]] > 0).all(axis=(1, 2))
+        allowed: Bools = (lengths > 0).all(axis=1) & some
+        if self.stages > 1:
+            allowed &= (bounds[:, 1] >= start) & (bounds[:, -2] <= len(self.layers) - end)
+        return allowed
+
+    @cached_property
+    def allowed(self) -> Bools:
+        """Mask of the runs of layers that each stage may have, shape (stages, layers + 1, layers + 1)."""
+        layers, (start, end) = len(self.layers), self.ends
+        times = self.sums[:, :3]
+        some = (times[None, :, :] - times[:, None, :] > 0).all(axis=2) & np.triu(
+            np.ones((layers + 1, layers + 1), np.bool_), 1
+        )
+        masks = np.repeat(some[None], self.stages, axis=0)
+        if self.stages > 1:
+            masks[0, :, :start] = False
+            masks[-1, layers - end + 1 :, :] = False
+        return masks
+
+    @cached_property
+    def count(self) -> int:
+        """Number of layouts with the required ends, of which some may have a stage that takes no time."""
+        start, end = self.ends
+        if self.stages == 1:
+            return 1
+        # Boundaries between the required ends, all different.
+        return comb(max(len(self.layers) - start - end + 1, 0), self.stages - 1)
+
+    def balanced(self, weights: Sequence[float] | None = None) -> Layout:
+        """Return the allowed layout whose slowest stage is the fastest; ``weights`` take the place of the times.
+
+        Raises InputError if there is none.
+        """
+        times = [layer.time for layer in self.layers] if weights is None else weights
+        try:
+            return balanced(times, self.stages, fits=self.allowed)
+        except InfeasibleError:
+            raise InputError(
+                f"{len(self.layers)} layers cannot make {self.stages} stages that each take time, with the embedding on "
+                "the first and the head on the last: use fewer ranks or chunks",
+                field="layers",
+            ) from None
+
+    def problem(self, layout: Layout) -> Problem | None:
+        """Return the problem of a layout within the limits; None if one microbatch alone exceeds a limit."""
+        try:
+            free = self.problem_of(layout)
+            return free if self.limits is None else replace(free, limits=self.limits)
+        except InfeasibleError:
+            return None
+
+    def costs(self, layout: Layout) -> Costs:
+        """Return the costs of a layout's stages."""
+        return self.problem_of(layout).costs
+
+    @cached_property
+    def example(self) -> Problem:
+        """Problem of the balanced layout, without a limit."""
+        return self.problem_of(self.balanced())
+
+    def excess(self, bounds: Numbers) -> Floats:
+        """Return the bytes by which one microbatch alone exceeds the limits, summed over ranks; shape (layouts,).
+
+        Infinite where one rank exceeds its limit in another unit of memory, which is checked by the problem alone.
+        """
+        if self.limits is None or self.limits.in_activations or not self.example.costs.memory.in_bytes:
+            return np.zeros(len(bounds))
+        if self.example.choices.frees_memory:
+            sizes = self.sums[:, 6]
+        else:
+            sizes = self.sums[:, 6] + self.sums[:, 4]
+        own = sizes[bounds[:, 1:]] - sizes[bounds[:, :-1]]
+        if not self.example.choices.frees_memory:
+            own += self.inputs[bounds[:, :-1]]
+        held = np.zeros((len(bounds), self.placement.ranks))
+        for ranks in self.placement.table:
+            for stage, rank in enumerate(ranks.tolist()):
+                held[:, rank] += own[:, stage]
+        over: Floats = np.maximum(held - self.limits.values * (1 + 1e-9), 0.0).sum(axis=1)
+        return over
+
+    @cached_property
+    def inputs(self) -> Floats:
+        """Bytes of the input of each layer, which the first layer of a stage holds in addition; shape (layers,)."""
+        return np.array([layer.input_bytes for layer in self.layers])
+
+
+def require_layout_search(costs: Costs) -> None:
+    """Raise CostError for costs per stage that no layout can change."""
+    if costs.overlap is not None:
+        raise CostError(
+            "overlap times are per stage, and a search for the layout changes the stages: drop overlap_times",
+            field="overlap_times",
+        )
