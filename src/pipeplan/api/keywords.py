@@ -60,6 +60,7 @@ class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, total=False):
 class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of SearchOptions."""
 
+    layout: Literal['auto'] | None
     searches: int | None
     rounds: int
     jitter: float | None

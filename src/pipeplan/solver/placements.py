@@ -80,12 +80,14 @@ Searcher = Callable[[Turn], SearchResult]
 class BestPlacement:
     """The best schedule of all placements, and the result for each.
 
-    ``layout``: the number of layers of each stage, where layouts were searched.
+    ``layout``: the number of layers of each stage, where layouts were searched; ``published``: the best published order of
+    each placement on any layout.
     """
 
     result: SearchResult
     tried: tuple[PlacementTried, ...]
     layout: Layout | None = None
+    published: tuple[PublishedEntry, ...] = ()
 
 
 def best_placement(

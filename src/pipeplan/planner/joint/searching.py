@@ -34,11 +34,11 @@ from pipeplan.solver import (
     Effort,
     PlacementTried,
     Problem,
+    Published,
     PublishedEntry,
     SearchProgress,
     SearchResult,
     Turn,
-    as_it_stands,
     fixed_orders,
     latest_compiled,
     searched_here,
@@ -91,6 +91,8 @@ class Entry:
         Its problem; None before it is needed.
     value, start
         Objective of the best order tried on it, and that order; infinite before.
+    published
+        The best published order on it; None if none was tried or fits.
     result
         The result of its searches; None before.
     """
@@ -101,6 +103,7 @@ class Entry:
     problem: Problem | None = None
     value: float = np.inf
     start: tuple[Schedule, ...] = ()
+    published: PublishedEntry | None = None
     result: SearchResult | None = None
 
     @property
@@ -144,6 +147,12 @@ class Branch:
         return max(least, self.least, key=attrgetter("value"))
 
     @property
+    def published(self) -> PublishedEntry | None:
+        """The best published order on any of its layouts."""
+        tried = [entry.published for entry in self.entries.values() if entry.published is not None]
+        return min(tried, key=attrgetter("value"), default=None)
+
+    @property
     def best(self) -> Entry | None:
         """The entry with the best search result; None before the first."""
         searched = [entry for entry in self.entries.values() if entry.result is not None]
@@ -156,7 +165,6 @@ def joint_search(
     *,
     seed: int = 0,
     progress: Callable[[SearchProgress], None] | None = None,
-    published: Sequence[PublishedEntry] = (),
 ) -> BestPlacement:
     """Return the best schedule over all layouts of several placements, with a lower bound over all of them.
 
@@ -168,15 +176,13 @@ def joint_search(
         The budget of everything together. With evaluations alone, the same seed leads to the same answer.
     seed, progress
         As in :func:`~pipeplan.solver.search`.
-    published
-        Schedules that the answer is never worse than.
 
     Raises
     ------
     InfeasibleError
         If no layout was found that fits the memory limits, or the user stops the search before there is a schedule.
     """
-    return _JointSearch(spaces, effort, seed, progress, published).run()
+    return _JointSearch(spaces, effort, seed, progress).run()
 
 
 class _JointSearch:
@@ -188,10 +194,8 @@ class _JointSearch:
         effort: Effort,
         seed: int,
         progress: Callable[[SearchProgress], None] | None,
-        published: Sequence[PublishedEntry],
     ) -> None:
         self.effort = effort
-        self.rival = min(published, key=attrgetter("value"), default=None)
         self.seconds, self.evaluations = 0.0, 0
         self.results: list[SearchResult] = []
         self.bound = Bound(0.0, "")
@@ -267,8 +271,7 @@ class _JointSearch:
     @property
     def _least_value(self) -> float:
         best = self._best
-        values = [np.inf if best is None else best.judged, np.inf if self.rival is None else self.rival.value]
-        return min(values)
+        return np.inf if best is None else best.judged
 
     def _can_win(self, bound: Bound) -> bool:
         return bound.value < self._least_value * (1 - tolerances.ROUNDING)
@@ -299,7 +302,7 @@ class _JointSearch:
     def _enter_first(self, branch: Branch) -> None:
         """Enter the first layouts of a placement."""
         space, proposals = branch.space, branch.proposals
-        branch.orders = tuple(schedule for _, schedule in fixed_orders(space.example))
+        branch.orders = tuple(schedule.renamed(name) for name, schedule in fixed_orders(space.example))
         if space.count <= FEW_LAYOUTS:
             branch.complete = True
             bounds = proposals.all()
@@ -348,6 +351,8 @@ class _JointSearch:
             branch.entries[layout] = entry
             if not problem.is_judged:
                 self._try(entry, branch.orders)
+                if entry.start:
+                    entry.published = PublishedEntry(problem, entry.start[0], entry.value)
         return entry
 
     def _try(self, entry: Entry, orders: Sequence[Schedule]) -> None:
@@ -482,9 +487,7 @@ class _JointSearch:
         entry = self._best
         assert entry is not None
         assert entry.result is not None
-        best, layout = entry.result, entry.layout
-        if self.rival is not None and self.rival.value < best.judged * (1 - tolerances.ROUNDING):
-            best, layout = as_it_stands(self.rival), None
+        best = entry.result
         tried = tuple(
             PlacementTried(
                 branch.space.placement,
@@ -496,10 +499,20 @@ class _JointSearch:
         )
         whole = replace(
             best,
+            published=self._published_beside(entry),
             bound=self._bound(),
             evaluations=self.evaluations,
             seconds=self.seconds,
             interrupted=stopped or any(result.interrupted for result in self.results),
             compiled_after=latest_compiled(self.results),
         )
-        return BestPlacement(whole, tried, layout)
+        published = tuple(branch.published for branch in self.branches if branch.published is not None)
+        return BestPlacement(whole, tried, entry.layout, published)
+
+    def _published_beside(self, entry: Entry) -> Published | None:
+        """Return the best published order on the placement of an entry, on whichever layout."""
+        assert entry.result is not None
+        other, own = entry.branch.published, entry.result.published
+        if other is None or (own is not None and own.value <= other.value):
+            return own
+        return Published(other.schedule.name, other.value)
