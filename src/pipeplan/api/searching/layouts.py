@@ -92,8 +92,7 @@ def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpac
         except (CostError, InputError, ShapeError, InfeasibleError) as error:
             refused.append(error)
             continue
-        doubled = space.placement.copies > 1 and options.placement == AUTO
-        if doubled and not counts_parameters(replace(space.example, limits=space.limits)):
+        if space.placement.copies > 1 and options.placement == AUTO and not counts_parameters(space.example, space.limits):
             continue
         if all(space.placement.rank_of != other.placement.rank_of for other in spaces):
             spaces.append(space)

@@ -34,7 +34,7 @@ from pipeplan.model import Floats, tolerances
 from pipeplan.planner.joint.space import LayoutSpace, Numbers
 from pipeplan.simulation import Bound
 
-ROUNDS = 200
+ROUNDS = 60
 """Number of updates of the weights of ranks."""
 
 STEP = 0.3
@@ -218,9 +218,14 @@ class LeastBounds:
     def least(self) -> Bound:
         """The best lower bound over all layouts."""
         candidates = [self._chain, self._by_weights(), self._whole_layers(), self._by_memory()]
-        if self.space.placement.chunks == self.space.placement.copies == 1:
-            candidates.append(self._one_stage_each())
+        if self.has_one_stage_each:
+            candidates.append(Bound(self.one_stage_each[0], "the least work of the slowest rank with one stage each"))
         return max(candidates, key=lambda bound: bound.value)
+
+    @property
+    def has_one_stage_each(self) -> bool:
+        """True if every rank has one stage."""
+        return self.space.placement.stages == self.space.placement.ranks and self.space.placement.copies == 1
 
     @property
     def _chain(self) -> Bound:
@@ -337,16 +342,20 @@ class LeastBounds:
             return Bound(np.inf, "")
         return Bound(area / room, "the memory limits of all ranks together")
 
-    def _one_stage_each(self) -> Bound:
-        """Return the least largest bound of the layouts of one stage per rank, by dynamic programming."""
+    @cached_property
+    def one_stage_each(self) -> tuple[float, Numbers]:
+        """The least largest bound of the layouts of one stage per rank, and positions that have it (dynamic programming)."""
         space, stages, layers = self.space, self.space.stages, len(self.space.layers)
-        of_rank = self.arcs
         least = np.full(layers + 1, np.inf)
         least[layers] = 0.0
+        ends = np.zeros((stages, layers + 1), np.intp)
         for stage in reversed(range(stages)):
-            values = np.where(space.allowed[stage], np.maximum(of_rank[stage], least[None, :]), np.inf)
-            least = values.min(axis=1)
-        return Bound(float(least[0]), "the least work of the slowest rank with one stage each")
+            values = np.where(space.allowed[stage], np.maximum(self.arcs[stage], least[None, :]), np.inf)
+            ends[stage], least = values.argmin(axis=1), values.min(axis=1)
+        positions = np.zeros(stages + 1, np.intp)
+        for stage in range(stages):
+            positions[stage + 1] = ends[stage, positions[stage]]
+        return float(least[0]), positions
 
     @cached_property
     def arcs(self) -> Floats:
@@ -354,20 +363,12 @@ class LeastBounds:
 
         Shape (stages, layers + 1, layers + 1), by first layer and end.
         """
-        space, stages, layers = self.space, self.space.stages, len(self.space.layers)
-        first, stop = np.meshgrid(np.arange(layers + 1), np.arange(layers + 1), indexing="ij")
-        values = np.zeros((stages, layers + 1, layers + 1))
-        for stage in range(stages):
-            # Positions of a layout that has this run: other stages do not matter for this rank.
-            bounds = np.zeros((first.size, stages + 1), np.intp)
-            bounds[:, : stage + 1] = first.ravel()[:, None]
-            bounds[:, stage + 1 :] = stop.ravel()[:, None]
-            bounds[:, 0], bounds[:, -1] = 0, layers
-            own = self._rows_of(stage)
-            values[stage] = self.of(bounds)[:, own].max(axis=1).reshape(first.shape)
-        return values
-
-    def _rows_of(self, rank: int) -> Numbers:
-        """Return which bounds are those of a rank with one stage."""
-        rows: Numbers = np.flatnonzero(self.terms.work[:, :, rank].any(axis=0))
-        return rows
+        work = self.total[:, None, None] * (self.before[:, None, :] - self.before[:, :, None])
+        values = np.repeat(work.sum(axis=0)[None], self.space.stages, axis=0)
+        if not self.onward:
+            return values
+        hops, head = self.hop * self.hops[:, None], self.way[_F][None, :] + self.hop * self.hops[:, None]
+        tail = self.way[_I][None, :] + hops + self.last_weight
+        turn = self.way[_F, -1] + self.way[_I, -1] - self.way[_I][None, :] + self.hop * (2 * self.hops[-1]) - hops
+        values = np.maximum(values + head[:, :, None], (work[_F] + work[_I])[None] + (head + tail)[:, :, None])
+        return np.maximum(values, (work[_I] + work[_W])[None] + turn[:, None, :])

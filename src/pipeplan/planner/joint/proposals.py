@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeplan.costs import Layer, Layout
 from pipeplan.errors import PipeplanError
-from pipeplan.model import Floats, Kind, Schedule, tolerances
+from pipeplan.model import Bools, Floats, Kind, Schedule, tolerances
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.space import LayoutSpace, Numbers, layout_at, positions
 from pipeplan.planner.layout.best import search as best_of_order
@@ -142,18 +142,32 @@ class Proposals:
     def least_bound(self, start: Layout) -> Layout:
         """Return a local optimum of the quick bounds from a layout: within the limits first, then fast, then even."""
         bounds = positions(start)
-        best = self._score(bounds[None])[0]
-        for _ in range(MOST_STEPS):
-            neighbours = shifted(bounds)
-            neighbours = neighbours[self.space.possible(neighbours)]
-            if not len(neighbours):
-                break
-            scores = self._score(neighbours)
-            number = int(scores.argmin())
-            if not scores[number] < best * (1 - tolerances.ROUNDING):
-                break
-            bounds, best = neighbours[number], scores[number]
+        for wide in (False, True):
+            for _ in range(MOST_STEPS):
+                best = self._score(bounds[None])[0]
+                neighbours = shifted(bounds, None if wide else self._slowest(bounds))
+                neighbours = neighbours[self.space.possible(neighbours)]
+                scores = self._score(neighbours) if len(neighbours) else np.array([np.inf])
+                number = int(scores.argmin())
+                if not scores[number] < best * (1 - tolerances.ROUNDING):
+                    break
+                bounds = neighbours[number]
         return layout_at(bounds)
+
+    @property
+    def one_stage_each(self) -> tuple[Layout, ...]:
+        """The layout of the least quick bound if every rank has one stage, where it fits; else none."""
+        if not self.least.has_one_stage_each:
+            return ()
+        bounds = self.least.one_stage_each[1]
+        possible = bool(self.space.possible(bounds[None])[0]) and not self.space.excess(bounds[None])[0]
+        return (layout_at(bounds),) if possible else ()
+
+    def _slowest(self, bounds: Numbers) -> Bools:
+        """Return the mask of the stages that a layout's largest quick bound is on."""
+        terms = self.least.terms
+        mask: Bools = terms.work[:, int(self.least.of(bounds[None])[0].argmax())].any(axis=0)
+        return mask
 
     def _score(self, bounds: Numbers) -> Floats:
         sums = self.space.sums[:, :3].sum(axis=1)
@@ -178,11 +192,17 @@ class Proposals:
         return bounds[self.space.possible(bounds)]
 
 
-def shifted(bounds: Numbers) -> Numbers:
-    """Return the positions after moving one layer from any stage to any other, and all stages between by one."""
-    stages = len(bounds) - 1
-    giving, taking = np.nonzero(~np.eye(stages, dtype=np.bool_))
-    at = np.arange(stages + 1)
+def shifted(bounds: Numbers, stages: Bools | None = None) -> Numbers:
+    """Return the positions after moving one layer from any stage to any other, and all stages between by one.
+
+    With a mask of ``stages``, only moves that begin or end on one of them.
+    """
+    count = len(bounds) - 1
+    pairs = ~np.eye(count, dtype=np.bool_)
+    if stages is not None:
+        pairs &= stages[:, None] | stages[None, :]
+    giving, taking = np.nonzero(pairs)
+    at = np.arange(count + 1)
     moved: Numbers = bounds + (at > taking[:, None]).astype(np.intp) - (at > giving[:, None])
     return moved
 

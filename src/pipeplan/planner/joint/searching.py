@@ -49,17 +49,20 @@ from pipeplan.solver import (
 FEW_LAYOUTS = 3_000
 """Number of layouts of a placement up to which all of them are candidates."""
 
-OPENING = 0.35
+OPENING = 0.4
 """Share of the budget for the first search of every placement."""
 
 ORDERS = 2
 """Number of published orders of a placement for which the planner's layout is determined."""
 
+TRIED = 4
+"""Number of published orders of a placement, the best ones, that are timed on each of its layouts."""
+
 SECONDS_OF_LAYOUT = 0.3
 """Most seconds, nominal ones with a budget of evaluations, for the best layout for one order."""
 
-SHARE_OF_LAYOUTS = 0.02
-"""Most share of the seconds for the best layout for one order."""
+SHARE_OF_LAYOUTS = 0.1
+"""Share of the seconds for the planner's layouts of all placements."""
 
 STEP = 0.12
 """Share of the rest of the budget for the next layout."""
@@ -67,11 +70,17 @@ STEP = 0.12
 LAST = 0.3
 """Share of the budget for the order on the best layout at the end."""
 
-SHORTEST = 0.15
+SHORTEST = 0.3
 """Least seconds of a search."""
 
-FEWEST = 200
+SECONDS_AN_OP = 1e-3
+"""Seconds of a search per op of the step from which on it does more than to try published schedules."""
+
+FEWEST = 500
 """Least evaluations of a search."""
+
+NONE_FITS = 1.5
+"""Estimated value of a layout on which no published order fits, relative to its bound."""
 
 MOST_NEAR = 12
 """Maximum number of neighbors of the best layout that are simulated before the most promising one is searched."""
@@ -107,6 +116,11 @@ class Entry:
     result: SearchResult | None = None
 
     @property
+    def promise(self) -> float:
+        """Estimate of what a search finds: between the best order and the bound, or more if no known order fits."""
+        return 0.5 * (self.bound.value + min(self.value, NONE_FITS * self.bound.value))
+
+    @property
     def judged(self) -> float:
         """The value of its search."""
         return np.inf if self.result is None else self.result.judged
@@ -126,6 +140,8 @@ class Branch:
         Published orders of the placement.
     complete
         True if all layouts are among the entries, except for those that exceed a limit.
+    opened
+        True if the planner's layouts are among the entries.
     entries
         The layouts so far.
     """
@@ -135,6 +151,7 @@ class Branch:
     least: Bound
     orders: tuple[Schedule, ...] = ()
     complete: bool = False
+    opened: bool = False
     entries: dict[Layout, Entry] = field(default_factory=dict)
 
     @property
@@ -145,6 +162,11 @@ class Branch:
         bounds = (entry.bound for entry in self.entries.values())
         least = min(bounds, key=attrgetter("value"), default=Bound(np.inf, "no layout fits"))
         return max(least, self.least, key=attrgetter("value"))
+
+    @property
+    def promise(self) -> float:
+        """Estimate of what a search finds: between the best published order on a layout and the bound."""
+        return min(entry.promise for entry in self.entries.values())
 
     @property
     def published(self) -> PublishedEntry | None:
@@ -248,12 +270,18 @@ class _JointSearch:
                 shares.append(used / whole if whole else 1.0)
         return min(max(shares), 1.0)
 
+    @property
+    def _shortest(self) -> float:
+        """Least seconds of a search that is worth it."""
+        ops = min(3 * branch.space.stages for branch in self.branches) * self.branches[0].space.example.microbatches
+        return max(SHORTEST, SECONDS_AN_OP * ops)
+
     def _part(self, share: float) -> Effort:
         """Return a share of the rest of the budget, and no less than a search needs."""
         left = self._left
         return replace(
             left,
-            seconds=None if left.seconds is None else min(max(share * left.seconds, SHORTEST), left.seconds),
+            seconds=None if left.seconds is None else min(max(share * left.seconds, self._shortest), left.seconds),
             evaluations=None if left.evaluations is None else min(max(int(share * left.evaluations), FEWEST), left.evaluations),
         )
 
@@ -261,7 +289,8 @@ class _JointSearch:
         """Return the deadline of a layout for an order."""
         if self.effort.seconds is None:
             return Deadline.after(SECONDS_OF_LAYOUT, WorkClock())
-        return Deadline.after(min(SECONDS_OF_LAYOUT, SHARE_OF_LAYOUTS * self.effort.seconds))
+        share = SHARE_OF_LAYOUTS / (ORDERS * len(self.branches))
+        return Deadline.after(min(SECONDS_OF_LAYOUT, share * self.effort.seconds))
 
     @property
     def _best(self) -> Entry | None:
@@ -279,30 +308,34 @@ class _JointSearch:
     # The opening.
 
     def _open(self) -> None:
-        """Search the most promising layout of every placement that can win."""
+        """Search the most promising layout of the most promising placements, as many as the budget is enough for."""
         with self._own_time():
             for branch in self.branches:
                 self._enter_first(branch)
         if not any(branch.entries for branch in self.branches):
             raise InfeasibleError(self._nothing_fits(), field="memory_limit")
-        order = sorted((branch for branch in self.branches if branch.entries), key=self._promise)
-        for number, branch in enumerate(order):
-            if self._spent >= 1 and self.results:
-                return
-            entry = self._next(branch)
-            if entry is None:
-                continue
-            rest = max(OPENING - self._spent, 0.0) / max(1 - self._spent, 1e-9)
-            self._search(entry, self._part(rest / (len(order) - number)))
+        order = sorted((branch for branch in self.branches if branch.entries), key=attrgetter("promise"))
+        number = 0
+        while number < len(order) and (not self.results or self._spent < OPENING):
+            left = min(len(order) - number, self._searches_within(OPENING))
+            if (entry := self._opened(order[number])) is not None:
+                share = max(OPENING - self._spent, 0.0) / max(1 - self._spent, 1e-9)
+                self._search(entry, self._part(share / max(left, 1)))
+            number += 1
 
-    def _promise(self, branch: Branch) -> tuple[float, float]:
-        """Return the sort key of a placement: the best published order on its layouts, then their bound."""
-        return min(entry.value for entry in branch.entries.values()), branch.bound.value
+    def _searches_within(self, share: float) -> int:
+        """Return how many searches that are worth it the budget allows until this share of it is spent."""
+        left = max(share - self._spent, 0.0)
+        numbers = []
+        if self.effort.seconds is not None:
+            numbers.append(left * self.effort.seconds / self._shortest)
+        if self.effort.evaluations is not None:
+            numbers.append(left * self.effort.evaluations / FEWEST)
+        return int(min(numbers))
 
     def _enter_first(self, branch: Branch) -> None:
-        """Enter the first layouts of a placement."""
+        """Enter the balanced layout of a placement and that of a small bound; of few layouts all."""
         space, proposals = branch.space, branch.proposals
-        branch.orders = tuple(schedule.renamed(name) for name, schedule in fixed_orders(space.example))
         if space.count <= FEW_LAYOUTS:
             branch.complete = True
             bounds = proposals.all()
@@ -310,13 +343,31 @@ class _JointSearch:
             for at, quick in zip(bounds, proposals.least.quick(bounds).tolist(), strict=True):
                 bound = max(Bound(quick, "the least bound of all layouts"), branch.least, key=attrgetter("value"))
                 branch.entries[layout_at(at)] = Entry(branch, layout_at(at), bound)
-        self.evaluations += len(branch.orders)
-        ranked = sorted(branch.orders, key=lambda order: value_as_is(order, space.example))
-        layouts = [space.balanced()]
-        layouts += [proposals.for_order(schedule, self._deadline()) for schedule in ranked[:ORDERS]]
-        layouts += [proposals.least_bound(layout) for layout in layouts if layout is not None]
-        for layout in dict.fromkeys(layouts):
+        level = space.balanced()
+        branch.orders = self._best_orders(space, level)
+        for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):
             self._enter(branch, layout)
+
+    def _best_orders(self, space: LayoutSpace, layout: Layout) -> tuple[Schedule, ...]:
+        """Return the best published orders on a layout: those that fit first, then those that need the least memory."""
+        ranked = []
+        for number, (name, schedule) in enumerate(fixed_orders(space.example)):
+            self.evaluations += 1
+            simulation = space.example.simulated(schedule)
+            over = space.over(simulation.memory)
+            ranked.append((over, space.example.value(simulation.timeline), number, schedule.renamed(name)))
+        return tuple(schedule for *_, schedule in sorted(ranked)[:TRIED])
+
+    def _opened(self, branch: Branch) -> Entry | None:
+        """Enter the planner's layouts of a placement for its best published orders; return the most promising layout."""
+        if not branch.opened:
+            branch.opened = True
+            with self._own_time():
+                for schedule in branch.orders[:ORDERS]:
+                    layout = branch.proposals.for_order(schedule, self._deadline())
+                    if self._enter(branch, layout) is not None and layout is not None:
+                        self._enter(branch, branch.proposals.least_bound(layout))
+        return self._next(branch)
 
     def _nothing_fits(self) -> str:
         """Return why no layout fits."""
@@ -370,9 +421,11 @@ class _JointSearch:
             entries = [entry for entry in branch.entries.values() if entry.result is None and self._can_win(entry.bound)]
             if not entries:
                 return None
-            entry = min(entries, key=lambda entry: (entry.bound.value, entry.value))
-            if not branch.complete:
-                entry = min(entries, key=lambda entry: (entry.value, entry.bound.value))
+            known = [entry for entry in entries if entry.problem is not None]
+            if branch.complete or not known:
+                entry = min(entries, key=lambda entry: (entry.bound.value, entry.value))
+            else:  # a search ends between the best published order and the bound
+                entry = min(known, key=attrgetter("promise"))
             if entry.problem is not None:
                 return entry
             self._enter(branch, entry.layout)
@@ -406,7 +459,7 @@ class _JointSearch:
                 return
             end = self._spent >= 1 - LAST
             kinds = ("order",) if end else ("move", "order", "next")
-            entry = self._entry_of(kinds[turn % len(kinds)], best, turn)
+            entry = self._entry_of(kinds[turn % len(kinds)], best)
             turn += 1
             if entry is None:
                 idle += 1
@@ -419,7 +472,7 @@ class _JointSearch:
     def _turn_of_rest(self) -> bool:
         """Search any layout that can win and is not proven; return False if there is none."""
         for branch in self.branches:
-            if (entry := self._next(branch)) is not None:
+            if (entry := self._opened(branch)) is not None:
                 self._search(entry, self._part(STEP))
                 return True
         open_entries = [
@@ -433,7 +486,7 @@ class _JointSearch:
         self._search(min(open_entries, key=attrgetter("judged")), self._part(STEP))
         return True
 
-    def _entry_of(self, kind: str, best: Entry, turn: int) -> Entry | None:
+    def _entry_of(self, kind: str, best: Entry) -> Entry | None:
         """Return what is searched next: a layout next to the best, the order on the best, or another placement's layout."""
         if kind == "order":
             return None if best.result is None or best.result.optimal else best
@@ -441,11 +494,10 @@ class _JointSearch:
             with self._own_time():
                 return self._moved(best)
         branches = [branch for branch in self.branches if self._can_win(branch.bound)]
-        branches.sort(key=lambda branch: branch.best.judged if branch.best is not None else np.inf)
+        branches.sort(key=lambda branch: branch.promise if branch.best is None else branch.best.judged)
         for branch in branches:
-            if (entry := self._next(branch)) is not None:
+            if (entry := self._opened(branch)) is not None:
                 return entry
-        del turn
         return None
 
     def _moved(self, best: Entry) -> Entry | None:

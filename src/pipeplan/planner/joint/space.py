@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
 from pipeplan.errors import CostError, InfeasibleError, InputError
-from pipeplan.model import Bools, Floats, Placement
+from pipeplan.model import Bools, Floats, MemoryUse, Placement, tolerances
 from pipeplan.solver import Problem
 
 Numbers = NDArray[np.intp]
@@ -179,8 +179,17 @@ class LayoutSpace:
         for ranks in self.placement.table:
             for stage, rank in enumerate(ranks.tolist()):
                 held[:, rank] += own[:, stage]
-        over: Floats = np.maximum(held - self.limits.values * (1 + 1e-9), 0.0).sum(axis=1)
+        over: Floats = np.maximum(held - self.limits.values * (1 + tolerances.MEMORY), 0.0).sum(axis=1)
         return over
+
+    def over(self, memory: MemoryUse) -> float:
+        """Return by how much the peaks of ranks exceed the limits, the sum over ranks; 0 within the limits."""
+        if self.limits is None:
+            return 0.0
+        peaks = memory.peak_activation if self.limits.in_activations else memory.peak_bytes
+        assert peaks is not None
+        excess = peaks - self.limits.values * (1 + tolerances.MEMORY)
+        return float(np.maximum(excess, 0.0).sum())
 
     @cached_property
     def inputs(self) -> Floats:
