@@ -164,23 +164,25 @@ class LayoutSpace:
     def excess(self, bounds: Numbers) -> Floats:
         """Return the bytes by which one microbatch alone exceeds the limits, summed over ranks; shape (layouts,).
 
-        Infinite where one rank exceeds its limit in another unit of memory, which is checked by the problem alone.
+        0 for limits in activations, which layouts do not change.
         """
-        if self.limits is None or self.limits.in_activations or not self.example.costs.memory.in_bytes:
+        if self.limits is None or self.limits.in_activations:
             return np.zeros(len(bounds))
-        if self.example.choices.frees_memory:
-            sizes = self.sums[:, 6]
-        else:
-            sizes = self.sums[:, 6] + self.sums[:, 4]
-        own = sizes[bounds[:, 1:]] - sizes[bounds[:, :-1]]
+        static = self._on_ranks(self.sums[bounds[:, 1:], 6] - self.sums[bounds[:, :-1], 6]).sum(axis=0)
+        held = np.zeros_like(static)
         if not self.example.choices.frees_memory:
-            own += self.inputs[bounds[:, :-1]]
-        held = np.zeros((len(bounds), self.placement.ranks))
-        for ranks in self.placement.table:
-            for stage, rank in enumerate(ranks.tolist()):
-                held[:, rank] += own[:, stage]
-        over: Floats = np.maximum(held - self.limits.values * (1 + tolerances.MEMORY), 0.0).sum(axis=1)
+            activation = self.sums[bounds[:, 1:], 4] - self.sums[bounds[:, :-1], 4] + self.inputs[bounds[:, :-1]]
+            held = self._on_ranks(activation).max(axis=0)
+        over: Floats = np.maximum(static + held - self.limits.values * (1 + tolerances.MEMORY), 0.0).sum(axis=1)
         return over
+
+    def _on_ranks(self, sizes: Floats) -> Floats:
+        """Return the sums over the stages of each rank, shape (copies, layouts, ranks), of sizes (layouts, stages)."""
+        held = np.zeros((self.placement.copies, len(sizes), self.placement.ranks))
+        for copy, ranks in enumerate(self.placement.table):
+            for stage, rank in enumerate(ranks.tolist()):
+                held[copy, :, rank] += sizes[:, stage]
+        return held
 
     def over(self, memory: MemoryUse) -> float:
         """Return by how much the peaks of ranks exceed the limits, the sum over ranks; 0 within the limits."""
