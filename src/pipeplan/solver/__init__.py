@@ -29,7 +29,7 @@ from pipeplan.solver.placements import (
     searched_here,
     together,
 )
-from pipeplan.solver.portfolio import ENGINES, require_shape, search
+from pipeplan.solver.portfolio import ENGINES, engines_going_on, require_shape, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.reordering import Reorderer, Reordering
 from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult, latest_compiled
@@ -81,6 +81,7 @@ __all__ = [
     "Variation",
     "best_placement",
     "best_published",
+    "engines_going_on",
     "fixed_orders",
     "is_of",
     "latest_compiled",

@@ -21,6 +21,7 @@ from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import SearchProgress, SearchResult, joined, latest_compiled
 from pipeplan.solver.robustness import bound_of
+from pipeplan.solver.run import Engine
 
 OPENING = 0.4
 """Share of the budget that the first searches have together, one for each placement that can win."""
@@ -64,13 +65,14 @@ def peak_of(schedule: Schedule, problem: Problem) -> float:
 class Turn:
     """One search of a placement, with its starts and budget.
 
-    ``again``: true if it continues an earlier search of the same placement.
+    ``again``: true if it continues an earlier search of the same placement; ``engines``: other engines than the usual ones.
     """
 
     problem: Problem
     start: tuple[Schedule, ...]
     effort: Effort
     again: bool
+    engines: Sequence[Engine] | None = None
 
 
 Searcher = Callable[[Turn], SearchResult]
@@ -227,7 +229,7 @@ def searched_here(
             start=turn.start,
             workers=workers,
             progress=None if progress is None else report,
-            engines=engines_going_on(0) if turn.again else ENGINES,
+            engines=turn.engines or (engines_going_on(0) if turn.again else ENGINES),
             compared=turn.again,
         )
         report.take(result)

@@ -92,23 +92,25 @@ class Proposals:
             return None
         return self._whole(counts)
 
-    def near(self, schedule: Schedule, layout: Layout) -> list[tuple[float, Layout]]:
-        """Return layouts that differ by one layer of two stages, with the makespan of the order on them, least first."""
-        problem = self._of_order(schedule)
+    def near(self, schedule: Schedule, layout: Layout, below: float) -> list[Layout]:
+        """Return layouts that differ by one layer of two stages, the most promising for an order first.
+
+        Only those whose quick bound is ``below`` a value.
+        """
         neighbours = shifted(positions(layout))
         neighbours = neighbours[self.space.possible(neighbours)]
         neighbours = neighbours[self.space.excess(neighbours) <= 0]
-        if problem is None:
-            quick = self.least.quick(neighbours)
-            values = quick.tolist()
-        else:
+        values = self.least.quick(neighbours)
+        neighbours, values = neighbours[values < below], values[values < below]
+        layouts = [layout_at(bounds) for bounds in neighbours]
+        problem = self._of_order(schedule)
+        if problem is not None and layouts:
+            # The longest path of the order, and those through all the work of a rank, bound its makespan on any layout.
             problem.makespan(self._laid(layout))
-            laid = [self._laid(layout_at(bounds)) for bounds in neighbours]
-            features = np.stack([problem.of(one) for one in laid]) if laid else np.zeros((0, self.space.stages, 7))
-            # The longest path of the layout itself, and the work of its ranks, bound its neighbours.
-            values = np.maximum(problem.least(features), self.least.quick(neighbours)).tolist() if laid else []
-        ranked = sorted(zip(values, map(layout_at, neighbours), strict=True), key=lambda pair: pair[0])
-        return ranked
+            problem.probe_ranks(self._laid(layout))
+            features = np.stack([problem.of(self._laid(one)) for one in layouts])
+            values = np.maximum(values, problem.least(features))
+        return [layouts[number] for number in np.argsort(values, kind="stable")]
 
     def _of_order(self, schedule: Schedule) -> LayoutProblem | None:
         """Return the planner's layout problem for an order; None if it has ops that the planner does not know."""

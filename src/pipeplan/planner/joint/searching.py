@@ -30,15 +30,19 @@ from pipeplan.planner.layout.problem import Deadline
 from pipeplan.planner.selection.finalists import WorkClock
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
+    ENGINES,
     BestPlacement,
     Effort,
+    Engine,
     PlacementTried,
     Problem,
+    Proving,
     Published,
     PublishedEntry,
     SearchProgress,
     SearchResult,
     Turn,
+    engines_going_on,
     fixed_orders,
     latest_compiled,
     searched_here,
@@ -82,8 +86,11 @@ FEWEST = 500
 NONE_FITS = 1.5
 """Estimated value of a layout on which no published order fits, relative to its bound."""
 
+MOST_PROVEN = 400
+"""Maximum number of ops of a step on which a search tries to prove its result; larger proofs cost more than they tell."""
+
 MOST_NEAR = 12
-"""Maximum number of neighbors of the best layout that are simulated before the most promising one is searched."""
+"""Maximum number of neighbors of the best layout on which its order is timed."""
 
 
 @dataclass(eq=False)
@@ -102,8 +109,10 @@ class Entry:
         Objective of the best order tried on it, and that order; infinite before.
     published
         The best published order on it; None if none was tried or fits.
-    result
-        The result of its searches; None before.
+    moved
+        True if the order comes from the search of another layout.
+    result, searches
+        The result of its searches, None before, and their number.
     """
 
     branch: Branch
@@ -113,12 +122,15 @@ class Entry:
     value: float = np.inf
     start: tuple[Schedule, ...] = ()
     published: PublishedEntry | None = None
+    moved: bool = False
     result: SearchResult | None = None
+    searches: int = 0
 
     @property
     def promise(self) -> float:
-        """Estimate of what a search finds: between the best order and the bound, or more if no known order fits."""
-        return 0.5 * (self.bound.value + min(self.value, NONE_FITS * self.bound.value))
+        """Estimate of what a search finds: between the best known value and the bound, and nearer to it with each search."""
+        best = self.judged if self.searches else min(self.value, NONE_FITS * self.bound.value)
+        return best - 0.5 ** (1 + self.searches) * (best - self.bound.value)
 
     @property
     def judged(self) -> float:
@@ -166,7 +178,7 @@ class Branch:
     @property
     def promise(self) -> float:
         """Estimate of what a search finds: between the best published order on a layout and the bound."""
-        return min(entry.promise for entry in self.entries.values())
+        return min((entry.promise for entry in self.entries.values()), default=np.inf)
 
     @property
     def published(self) -> PublishedEntry | None:
@@ -385,8 +397,11 @@ class _JointSearch:
 
     # Entries.
 
-    def _enter(self, branch: Branch, layout: Layout | None) -> Entry | None:
-        """Return the entry of a layout with its problem; None if the limits rule it out, or it is no layout."""
+    def _enter(self, branch: Branch, layout: Layout | None, *, published: bool = True) -> Entry | None:
+        """Return the entry of a layout with its problem; None if the limits rule it out, or it is no layout.
+
+        With ``published``, the best published orders are timed on it.
+        """
         if layout is None:
             return None
         entry = branch.entries.get(layout)
@@ -400,7 +415,7 @@ class _JointSearch:
             entry.problem = problem
             entry.bound = max(problem.bound, entry.bound, key=attrgetter("value"))
             branch.entries[layout] = entry
-            if not problem.is_judged:
+            if published and not problem.is_judged and self._can_win(entry.bound):
                 self._try(entry, branch.orders)
                 if entry.start:
                     entry.published = PublishedEntry(problem, entry.start[0], entry.value)
@@ -438,10 +453,16 @@ class _JointSearch:
         start = entry.start
         if before is not None:
             start = (before.schedule.renamed(before.found_by.rsplit(" from ", 1)[-1]),)
-        result = self._searcher(Turn(entry.problem, start, effort, again=before is not None))
+        again = entry.moved or before is not None
+        # In turns: building blocks, windows and annealing; annealing alone, hotter, and with other steps.
+        engines: Sequence[Engine] = engines_going_on(entry.searches) if again else ENGINES
+        if 3 * entry.problem.placement.stages * entry.problem.microbatches > MOST_PROVEN:
+            engines = [engine for engine in engines if not isinstance(engine, Proving)]
+        result = self._searcher(Turn(entry.problem, start, effort, again, engines))
         self.results.append(result)
         self.seconds += result.seconds
         self.evaluations += result.evaluations
+        entry.searches += 1
         entry.result = result if before is None else together(before, result)
         entry.bound = max(entry.result.bound, entry.bound, key=attrgetter("value"))
         if result.interrupted:
@@ -450,78 +471,59 @@ class _JointSearch:
     # The alternation.
 
     def _alternate(self) -> None:
-        """Move layers and search orders in turns, and spend the rest of the budget on the best layout."""
-        turn, idle = 0, 0
+        """Search the layout of the most promise, next to which layers move, until the budget is spent."""
+        moved: set[tuple[int, Layout]] = set()
         while self._spent < 1:
             best = self._best
             assert best is not None
-            if not any(self._can_win(branch.bound) for branch in self.branches):
-                return
-            end = self._spent >= 1 - LAST
-            kinds = ("order",) if end else ("move", "order", "next")
-            entry = self._entry_of(kinds[turn % len(kinds)], best)
-            turn += 1
+            last = self._spent >= 1 - LAST
+            key = (self.branches.index(best.branch), best.layout)
+            if not last and key not in moved:
+                moved.add(key)
+                with self._own_time():
+                    self._move(best)
+            entry = best if last and self._may_improve(best) else self._most_promising()
             if entry is None:
-                idle += 1
-                if idle > len(kinds) and not self._turn_of_rest():
-                    return
-                continue
-            idle = 0
-            self._search(entry, self._part(1.0 if end else STEP))
+                return
+            self._search(entry, self._part(1.0 if last else STEP * (1 + entry.searches)))
 
-    def _turn_of_rest(self) -> bool:
-        """Search any layout that can win and is not proven; return False if there is none."""
-        for branch in self.branches:
-            if (entry := self._opened(branch)) is not None:
-                self._search(entry, self._part(STEP))
-                return True
-        open_entries = [
-            entry
-            for branch in self.branches
-            for entry in branch.entries.values()
-            if entry.result is not None and not entry.result.optimal and self._can_win(entry.bound)
-        ]
-        if not open_entries:
-            return False
-        self._search(min(open_entries, key=attrgetter("judged")), self._part(STEP))
-        return True
+    def _may_improve(self, entry: Entry) -> bool:
+        """Return whether a search of an entry may find a better schedule than the best one."""
+        return self._can_win(entry.bound) and not (entry.result is not None and entry.result.optimal)
 
-    def _entry_of(self, kind: str, best: Entry) -> Entry | None:
-        """Return what is searched next: a layout next to the best, the order on the best, or another placement's layout."""
-        if kind == "order":
-            return None if best.result is None or best.result.optimal else best
-        if kind == "move":
-            with self._own_time():
-                return self._moved(best)
-        branches = [branch for branch in self.branches if self._can_win(branch.bound)]
-        branches.sort(key=lambda branch: branch.promise if branch.best is None else branch.best.judged)
-        for branch in branches:
-            if (entry := self._opened(branch)) is not None:
+    def _most_promising(self) -> Entry | None:
+        """Return the entry of the most promise of all that may improve the best schedule; None if there is none."""
+        for branch in sorted(self.branches, key=attrgetter("promise")):
+            if not branch.opened and self._can_win(branch.bound):
+                candidates = [entry for other in self.branches for entry in other.entries.values()]
+                promises = [entry.promise for entry in candidates if self._may_improve(entry)]
+                if branch.promise <= min(promises, default=np.inf):
+                    self._opened(branch)
+        while True:
+            candidates = [entry for branch in self.branches for entry in branch.entries.values()]
+            entry = min(filter(self._may_improve, candidates), key=attrgetter("promise"), default=None)
+            if entry is None or entry.problem is not None:
                 return entry
-        return None
+            self._enter(entry.branch, entry.layout)
 
-    def _moved(self, best: Entry) -> Entry | None:
-        """Return the most promising layout next to the best one that was not searched; None if there is none.
+    def _move(self, best: Entry) -> None:
+        """Enter layouts next to the best one on which its order is nearly as good or better.
 
-        The order of the best schedule is timed on the layouts that its longest path makes promising.
+        The order is timed on the layouts that its longest path makes promising.
         """
         branch, result = best.branch, best.result
         assert result is not None
-        schedule, proposals = result.schedule, branch.proposals
-        layouts = [proposals.for_order(schedule, self._deadline(), best.layout)]
-        layouts += [layout for _, layout in proposals.near(schedule, best.layout)]
-        found: list[Entry] = []
+        schedule = result.schedule.renamed(result.found_by.rsplit(" from ", 1)[-1])
+        layouts = [branch.proposals.for_order(schedule, self._deadline(), best.layout)]
+        layouts += branch.proposals.near(schedule, best.layout, self._least_value)[:MOST_NEAR]
         for layout in dict.fromkeys(layouts):
-            if layout is None or ((known := branch.entries.get(layout)) is not None and known.result is not None):
+            known = None if layout is None else branch.entries.get(layout)
+            if known is not None and known.result is not None:
                 continue
-            entry = self._enter(branch, layout)
-            if entry is None or not self._can_win(entry.bound):
-                continue
-            self._try(entry, (schedule,))
-            found.append(entry)
-            if entry.value < best.judged or len(found) >= MOST_NEAR:
-                break
-        return min(found, key=attrgetter("value"), default=None)
+            entry = self._enter(branch, layout, published=False)
+            if entry is not None and self._can_win(entry.bound):
+                self._try(entry, (schedule,))
+                entry.moved = entry.start == (schedule,)
 
     # The answer.
 
