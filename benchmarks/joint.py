@@ -113,7 +113,9 @@ def posed(case: Case) -> Posed:
     """A case with its plan."""
     shape, machines = model(case.name), cluster(case.machines)
     fix = {"pipeline": case.ranks, "microbatch_size": 1, "recompute": "none", "offload": 0, **dict(case.fix)}
-    found = plan(shape, machines, global_batch=case.batch, sequence=case.sequence, fix=fix, seconds=5, trainers=plan_trainers())
+    found = plan(
+        shape, machines, global_batch=case.batch, sequence=case.sequence, fix=fix, seconds=5, trainers=plan_trainers()
+    )
     assert found.best is not None
     best = found.best.configuration
     laid = laid_layers(shape, machines, best, (best.recompute,))
@@ -139,7 +141,9 @@ def posed(case: Case) -> Posed:
 def _encoder(case: Case, best: Configuration) -> Iterator[LaidLayer]:
     assert case.encoder is not None
     name, count, tokens = case.encoder
-    layers = laid_layers(model(name), cluster(case.machines), replace(best, layers=None, sequence=tokens), (best.recompute,))
+    layers = laid_layers(
+        model(name), cluster(case.machines), replace(best, layers=None, sequence=tokens), (best.recompute,)
+    )
     block = next(layer for layer in layers if layer.kind == "dense")
     yield replace(block, count=count)
 

@@ -106,7 +106,7 @@ from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsK
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
-    from typing import Any, TypeAlias, TypeVar
+    from typing import Any, Literal, TypeAlias, TypeVar
 
     from numpy.typing import NDArray
 

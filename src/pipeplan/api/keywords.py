@@ -9,7 +9,7 @@ from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsK
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
-    from typing import Any, TypeAlias, TypeVar
+    from typing import Any, Literal, TypeAlias, TypeVar
 
     from numpy.typing import NDArray
 
@@ -60,7 +60,7 @@ class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, total=False):
 class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of SearchOptions."""
 
-    layout: Literal['auto'] | None
+    layout: Literal["auto"] | None
     searches: int | None
     rounds: int
     jitter: float | None

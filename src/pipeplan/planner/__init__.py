@@ -34,9 +34,9 @@ from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
 from pipeplan.planner.fitting import default_limit, fit_of, widest_limit
 from pipeplan.planner.joint import LayoutSpace, joint_search, require_layout_search
-from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
+from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, WorkClock, best_layout
 from pipeplan.planner.runs.rows import EARLY, RunRow, row_from
-from pipeplan.planner.selection.finalists import WorkClock, best_layout_of
+from pipeplan.planner.selection.finalists import best_layout_of
 from pipeplan.planner.selection.legality import UNUSUAL
 from pipeplan.planner.selection.plans import DEFAULT_TOKENS, plan
 from pipeplan.planner.selection.request import (

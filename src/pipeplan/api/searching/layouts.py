@@ -69,7 +69,9 @@ def _require_alone(options: SearchOptions) -> None:
     }
     name = next((name for name, is_used in used.items() if is_used), None)
     if name is not None:
-        raise InputError(f"{name} does not apply to a search for the layout, which is a single one: drop {name}", field=name)
+        raise InputError(
+            f"{name} does not apply to a search for the layout, which is a single one: drop {name}", field=name
+        )
 
 
 def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpace]:
@@ -92,7 +94,11 @@ def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpac
         except (CostError, InputError, ShapeError, InfeasibleError) as error:
             refused.append(error)
             continue
-        if space.placement.copies > 1 and options.placement == AUTO and not counts_parameters(space.example, space.limits):
+        if (
+            space.placement.copies > 1
+            and options.placement == AUTO
+            and not counts_parameters(space.example, space.limits)
+        ):
             continue
         if all(space.placement.rank_of != other.placement.rank_of for other in spaces):
             spaces.append(space)

@@ -207,6 +207,7 @@ def record_of(
     here: PublishedSchedule | None,
     everywhere: Iterable[PublishedSchedule],
     tried: Iterable[PlacementTried],
+    *,
     need: Need | None,
     layout: Layout | None = None,
 ) -> SearchRecord:

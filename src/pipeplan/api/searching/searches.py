@@ -238,7 +238,9 @@ def result_found(
     others = published_elsewhere(published, problem)
     timeline = replace(simulation.timeline, schedule=solution.schedule.renamed("search"))
     everywhere = [entry for entry in (here, *others) if entry is not None and looks_everywhere(problem)]
-    record = record_of(solution, here, everywhere, tried, need=least_need(problem) if here is None else None, layout=layout)
+    record = record_of(
+        solution, here, everywhere, tried, need=least_need(problem) if here is None else None, layout=layout
+    )
     warnings, notes = assumed_times(settings, solution.schedule)
     return result_of(
         replace(simulation, timeline=timeline),

@@ -205,14 +205,13 @@ class LeastBounds:
         """Return the time from the start of F on each stage to the end of I there, shape (layouts, stages)."""
         first = bounds[:, :-1]
         hops = 2 * self.hop * (self.hops[-1] - self.hops)
-        trips: Floats = (
-            self.way[_F, -1] - self.way[_F][first] + self.way[_I, -1] - self.way[_I][first] + hops
-        )
+        trips: Floats = self.way[_F, -1] - self.way[_F][first] + self.way[_I, -1] - self.way[_I][first] + hops
         return trips
 
     def quick(self, bounds: Numbers) -> Floats:
         """Return a quick lower bound of each layout, shape (layouts,)."""
-        return np.maximum(self.of(bounds).max(axis=1), self.of_memory(bounds).max(axis=1))
+        quick: Floats = np.maximum(self.of(bounds).max(axis=1), self.of_memory(bounds).max(axis=1))
+        return quick
 
     @cached_property
     def least(self) -> Bound:
@@ -371,4 +370,5 @@ class LeastBounds:
         tail = self.way[_I][None, :] + hops + self.last_weight
         turn = self.way[_F, -1] + self.way[_I, -1] - self.way[_I][None, :] + self.hop * (2 * self.hops[-1]) - hops
         values = np.maximum(values + head[:, :, None], (work[_F] + work[_I])[None] + (head + tail)[:, :, None])
-        return np.maximum(values, (work[_I] + work[_W])[None] + turn[:, None, :])
+        arcs: Floats = np.maximum(values, (work[_I] + work[_W])[None] + turn[:, None, :])
+        return arcs

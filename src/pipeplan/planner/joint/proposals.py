@@ -120,7 +120,9 @@ class Proposals:
         costs, limits = self.space.example.costs, self.space.limits
         in_bytes = limits is not None and not limits.in_activations
         order = OrderGraph(schedule, costs.transfer.time(), costs.overhead)
-        return LayoutProblem(order, tables, RankPeaks(schedule, limits.values if limits and in_bytes else None))
+        return LayoutProblem(
+            order, tables, RankPeaks(schedule, limits.values.tolist() if limits and in_bytes else None)
+        )
 
     @property
     def _parts(self) -> LayerParts:
@@ -162,14 +164,14 @@ class Proposals:
         if not self.least.has_one_stage_each:
             return ()
         bounds = self.least.one_stage_each[1]
-        possible = bool(self.space.possible(bounds[None])[0]) and not self.space.excess(bounds[None])[0]
-        return (layout_at(bounds),) if possible else ()
+        fits = self.space.possible(bounds[None])[0] and self.space.excess(bounds[None])[0] <= 0
+        return (layout_at(bounds),) if fits else ()
 
     def _slowest(self, bounds: Numbers) -> Bools:
         """Return the mask of the stages that a layout's largest quick bound is on."""
         terms = self.least.terms
-        mask: Bools = terms.work[:, int(self.least.of(bounds[None])[0].argmax())].any(axis=0)
-        return mask
+        slowest = int(self.least.of(bounds[None])[0].argmax())
+        return np.asarray((terms.work[:, slowest] > 0).any(axis=0), np.bool_)
 
     def _score(self, bounds: Numbers) -> Floats:
         sums = self.space.sums[:, :3].sum(axis=1)

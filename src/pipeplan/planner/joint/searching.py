@@ -26,8 +26,7 @@ from pipeplan.model import Schedule, tolerances
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace, layout_at
-from pipeplan.planner.layout.problem import Deadline
-from pipeplan.planner.selection.finalists import WorkClock
+from pipeplan.planner.layout.problem import Deadline, WorkClock
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
     ENGINES,
@@ -294,7 +293,9 @@ class _JointSearch:
         return replace(
             left,
             seconds=None if left.seconds is None else min(max(share * left.seconds, self._shortest), left.seconds),
-            evaluations=None if left.evaluations is None else min(max(int(share * left.evaluations), FEWEST), left.evaluations),
+            evaluations=None
+            if left.evaluations is None
+            else min(max(int(share * left.evaluations), FEWEST), left.evaluations),
         )
 
     def _deadline(self) -> Deadline:
@@ -433,7 +434,9 @@ class _JointSearch:
     def _next(self, branch: Branch) -> Entry | None:
         """Return the most promising layout of a placement that was not searched; None if none can win."""
         while True:
-            entries = [entry for entry in branch.entries.values() if entry.result is None and self._can_win(entry.bound)]
+            entries = [
+                entry for entry in branch.entries.values() if entry.result is None and self._can_win(entry.bound)
+            ]
             if not entries:
                 return None
             known = [entry for entry in entries if entry.problem is not None]

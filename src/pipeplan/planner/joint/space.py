@@ -101,9 +101,8 @@ class LayoutSpace:
         lengths, (start, end) = np.diff(bounds, axis=1), self.ends
         times = self.sums[:, :3]
         some = (times[bounds[:, 1:]] - times[bounds[:, :-1]] > 0).all(axis=(1, 2))
-        allowed: Bools = (lengths > 0).all(axis=1) & some
-        if self.stages > 1:
-            allowed &= (bounds[:, 1] >= start) & (bounds[:, -2] <= len(self.layers) - end)
+        ends = (self.stages == 1) | ((bounds[:, 1] >= start) & (bounds[:, -2] <= len(self.layers) - end))
+        allowed: Bools = (lengths > 0).all(axis=1) & some & ends
         return allowed
 
     @cached_property
