@@ -33,7 +33,7 @@ from pipeplan.planner.estimates.running import costs_of, placed, schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
 from pipeplan.planner.fitting import default_limit, fit_of, widest_limit
-from pipeplan.planner.joint import LayoutSpace, joint_search, require_layout_search
+from pipeplan.planner.joint import LayoutSpace, joint_search
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, WorkClock, best_layout
 from pipeplan.planner.runs.rows import EARLY, RunRow, row_from
 from pipeplan.planner.selection.finalists import best_layout_of
@@ -99,7 +99,6 @@ __all__ = [
     "read_calibration",
     "read_fixed",
     "require_calibration_file",
-    "require_layout_search",
     "row_from",
     "schedule_of",
     "short_name",

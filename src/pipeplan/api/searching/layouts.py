@@ -49,6 +49,11 @@ def searches_layouts(options: SearchOptions, settings: Settings) -> bool:
             field="start",
         )
     _require_alone(options)
+    if settings.overlap_times is not None:
+        raise InputError(
+            "overlap_times are those of a stage, and a search for the layout changes the stages: drop overlap_times",
+            field="overlap_times",
+        )
     for name, setting in SETTINGS.items():
         if setting.kind == "per_stage" and isinstance(getattr(settings, name), tuple):
             raise InputError(
@@ -79,7 +84,7 @@ def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpac
 
     Raises the error of the placement that comes the nearest where none can be searched.
     """
-    from pipeplan.planner import LayoutSpace, require_layout_search  # the planner takes time to import
+    from pipeplan.planner import LayoutSpace  # the planner takes time to import
 
     free = replace(settings, layers_per_stage=None, memory_limit=None)
     assert settings.layers is not None
@@ -90,7 +95,7 @@ def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpac
         try:
             placement = placement_named(name, there)
             space = LayoutSpace(layers, partial(_problem, there, options, name), placement, settings.limits(placement))
-            require_layout_search(space.example.costs)
+            _ = space.example  # its costs may be refused
         except (CostError, InputError, ShapeError, InfeasibleError) as error:
             refused.append(error)
             continue

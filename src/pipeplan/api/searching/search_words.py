@@ -12,7 +12,7 @@ from msgspec import UNSET
 from pipeplan.api.parts import facts
 from pipeplan.api.searching.search_record import Decided, PlacementRecord, PublishedSchedule, SearchRecord, Spared
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Placement
+from pipeplan.model import Floats, Placement, tolerances
 from pipeplan.readable import Times, memory_text, percent
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def slow_start(record: SearchRecord) -> Iterator[str]:
 
 
 def placements_in_words(record: SearchRecord, times: Times) -> str:
-    """Name the placement of the answer, the makespans found on the others, and those that cannot be shorter."""
+    """Name the placement of the answer, the makespans found on the others, and those that were not searched."""
     several = len({other.placement for other in record.placements}) < len(record.placements)
 
     def name(other: PlacementRecord) -> str:
@@ -61,13 +61,23 @@ def placements_in_words(record: SearchRecord, times: Times) -> str:
 
     others = [other for other in record.placements if not _is_answer(other, record)]
     searched = [f"{name(other)} {times.text(other.value)}" for other in others if other.value is not None]
-    beaten = [name(other) for other in others if other.value is None]
+    beaten = [name(other) for other in others if other.value is None and not _may_win(other, record)]
+    left = [name(other) for other in others if other.value is None and _may_win(other, record)]
     words = [record.placement]
     if searched:
         words.append(f"best of others: {', '.join(searched)}")
     if beaten:
         words.append(f"not searched, because their lower bounds are not shorter: {', '.join(beaten)}")
+    if left:
+        words.append(f"not searched in this time: {', '.join(left)}")
     return "; ".join(words)
+
+
+def _may_win(other: PlacementRecord, record: SearchRecord) -> bool:
+    """Return whether a search for a layout has left out a placement that its bound does not rule out."""
+    return record.layers_per_stage is not UNSET and other.lower_bound < record.objective.value * (
+        1 - tolerances.ROUNDING
+    )
 
 
 def _is_answer(other: PlacementRecord, record: SearchRecord) -> bool:

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace, layout_at
 from pipeplan.planner.layout.problem import Deadline, WorkClock
+from pipeplan.readable import memory_text
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
     ENGINES,
@@ -41,6 +43,7 @@ from pipeplan.solver import (
     SearchProgress,
     SearchResult,
     Turn,
+    as_it_stands,
     engines_going_on,
     fixed_orders,
     latest_compiled,
@@ -218,6 +221,10 @@ def joint_search(
     return _JointSearch(spaces, effort, seed, progress).run()
 
 
+class _StoppedEarly(Exception):
+    """The user has stopped a search before it found anything."""
+
+
 class _JointSearch:
     """State of the search."""
 
@@ -247,11 +254,21 @@ class _JointSearch:
         try:
             self._open()
             self._alternate()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, _StoppedEarly):
             stopped = True
-        if not self.results:
+        self._take_untouched()
+        if self._best is None:
             raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
         return self._answer(stopped=stopped)
+
+    def _take_untouched(self) -> None:
+        """Take the best order that was only timed on a layout, if it is better than all that was searched."""
+        entries = [entry for branch in self.branches for entry in branch.entries.values() if entry.start]
+        entry = min(entries, key=attrgetter("value"), default=None)
+        if entry is None or entry.problem is None or not entry.value < self._least_value:
+            return
+        entry.result = as_it_stands(PublishedEntry(entry.problem, entry.start[0], entry.value))
+        self.results.append(entry.result)
 
     # What is spent, and what is known.
 
@@ -383,18 +400,23 @@ class _JointSearch:
         return self._next(branch)
 
     def _nothing_fits(self) -> str:
-        """Return why no layout fits."""
-        over, branch = min((self._least_excess(branch), number) for number, branch in enumerate(self.branches))
-        space = self.branches[branch].space
-        del over
+        """Return why no layout fits, with the least limit of the layouts that were tried."""
+        needs: list[tuple[float, Branch]] = []
+        for branch in self.branches:
+            layout = branch.proposals.least_bound(branch.space.balanced())
+            free = branch.space.problem_of(layout)
+            assert branch.space.limits is not None
+            unlimited = replace(branch.space.limits, values=np.full_like(branch.space.limits.values, np.inf))
+            needs.append((float(replace(free, limits=unlimited).least_limit.max()), branch))
+        least, branch = min(needs, key=itemgetter(0))
+        space, limits = branch.space, branch.space.limits
+        assert limits is not None
+        ranks = space.placement.ranks
         return (
-            f"found no layout of {len(space.layers)} layers on {space.placement.ranks} ranks with room for one microbatch "
-            "within the memory limit: raise it, use more ranks, or decide recompute"
+            f"found no layout of {len(space.layers)} layers on {ranks} ranks that has room for one microbatch: the best one "
+            f"needs {memory_text(least, in_activations=limits.in_activations)} on its fullest rank, and the limit is "
+            f"{memory_text(float(limits.values.max()), in_activations=limits.in_activations)}"
         )
-
-    def _least_excess(self, branch: Branch) -> float:
-        layout = branch.proposals.least_bound(branch.space.balanced())
-        return float(branch.space.excess(np.array([[0, *np.cumsum(layout)]]))[0])
 
     # Entries.
 
@@ -461,7 +483,10 @@ class _JointSearch:
         engines: Sequence[Engine] = engines_going_on(entry.searches) if again else ENGINES
         if 3 * entry.problem.placement.stages * entry.problem.microbatches > MOST_PROVEN:
             engines = [engine for engine in engines if not isinstance(engine, Proving)]
-        result = self._searcher(Turn(entry.problem, start, effort, again, engines))
+        try:
+            result = self._searcher(Turn(entry.problem, start, effort, again, engines))
+        except InfeasibleError as error:
+            raise _StoppedEarly from error
         self.results.append(result)
         self.seconds += result.seconds
         self.evaluations += result.evaluations
@@ -556,7 +581,7 @@ class _JointSearch:
         )
         whole = replace(
             best,
-            published=self._published_beside(entry),
+            **self._published_beside(entry),
             bound=self._bound(),
             evaluations=self.evaluations,
             seconds=self.seconds,
@@ -566,10 +591,15 @@ class _JointSearch:
         published = tuple(branch.published for branch in self.branches if branch.published is not None)
         return BestPlacement(whole, tried, entry.layout, published)
 
-    def _published_beside(self, entry: Entry) -> Published | None:
-        """Return the best published order on the placement of an entry, on whichever layout."""
+    def _published_beside(self, entry: Entry) -> dict[str, Any]:
+        """Return the best published order on the placement of an entry, on whichever of its layouts."""
         assert entry.result is not None
-        other, own = entry.branch.published, entry.result.published
-        if other is None or (own is not None and own.value <= other.value):
-            return own
-        return Published(other.schedule.name, other.value)
+        results = [other.result for other in entry.branch.entries.values() if other.result is not None]
+        compared = [result for result in results if result.published is not None]
+        own = min(
+            compared, key=lambda result: result.published.value if result.published else np.inf, default=entry.result
+        )
+        timed = entry.branch.published
+        if timed is not None and (own.published is None or timed.value < own.published.value):
+            return {"published": Published(timed.schedule.name, timed.value)}
+        return {"published": own.published, "published_robustness": own.published_robustness}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
-from pipeplan.errors import CostError, InfeasibleError, InputError
+from pipeplan.errors import InfeasibleError, InputError
 from pipeplan.model import Bools, Floats, MemoryUse, Placement, tolerances
 from pipeplan.solver import Problem
 
@@ -196,12 +196,3 @@ class LayoutSpace:
     def inputs(self) -> Floats:
         """Bytes of the input of each layer, which the first layer of a stage holds in addition; shape (layers,)."""
         return np.array([layer.input_bytes for layer in self.layers])
-
-
-def require_layout_search(costs: Costs) -> None:
-    """Raise CostError for costs per stage that no layout can change."""
-    if costs.overlap is not None:
-        raise CostError(
-            "overlap times are per stage, and a search for the layout changes the stages: drop overlap_times",
-            field="overlap_times",
-        )
