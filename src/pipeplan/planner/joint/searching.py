@@ -578,6 +578,7 @@ class _JointSearch:
                 layout=None if branch.best is None else branch.best.layout,
             )
             for branch in self.branches
+            if np.isfinite(branch.bound.value)  # some layout fits
         )
         whole = replace(
             best,
