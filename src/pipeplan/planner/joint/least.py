@@ -210,8 +210,22 @@ class LeastBounds:
 
     def quick(self, bounds: Numbers) -> Floats:
         """Return a quick lower bound of each layout, shape (layouts,)."""
-        quick: Floats = np.maximum(self.of(bounds).max(axis=1), self.of_memory(bounds).max(axis=1))
+        of_ranks = self.of(bounds)
+        if self.space.placement.copies > 1 and self.onward:
+            of_ranks = of_ranks + self._first_heads(bounds)  # a row per rank
+        quick: Floats = np.maximum(of_ranks.max(axis=1), self.of_memory(bounds).max(axis=1))
         return quick
+
+    def _first_heads(self, bounds: Numbers) -> Floats:
+        """Return the earliest start of each rank, the least of those of all copies of the model; shape (layouts, ranks)."""
+        placement = self.space.placement
+        heads = []
+        for copy in range(placement.copies):
+            hops = np.concatenate(([0], np.cumsum(placement.crosses[copy])))
+            first = [placement.stages_on(rank, copy)[0] for rank in range(placement.ranks)]
+            heads.append(self.way[_F][bounds[:, first]] + self.hop * hops[first])
+        least: Floats = np.minimum.reduce(heads)
+        return least
 
     @cached_property
     def least(self) -> Bound:

@@ -41,6 +41,9 @@ _KINDS: dict[str | None, LayerKind] = {
 EVENNESS = 1e-3
 """Weight of the unevenness of stages beside the bound of a layout."""
 
+MOST_KICKS = 4
+"""Number of layers, beyond the first, that move at random at most."""
+
 MOST_STEPS = 200
 """Maximum number of steps of a descent over quick bounds."""
 
@@ -157,6 +160,16 @@ class Proposals:
                     break
                 bounds = neighbours[number]
         return layout_at(bounds)
+
+    def other(self, layout: Layout, random: np.random.Generator) -> Layout:
+        """Return a local optimum of the quick bounds from a layout in which some layers, chosen at random, have moved."""
+        bounds = positions(layout)
+        for _ in range(int(random.integers(2, 2 + MOST_KICKS))):
+            neighbours = shifted(bounds)
+            neighbours = neighbours[self.space.possible(neighbours)]
+            if len(neighbours):
+                bounds = neighbours[random.integers(len(neighbours))]
+        return self.least_bound(layout_at(bounds))
 
     @property
     def one_stage_each(self) -> tuple[Layout, ...]:

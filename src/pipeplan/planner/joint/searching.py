@@ -91,6 +91,9 @@ NONE_FITS = 1.5
 MOST_PROVEN = 400
 """Maximum number of ops of a step on which a search tries to prove its result; larger proofs cost more than they tell."""
 
+MOST_KICKED = 40
+"""Maximum number of layouts made at random, one after the other, until one may improve the best schedule."""
+
 MOST_NEAR = 12
 """Maximum number of neighbors of the best layout on which its order is timed."""
 
@@ -241,6 +244,7 @@ class _JointSearch:
         self.bound = Bound(0.0, "")
         self.branches: list[Branch] = []
         self._progress = progress
+        self._random = np.random.default_rng(seed)
         report = None if progress is None else self._report
         self._searcher = searched_here(seed=seed, workers=effort.workers, effort=effort, progress=report)
         with self._own_time():
@@ -512,8 +516,28 @@ class _JointSearch:
                     self._move(best)
             entry = best if last and self._may_improve(best) else self._most_promising()
             if entry is None:
-                return
+                with self._own_time():
+                    entry = self._another()
+                if entry is None:
+                    return
             self._search(entry, self._part(1.0 if last else STEP * (1 + entry.searches)))
+
+    def _another(self) -> Entry | None:
+        """Return a layout that is not among the entries yet and may improve the best schedule; None if none is found."""
+        branches = [branch for branch in self.branches if not branch.complete and self._can_win(branch.least)]
+        for _ in range(MOST_KICKED if branches else 0):
+            branch = branches[int(self._random.integers(len(branches)))]
+            known = sorted(branch.entries.values(), key=lambda entry: entry.bound.value)[:MOST_NEAR]
+            if not known:
+                continue
+            start = known[int(self._random.integers(len(known)))].layout
+            layout = branch.proposals.other(start, self._random)
+            self.evaluations += 1
+            if layout not in branch.entries:
+                entry = self._enter(branch, layout)
+                if entry is not None and self._may_improve(entry):
+                    return entry
+        return None
 
     def _may_improve(self, entry: Entry) -> bool:
         """Return whether a search of an entry may find a better schedule than the best one."""
