@@ -500,6 +500,7 @@ export type Explanation = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly layers_per_stage?: readonly number[];
   readonly explain: Reasons;
 };
 
@@ -531,8 +532,6 @@ export type FieldOut = {
   readonly slider: readonly [number, number, number] | null;
   /** Settings from which the default follows: the first that has a value, times its factor. */
   readonly follows: readonly (readonly [string, number])[];
-  /** Another setting, and the value of it with which this one applies; null if it always applies. */
-  readonly only_with?: readonly [string, string] | null;
   /** Common values. */
   readonly suggestions: readonly string[];
 };
@@ -798,6 +797,7 @@ export type PlacementRecord = {
   readonly chunks: number;
   readonly lower_bound: number;
   readonly value: number | null;
+  readonly layers_per_stage?: readonly number[];
 };
 
 /** The configuration to train a model with on a cluster, and why it is that one. */
@@ -982,6 +982,7 @@ export type Result = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly layers_per_stage?: readonly number[];
 };
 
 /** Review of one or more configurations. */
@@ -1121,6 +1122,7 @@ export type SearchReply = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly layers_per_stage?: readonly number[];
   readonly said: readonly string[];
 };
 
