@@ -9,13 +9,13 @@ from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsK
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
-    from typing import Any, Literal, TypeAlias, TypeVar
+    from typing import Any, TypeAlias, TypeVar
 
     from numpy.typing import NDArray
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
-    from pipeplan.api.searching.options import Names
+    from pipeplan.api.searching.options import LayoutChoice, Names
     from pipeplan.costs import (
         Communication,
         GivenFactors,
@@ -60,7 +60,7 @@ class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, total=False):
 class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of SearchOptions."""
 
-    layout: Literal["auto"] | None
+    layout: LayoutChoice | None
     searches: int | None
     rounds: int
     jitter: float | None

@@ -65,7 +65,8 @@ def peak_of(schedule: Schedule, problem: Problem) -> float:
 class Turn:
     """One search of a placement, with its starts and budget.
 
-    ``again``: true if it continues an earlier search of the same placement; ``engines``: other engines than the usual ones.
+    ``again``: true if it continues an earlier search of the same placement; ``engines``: other engines than the usual ones,
+    for a caller that compares with published schedules itself.
     """
 
     problem: Problem
@@ -230,7 +231,7 @@ def searched_here(
             workers=workers,
             progress=None if progress is None else report,
             engines=turn.engines or (engines_going_on(0) if turn.again else ENGINES),
-            compared=turn.again,
+            compared=turn.again or turn.engines is not None,
         )
         report.take(result)
         return result

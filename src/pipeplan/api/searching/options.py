@@ -17,6 +17,9 @@ from pipeplan.solver import Jitter, SlowRank, Variation
 AUTO = "auto"
 """Every placement that can win."""
 
+LayoutChoice = Literal["auto"]
+"""Values of the option ``layout``: the layers of each stage are searched."""
+
 Names = str | Iterable[str]
 """Names, or one text with commas between them."""
 
@@ -108,7 +111,7 @@ class ScheduleSearchOptions(EverySearchOptions):
 class SearchOptions(ScheduleSearchOptions):
     """Options of a search for a better schedule."""
 
-    layout: Literal["auto"] | None = option(
+    layout: LayoutChoice | None = option(
         kind="choice", title="Layout", group="search", choices=(AUTO,),
         help="auto: also search for the layers of each stage and the number of chunks, from the costs of each layer "
         "(layers); the same as layers_per_stage auto.",

@@ -12,9 +12,10 @@ can be better, the answer is optimal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from operator import attrgetter, itemgetter
 from time import monotonic
 from typing import Any
@@ -32,6 +33,7 @@ from pipeplan.readable import memory_text
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
     ENGINES,
+    EVERYTHING_UP_TO,
     BestPlacement,
     Effort,
     Engine,
@@ -43,10 +45,11 @@ from pipeplan.solver import (
     SearchProgress,
     SearchResult,
     Turn,
-    as_it_stands,
+    driven_by_costs,
     engines_going_on,
     fixed_orders,
     latest_compiled,
+    search,
     searched_here,
     together,
     value_as_is,
@@ -64,10 +67,10 @@ ORDERS = 2
 TRIED = 4
 """Number of published orders of a placement, the best ones, that are timed on each of its layouts."""
 
-SECONDS_OF_LAYOUT = 0.3
-"""Most seconds, nominal ones with a budget of evaluations, for the best layout for one order."""
+SECONDS_OF_LAYOUT = 0.5
+"""Most nominal seconds for the best layout for one order."""
 
-SHARE_OF_LAYOUTS = 0.1
+SHARE_OF_LAYOUTS = 0.15
 """Share of the seconds for the planner's layouts of all placements."""
 
 STEP = 0.12
@@ -224,6 +227,13 @@ def joint_search(
     return _JointSearch(spaces, effort, seed, progress).run()
 
 
+def _made_from_costs(problem: Problem) -> Iterator[Schedule]:
+    """Yield a published schedule that depends on costs, of shapes for which it takes little time."""
+    if problem.placement.ranks * problem.microbatches <= EVERYTHING_UP_TO:
+        for name, schedule in islice(driven_by_costs(problem, activations_a_rank=()), 1):
+            yield schedule.renamed(name)
+
+
 class _StoppedEarly(Exception):
     """The user has stopped a search before it found anything."""
 
@@ -271,7 +281,7 @@ class _JointSearch:
         entry = min(entries, key=attrgetter("value"), default=None)
         if entry is None or entry.problem is None or not entry.value < self._least_value:
             return
-        entry.result = as_it_stands(PublishedEntry(entry.problem, entry.start[0], entry.value))
+        entry.result = search(entry.problem, evaluations=0, start=entry.start, engines=(), compared=True)
         self.results.append(entry.result)
 
     # What is spent, and what is known.
@@ -320,11 +330,10 @@ class _JointSearch:
         )
 
     def _deadline(self) -> Deadline:
-        """Return the deadline of a layout for an order."""
-        if self.effort.seconds is None:
-            return Deadline.after(SECONDS_OF_LAYOUT, WorkClock())
+        """Return the deadline of a layout for an order, by a clock that counts work."""
         share = SHARE_OF_LAYOUTS / (ORDERS * len(self.branches))
-        return Deadline.after(min(SECONDS_OF_LAYOUT, share * self.effort.seconds))
+        seconds = np.inf if self.effort.seconds is None else share * self.effort.seconds
+        return Deadline.after(min(SECONDS_OF_LAYOUT, seconds), WorkClock())
 
     @property
     def _best(self) -> Entry | None:
@@ -381,6 +390,12 @@ class _JointSearch:
         branch.orders = self._best_orders(space, level)
         for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):
             self._enter(branch, layout)
+        known = [
+            entry for entry in branch.entries.values() if entry.problem is not None and not entry.problem.is_judged
+        ]
+        if (entry := min(known, key=lambda entry: entry.bound.value, default=None)) is not None:
+            assert entry.problem is not None
+            self._try(entry, _made_from_costs(entry.problem))
 
     def _best_orders(self, space: LayoutSpace, layout: Layout) -> tuple[Schedule, ...]:
         """Return the best published orders on a layout: those that fit first, then those that need the least memory."""
@@ -390,7 +405,9 @@ class _JointSearch:
             simulation = space.example.simulated(schedule)
             over = space.over(simulation.memory)
             ranked.append((over, space.example.value(simulation.timeline), number, schedule.renamed(name)))
-        return tuple(schedule for *_, schedule in sorted(ranked)[:TRIED])
+        # Of schedules that are alike, such as those of a default and of the same group size, only the first.
+        different = {(over, value): schedule for over, value, _, schedule in sorted(ranked, reverse=True)}
+        return tuple(different[key] for key in sorted(different))[:TRIED]
 
     def _opened(self, branch: Branch) -> Entry | None:
         """Enter the planner's layouts of a placement for its best published orders; return the most promising layout."""
@@ -444,18 +461,18 @@ class _JointSearch:
             branch.entries[layout] = entry
             if published and not problem.is_judged and self._can_win(entry.bound):
                 self._try(entry, branch.orders)
-                if entry.start:
-                    entry.published = PublishedEntry(problem, entry.start[0], entry.value)
         return entry
 
-    def _try(self, entry: Entry, orders: Sequence[Schedule]) -> None:
-        """Note the best of some orders on a layout."""
+    def _try(self, entry: Entry, orders: Iterable[Schedule], *, published: bool = True) -> None:
+        """Note the best of some orders on a layout, ``published`` ones or those of another layout's search."""
         assert entry.problem is not None
         for schedule in orders:
             self.evaluations += 1
             value = value_as_is(schedule, entry.problem)
             if value < entry.value:
                 entry.value, entry.start = value, (schedule,)
+                if published:
+                    entry.published = PublishedEntry(entry.problem, schedule, value)
 
     def _next(self, branch: Branch) -> Entry | None:
         """Return the most promising layout of a placement that was not searched; None if none can win."""
@@ -574,7 +591,7 @@ class _JointSearch:
                 continue
             entry = self._enter(branch, layout, published=False)
             if entry is not None and self._can_win(entry.bound):
-                self._try(entry, (schedule,))
+                self._try(entry, (schedule,), published=False)
                 entry.moved = entry.start == (schedule,)
 
     # The answer.
