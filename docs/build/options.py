@@ -112,7 +112,7 @@ if TYPE_CHECKING:
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
-    from pipeplan.api.searching.options import Names
+    from pipeplan.api.searching.options import LayoutChoice, Names
     from pipeplan.costs import (
         Communication,
         GivenFactors,

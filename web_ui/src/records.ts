@@ -504,6 +504,7 @@ export type Explanation = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly layers_per_stage?: readonly number[];
   readonly explain: Reasons;
 };
 
@@ -802,6 +803,7 @@ export type PlacementRecord = {
   readonly chunks: number;
   readonly lower_bound: number;
   readonly value: number | null;
+  readonly layers_per_stage?: readonly number[];
 };
 
 /** The configuration to train a model with on a cluster, and why it is that one. */
@@ -988,6 +990,7 @@ export type Result = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly layers_per_stage?: readonly number[];
 };
 
 /** Review of one or more configurations. */
@@ -1129,6 +1132,7 @@ export type SearchReply = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly layers_per_stage?: readonly number[];
   readonly said: readonly string[];
 };
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
-    from pipeplan.api.searching.options import Names
+    from pipeplan.api.searching.options import LayoutChoice, Names
     from pipeplan.costs import (
         Communication,
         GivenFactors,
@@ -60,6 +60,7 @@ class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, total=False):
 class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of SearchOptions."""
 
+    layout: LayoutChoice | None
     searches: int | None
     rounds: int
     jitter: float | None

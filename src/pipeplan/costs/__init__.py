@@ -13,7 +13,17 @@ from pipeplan.costs.keywords import (
     RunOptionsKeywords,
     SettingsKeywords,
 )
-from pipeplan.costs.layers import Layer, Layout, Role, balanced, balanced_layers, blocks_of, bounds_of, stage_settings
+from pipeplan.costs.layers import (
+    Layer,
+    Layout,
+    Role,
+    balanced,
+    balanced_layers,
+    blocks_of,
+    bounds_of,
+    each_layer,
+    stage_settings,
+)
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths, MicrobatchFactors
 from pipeplan.costs.options import (

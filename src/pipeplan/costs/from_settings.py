@@ -317,6 +317,11 @@ def layout_of(settings: SettingsTable, stages: int) -> Layout:
     """
     assert settings.layers is not None
     layout = settings.layers_per_stage or balanced_layers(settings.layers, stages)
+    if layout == "auto":
+        raise CostError(
+            "layers per stage auto is for search, which finds them; elsewhere set numbers, or leave it out",
+            field="layers_per_stage",
+        )
     if isinstance(layout, str):
         raise CostError(
             f"layers per stage must be numbers here, not the layout '{shortened(layout, 60)}'", field="layers_per_stage"

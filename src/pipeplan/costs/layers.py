@@ -153,7 +153,7 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     CostError
         If the forward, or a half of the backward, of a stage takes no time.
     """
-    layers = one_by_one(layers)
+    layers = each_layer(layers)
     bounds = bounds_of(layout, len(layers))
 
     def total(name: str) -> tuple[float, ...]:
@@ -202,7 +202,7 @@ def blocks_of(layers: Sequence[Layer], layout: Layout) -> tuple[tuple[int, ...],
 
     None if no layer has a role. Layers without one are blocks if another layer has one.
     """
-    layers = one_by_one(layers)
+    layers = each_layer(layers)
     if not any(layer.role for layer in layers):
         return None
     roles = [layer.role or "block" for layer in layers]
@@ -226,7 +226,7 @@ _END_OF: dict[str, int | None] = {"embedding": 0, "block": None, "mtp": -1, "hea
 """Stage of a layer in trainers; None: any."""
 
 
-def one_by_one(layers: Sequence[Layer]) -> list[Layer]:
+def each_layer(layers: Sequence[Layer]) -> list[Layer]:
     """Return every layer separately; a layer with a count is repeated."""
     if sum(layer.count for layer in layers) > MOST_LAYERS:
         raise InputError(
@@ -265,7 +265,7 @@ def balanced_layers(
     InfeasibleError
         If no layout fits the memory.
     """
-    layers = one_by_one(layers)
+    layers = each_layer(layers)
     times = [layer.time for layer in layers]
     if room is None:
         return balanced(times, stages)

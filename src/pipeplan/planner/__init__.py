@@ -33,9 +33,10 @@ from pipeplan.planner.estimates.running import costs_of, placed, schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
 from pipeplan.planner.fitting import default_limit, fit_of, widest_limit
-from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
+from pipeplan.planner.joint import LayoutSpace, joint_search
+from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, WorkClock, best_layout
 from pipeplan.planner.runs.rows import EARLY, RunRow, row_from
-from pipeplan.planner.selection.finalists import WorkClock, best_layout_of
+from pipeplan.planner.selection.finalists import best_layout_of
 from pipeplan.planner.selection.legality import UNUSUAL
 from pipeplan.planner.selection.plans import DEFAULT_TOKENS, plan
 from pipeplan.planner.selection.request import (
@@ -67,6 +68,7 @@ __all__ = [
     "GpuMemory",
     "LaidLayer",
     "LayerOption",
+    "LayoutSpace",
     "Objective",
     "Pipelined",
     "PlanListener",
@@ -89,6 +91,7 @@ __all__ = [
     "estimate",
     "even_layout",
     "fit_of",
+    "joint_search",
     "layout_of",
     "part_of",
     "placed",

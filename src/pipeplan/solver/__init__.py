@@ -10,6 +10,7 @@ from pipeplan.solver.engines.published import (
     DrivenByCosts,
     FixedOrders,
     best_published,
+    driven_by_costs,
     fixed_orders,
     published,
 )
@@ -19,6 +20,7 @@ from pipeplan.solver.many_searches import Effort, SearchBackend, search_seeds
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
 from pipeplan.solver.placements import (
+    BestPlacement,
     PlacementTried,
     PublishedEntry,
     Turn,
@@ -26,11 +28,12 @@ from pipeplan.solver.placements import (
     is_of,
     problem_of_best_starts,
     searched_here,
+    together,
 )
-from pipeplan.solver.portfolio import ENGINES, require_shape, search
+from pipeplan.solver.portfolio import ENGINES, engines_going_on, require_shape, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.reordering import Reorderer, Reordering
-from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult
+from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult, latest_compiled
 from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
 from pipeplan.solver.variation import Jitter, SlowRank, Variation
@@ -40,6 +43,7 @@ __all__ = [
     "ENGINES",
     "EVERYTHING_UP_TO",
     "MOVES",
+    "BestPlacement",
     "BuildingBlocks",
     "Choice",
     "Choices",
@@ -78,8 +82,11 @@ __all__ = [
     "Variation",
     "best_placement",
     "best_published",
+    "driven_by_costs",
+    "engines_going_on",
     "fixed_orders",
     "is_of",
+    "latest_compiled",
     "pareto",
     "problem_of_best_starts",
     "published",
@@ -89,6 +96,7 @@ __all__ = [
     "search_seeds",
     "searched_here",
     "steady_state",
+    "together",
     "undominated_marks",
     "value_as_is",
 ]

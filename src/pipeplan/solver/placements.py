@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
+from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
 from pipeplan.simulation import Bound, memory_use
@@ -20,6 +21,7 @@ from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import SearchProgress, SearchResult, joined, latest_compiled
 from pipeplan.solver.robustness import bound_of
+from pipeplan.solver.run import Engine
 
 OPENING = 0.4
 """Share of the budget that the first searches have together, one for each placement that can win."""
@@ -27,11 +29,15 @@ OPENING = 0.4
 
 @dataclass(frozen=True, slots=True)
 class PlacementTried:
-    """Result for one placement: the best proven bound, and the best value; None if it cannot win."""
+    """Result for one placement: the best proven bound, and the best value; None if it cannot win.
+
+    ``layout``: the number of layers of each stage of the best schedule, where layouts were searched.
+    """
 
     placement: Placement
     bound: float
     value: float | None
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +65,15 @@ def peak_of(schedule: Schedule, problem: Problem) -> float:
 class Turn:
     """One search of a placement, with its starts and budget.
 
-    ``again``: true if it continues an earlier search of the same placement.
+    ``again``: true if it continues an earlier search of the same placement; ``engines``: other engines than the usual ones,
+    for a caller that compares with published schedules itself.
     """
 
     problem: Problem
     start: tuple[Schedule, ...]
     effort: Effort
     again: bool
+    engines: Sequence[Engine] | None = None
 
 
 Searcher = Callable[[Turn], SearchResult]
@@ -73,10 +81,16 @@ Searcher = Callable[[Turn], SearchResult]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestPlacement:
-    """The best schedule of all placements, and the result for each."""
+    """The best schedule of all placements, and the result for each.
+
+    ``layout``: the number of layers of each stage, where layouts were searched; ``published``: the best published order of
+    each placement on any layout.
+    """
 
     result: SearchResult
     tried: tuple[PlacementTried, ...]
+    layout: Layout | None = None
+    published: tuple[PublishedEntry, ...] = ()
 
 
 def best_placement(
@@ -216,8 +230,8 @@ def searched_here(
             start=turn.start,
             workers=workers,
             progress=None if progress is None else report,
-            engines=engines_going_on(0) if turn.again else ENGINES,
-            compared=turn.again,
+            engines=turn.engines or (engines_going_on(0) if turn.again else ENGINES),
+            compared=turn.again or turn.engines is not None,
         )
         report.take(result)
         return result

@@ -132,7 +132,7 @@ def write_layout(layout: TrainerLayout, to: str) -> str:
 def with_stage_layers(settings: Settings) -> Settings:
     """Return settings with the numbers of layers of a layout's text, if costs per layer need them."""
     text = settings.layers_per_stage
-    if settings.layers is None or not isinstance(text, str):
+    if settings.layers is None or not isinstance(text, str) or text == "auto":
         return settings
     return replace(settings, layers_per_stage=_counts(read_layout(text), settings.layers))
 

@@ -333,7 +333,7 @@ _SERVED: dict[str, dict[str, Any]] = {
     "seconds": {"range": Range(0, open=True, most=MOST_SECONDS)},
     "points": {"range": Range(2, most=12)},
 }
-_SEARCH = ("placement", "objective", "seconds", "decide", "start")
+_SEARCH = ("placement", "layout", "objective", "seconds", "decide", "start")
 _FRONT = ("placement", "objective", "seconds", "points")
 _SearchFields: Any = create_model(
     "_SearchFields",

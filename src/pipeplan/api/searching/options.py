@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from pipeplan.api.arguments import ScheduleLike
 from pipeplan.costs import COUNT, MOST_SECONDS, SEED, WORKERS, Options, Range, option
@@ -16,6 +16,9 @@ from pipeplan.solver import Jitter, SlowRank, Variation
 
 AUTO = "auto"
 """Every placement that can win."""
+
+LayoutChoice = Literal["auto"]
+"""Values of the option ``layout``: the layers of each stage are searched."""
 
 Names = str | Iterable[str]
 """Names, or one text with commas between them."""
@@ -113,6 +116,12 @@ class ScheduleSearchOptions(EverySearchOptions):
 class SearchOptions(ScheduleSearchOptions):
     """Options of a search for a better schedule."""
 
+    layout: LayoutChoice | None = option(
+        kind="choice", title="Layout", group="search", choices=(AUTO,),
+        help="auto: also search for the layers of each stage and the number of chunks, from the costs of each layer "
+        "(layers); the same as layers_per_stage auto.",
+        default="the layers per stage that are set",
+    )  # fmt: skip
     searches: int | None = option(
         kind="count", title="Searches", group="search", default="1; 8 with dask", range=Range(1, most=10_000),
         help="Number of independent searches, each with the whole budget and its own seed.",

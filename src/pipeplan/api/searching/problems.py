@@ -84,15 +84,14 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
     problems: list[Problem] = []
     refused: list[tuple[float, PipeplanError]] = []
     for name in DEFAULT_CHUNKS:
-        there = _settings_of_placement(name, settings)
+        there = settings_of_placement(name, settings)
         if there is None:
             continue
         try:
             problem = problem_of(there, options, placement=name)
             placements = {candidate.placement.rank_of for candidate in problems}
-            counted = problem.placement.copies == 1 or _counts_parameters(
-                problem, front=isinstance(options, ParetoOptions)
-            )
+            in_bytes = isinstance(options, ParetoOptions) and problem.costs.memory.in_bytes
+            counted = problem.placement.copies == 1 or counts_parameters(problem, problem.limits, in_bytes=in_bytes)
             if counted and problem.placement.rank_of not in placements:
                 problems.append(problem)
         except InfeasibleError as error:
@@ -106,14 +105,13 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
     raise min(refused, key=lambda candidate: candidate[0])[1]
 
 
-def _counts_parameters(problem: Problem, *, front: bool) -> bool:
-    """Return whether the memory limit, or those of a front, count the parameters of each copy of the model."""
-    memory, limits = problem.costs.memory, problem.limits
-    in_bytes = memory.in_bytes if front else limits is not None and not limits.in_activations
-    return in_bytes and bool(memory.static.any())
+def counts_parameters(problem: Problem, limits: Limits | None, *, in_bytes: bool = False) -> bool:
+    """Return whether memory limits, or those of a front ``in_bytes``, count the parameters of each copy of the model."""
+    in_bytes |= limits is not None and not limits.in_activations
+    return in_bytes and bool(problem.costs.memory.static.any())
 
 
-def _settings_of_placement(name: str, settings: Settings) -> Settings | None:
+def settings_of_placement(name: str, settings: Settings) -> Settings | None:
     """Return the settings with the ranks and chunks of a placement; None if stages and ranks rule it out."""
     chunks = DEFAULT_CHUNKS[name] if name in FIXED_CHUNKS or settings.chunks is None else settings.chunks
     if settings.stages is None or settings.ranks is None:

@@ -11,8 +11,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
-from pipeplan.costs import Communication
+from pipeplan.costs import Communication, Layout
 from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Objective, Schedule, among, tolerances
 from pipeplan.readable import change
 from pipeplan.records import Evidence, Record
@@ -113,12 +114,16 @@ class PublishedSchedule(Record, frozen=True, kw_only=True):
 
 
 class PlacementRecord(Record, frozen=True, kw_only=True):
-    """A placement in a search: its best lower bound, and the best value found; null if it cannot win."""
+    """A placement in a search: its best lower bound, and the best value found; null if it cannot win.
+
+    ``layers_per_stage``, of the best value, is present if the search decided the layout; the bound is then over all layouts.
+    """
 
     placement: str
     chunks: int
     lower_bound: float
     value: float | None
+    layers_per_stage: tuple[int, ...] | UnsetType = UNSET
 
 
 class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
@@ -154,6 +159,9 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         Best published schedule of any placement; None if none fits, or the shape is too large to try the others.
     gain, gain_anywhere
         Relative reduction of the objective compared with theirs; negative for an increase.
+    layers_per_stage
+        Number of layers of each stage, if the search decided the layout; the bound is then over all layouts of all
+        ``placements``.
     """
 
     found_by: str
@@ -172,6 +180,7 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     gain: float | None
     best_published_anywhere: PublishedSchedule | None
     gain_anywhere: float | None
+    layers_per_stage: tuple[int, ...] | UnsetType = UNSET
 
     placement = Evidence[str]()
     """Name of the schedule's placement."""
@@ -198,7 +207,9 @@ def record_of(
     here: PublishedSchedule | None,
     everywhere: Iterable[PublishedSchedule],
     tried: Iterable[PlacementTried],
+    *,
     need: Need | None,
+    layout: Layout | None = None,
 ) -> SearchRecord:
     """Return the record of the solver's result."""
     from pipeplan.solver import SlowRank
@@ -218,6 +229,7 @@ def record_of(
                 chunks=entry.placement.chunks,
                 lower_bound=entry.bound,
                 value=entry.value,
+                layers_per_stage=UNSET if entry.layout is None else entry.layout,
             )
             for entry in tried
         ),
@@ -228,6 +240,7 @@ def record_of(
         gain=_gain(here, solution.judged),
         best_published_anywhere=anywhere,
         gain_anywhere=_gain(anywhere, solution.judged),
+        layers_per_stage=UNSET if layout is None else layout,
     ).holding(
         placement=problem.placement.name,
         bound=solution.bound,

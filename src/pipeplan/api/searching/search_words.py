@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import UNSET
 
 from pipeplan.api.parts import facts
-from pipeplan.api.searching.search_record import Decided, PublishedSchedule, SearchRecord, Spared
+from pipeplan.api.searching.search_record import Decided, PlacementRecord, PublishedSchedule, SearchRecord, Spared
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Placement
+from pipeplan.model import Floats, Placement, tolerances
 from pipeplan.readable import Times, memory_text, percent, transfers_in_words
 
 if TYPE_CHECKING:
@@ -52,16 +53,36 @@ def slow_start(record: SearchRecord) -> Iterator[str]:
 
 
 def placements_in_words(record: SearchRecord, times: Times) -> str:
-    """Name the placement of the answer, the makespans found on the others, and those that cannot be shorter."""
-    others = [other for other in record.placements if other.placement != record.placement]
-    searched = [f"{other.placement} {times.text(other.value)}" for other in others if other.value is not None]
-    beaten = [other.placement for other in others if other.value is None]
+    """Name the placement of the answer, the makespans found on the others, and those that were not searched."""
+    several = len({other.placement for other in record.placements}) < len(record.placements)
+
+    def name(other: PlacementRecord) -> str:
+        return f"{other.placement} of {other.chunks}" if several else other.placement
+
+    others = [other for other in record.placements if not _is_answer(other, record)]
+    searched = [f"{name(other)} {times.text(other.value)}" for other in others if other.value is not None]
+    beaten = [name(other) for other in others if other.value is None and not _may_win(other, record)]
+    left = [name(other) for other in others if other.value is None and _may_win(other, record)]
     words = [record.placement]
     if searched:
         words.append(f"best of others: {', '.join(searched)}")
     if beaten:
         words.append(f"not searched, because their lower bounds are not shorter: {', '.join(beaten)}")
+    if left:
+        words.append(f"not searched in this time: {', '.join(left)}")
     return "; ".join(words)
+
+
+def _may_win(other: PlacementRecord, record: SearchRecord) -> bool:
+    """Return whether a search for a layout has left out a placement that its bound does not rule out."""
+    return record.layers_per_stage is not UNSET and other.lower_bound < record.objective.value * (
+        1 - tolerances.ROUNDING
+    )
+
+
+def _is_answer(other: PlacementRecord, record: SearchRecord) -> bool:
+    """Return whether a placement is that of the answer; searches for a layout try several numbers of chunks of one name."""
+    return other.placement == record.placement and other.layers_per_stage == record.layers_per_stage
 
 
 def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
@@ -243,6 +264,7 @@ def search_table_parts(
             "found by",
             f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
         ),
+        *_layout_rows(search, placement),
         *([("placement", placements_in_words(search, times))] if len(search.placements) > 1 else []),
         ("costs", costs_in_words(costs, placement)),
         ("memory limit", limit_in_words(limits)),
@@ -254,6 +276,19 @@ def search_table_parts(
     if (judged := judged_in_words(search, costs.time_unit)) is not None:
         rows.append(judged)
     return [facts(rows, above=1)]
+
+
+def _layout_rows(search: SearchRecord, placement: Placement) -> list[tuple[str, str]]:
+    """Return the layers of each stage if the search decided them; of several chunks, by chunk."""
+    if search.layers_per_stage is UNSET:
+        return []
+    return [("layers per stage", layout_in_words(search.layers_per_stage, placement))]
+
+
+def layout_in_words(layout: Sequence[int], placement: Placement) -> str:
+    """Return the layers of each stage in the order of the model: ``9+10+10+9``, chunks separated by bars."""
+    chunks = [layout[first : first + placement.ranks] for first in range(0, len(layout), placement.ranks)]
+    return " | ".join("+".join(map(str, chunk)) for chunk in chunks)
 
 
 def _uncompiled(search: SearchRecord) -> str:

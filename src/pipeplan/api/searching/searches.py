@@ -13,6 +13,7 @@ from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
 from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
+from pipeplan.api.searching.layouts import layout_spaces, searches_layouts
 from pipeplan.api.searching.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
 from pipeplan.api.searching.problems import (
     least_need,
@@ -29,7 +30,7 @@ from pipeplan.api.sharding import sharding_searched
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.simulating.simulate import assumed_times
 from pipeplan.api.sources import label, resolve
-from pipeplan.costs import ConfiguredSettings, Settings
+from pipeplan.costs import ConfiguredSettings, Layout, Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import TimelineContent
 from pipeplan.model import Kind, Op, Schedule, from_ops
@@ -96,6 +97,8 @@ def searched(
 
     Raises InputError, before the search begins, for a file whose format can hold no schedule of any searched placement.
     """
+    if searches_layouts(options, settings):
+        return _laid_out(options, settings, progress, outputs)
     problems = _expressible(problems_of(settings, options), outputs)
     schedules = _starts(options, settings, problems)
     workers = usable_cores() if options.workers is None else options.workers
@@ -126,6 +129,28 @@ def searched(
         chosen, published = problem_of_best_starts(problems, schedules)
         best = best_placement([chosen], effort, seeds, published=competing, start=schedules, earlier=published)
     return result_found(best.result, settings, everywhere, best.tried)
+
+
+def _laid_out(
+    options: SearchOptions,
+    settings: Settings,
+    progress: Callable[[SearchProgress], None] | None,
+    outputs: Sequence[Path],
+) -> Result:
+    """Return the best schedule over all layouts of the searched placements."""
+    from pipeplan.planner import joint_search  # the planner takes time to import
+
+    spaces = layout_spaces(settings, options)
+    examples = [space.example for space in spaces]
+    expressible = _expressible(examples, outputs)
+    spaces = [space for space, example in zip(spaces, examples, strict=True) if example in expressible]
+    workers = usable_cores() if options.workers is None else options.workers
+    seconds = 10.0 if options.seconds is options.evaluations is None else options.seconds
+    effort = Effort(seconds=seconds, evaluations=options.evaluations, workers=workers)
+    best = joint_search(spaces, effort, seed=options.seed, progress=progress)
+    assert best.layout is not None
+    laid = replace(settings, layers_per_stage=best.layout)
+    return result_found(best.result, laid, best.published, best.tried, best.layout)
 
 
 @takes(ParetoOptions, ConfiguredSettings)
@@ -202,17 +227,21 @@ def result_found(
     settings: Settings,
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),
+    layout: Layout | None = None,
 ) -> Result:
     """Return the solver's schedule as a result, under the name of a search.
 
     ``published`` are the published schedules of all placements, ``tried`` the bound and best value of each placement.
+    ``layout``: the layers of each stage, if the search decided them; ``settings`` have them then.
     """
     simulation, problem = solution.simulation, solution.problem
     here = published_here(solution)
     others = published_elsewhere(published, problem)
     timeline = replace(simulation.timeline, schedule=solution.schedule.renamed("search"))
     everywhere = [entry for entry in (here, *others) if entry is not None and looks_everywhere(problem)]
-    record = record_of(solution, here, everywhere, tried, need=least_need(problem) if here is None else None)
+    record = record_of(
+        solution, here, everywhere, tried, need=least_need(problem) if here is None else None, layout=layout
+    )
     warnings, notes = assumed_times(settings, solution.schedule)
     return result_of(
         replace(simulation, timeline=timeline),
@@ -221,6 +250,7 @@ def result_found(
         warnings=(*warnings, *slow_start(record)),
         notes=notes,
         sharding=sharding_searched(problem.sharding),
+        settings=None if layout is None else settings,
     )
 
 

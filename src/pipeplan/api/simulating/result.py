@@ -249,7 +249,8 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         return columns
 
     def __repr__(self) -> str:
-        verdict = "over the memory limit" if self.gap is None else f"gap (placement) {percent(self.gap)}"
+        of = "placement" if _all_layouts(self) is None else "all layouts"
+        verdict = "over the memory limit" if self.gap is None else f"gap ({of}) {percent(self.gap)}"
         gain = "" if self.search is None else self.search.gain_in_short
         return (
             f"<Result {self.name}: makespan {time_text(self.makespan, self.timeline.unit)}, "
@@ -271,9 +272,11 @@ def result_of(
     """Return the result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
 
     A bound that a search has proven on the longest span also holds for the makespan, which is at least as long. A search
-    that may recompute or offload has proven its bound for such schedules as well; the simulation's bound is not.
+    that may recompute or offload, or decides the layout, has proven its bound for such schedules as well; the simulation's
+    bound is not.
     """
-    bounds = [] if search is not None and search.decided.frees_memory else [simulation.bound]
+    narrow = search is not None and (search.decided.frees_memory or search.layers_per_stage is not UNSET)
+    bounds = [] if narrow else [simulation.bound]
     if search is not None:
         bounds.append(search.nominal or search.bound)
     bound = max(bounds, key=attrgetter("value"))
@@ -396,7 +399,7 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("over ideal", f"{percent(bubble.over_ideal)} (idle / busy time)"),
         ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
         ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
-        ("gap (placement)", _gap(result)),
+        ("gap (placement)" if _all_layouts(result) is None else "gap (all layouts)", _gap(result)),
         *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result.settings))]),
     ]
 
@@ -404,7 +407,14 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
 def _gap(result: Result) -> str:
     if result.gap is None:
         return "none: over the memory limit"
-    return percent(result.gap) + (": no schedule of this placement is shorter" if result.gap == 0 else "")
+    of = "this placement" if _all_layouts(result) is None else "any layout on these placements"
+    return percent(result.gap) + (f": no schedule of {of} is shorter" if result.gap == 0 else "")
+
+
+def _all_layouts(result: Result) -> tuple[int, ...] | None:
+    """Return the layers of each stage, if a search decided them; its bound is then over all layouts."""
+    layout = UNSET if result.search is None else result.search.layers_per_stage
+    return None if layout is UNSET else layout
 
 
 def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:

@@ -30,7 +30,16 @@ from pipeplan.planner.estimates.stages import (
     transfer_bytes,
     transfer_seconds,
 )
-from pipeplan.planner.layout import BestLayout, Clock, LaidLayer, LayerOption, StageOption, best_layout, layout_peaks
+from pipeplan.planner.layout import (
+    BestLayout,
+    Clock,
+    LaidLayer,
+    LayerOption,
+    StageOption,
+    WorkClock,
+    best_layout,
+    layout_peaks,
+)
 from pipeplan.planner.selection.bounds import state_of_one
 from pipeplan.planner.selection.candidates import savings
 from pipeplan.planner.selection.request import PlanRequest, written
@@ -86,22 +95,6 @@ def best_layout_of(
         seconds=seconds,
         clock=clock,
     )
-
-
-CLOCK_STEP = 2e-3
-"""Seconds by which :class:`WorkClock` advances at each reading: about the work between two readings on one idle core."""
-
-
-class WorkClock:
-    """Clock that counts work: every reading advances it by the same time, on a loaded machine too."""
-
-    def __init__(self) -> None:
-        self._readings = 0
-
-    def __call__(self) -> float:
-        """Return the nominal seconds of the work so far."""
-        self._readings += 1
-        return CLOCK_STEP * self._readings
 
 
 def held_besides(

@@ -1,0 +1,647 @@
+"""The search over layouts, placements and orders together.
+
+Every placement has a bound over all its layouts, and every layout one over all its orders, so what cannot be better than the
+best schedule is never searched. The rest alternates::
+
+    order of ops  ->  longest path  ->  layers move to where it is shorter  ->  order of ops on the new layout  ->  ...
+
+The first layouts of a placement are the balanced one, the planner's for the published orders, and those that a descent over
+quick bounds leads to. Of a placement with few layouts all are candidates, the most promising first; once none is left that
+can be better, the answer is optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from operator import attrgetter, itemgetter
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from pipeplan.costs import Layout
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Schedule, tolerances
+from pipeplan.planner.joint.least import LeastBounds
+from pipeplan.planner.joint.proposals import Proposals
+from pipeplan.planner.joint.space import LayoutSpace, layout_at
+from pipeplan.planner.layout.problem import Deadline, WorkClock
+from pipeplan.readable import memory_text
+from pipeplan.simulation import Bound
+from pipeplan.solver import (
+    ENGINES,
+    EVERYTHING_UP_TO,
+    BestPlacement,
+    Effort,
+    Engine,
+    PlacementTried,
+    Problem,
+    Proving,
+    Published,
+    PublishedEntry,
+    SearchProgress,
+    SearchResult,
+    Turn,
+    driven_by_costs,
+    engines_going_on,
+    fixed_orders,
+    latest_compiled,
+    search,
+    searched_here,
+    together,
+    value_as_is,
+)
+
+FEW_LAYOUTS = 3_000
+"""Number of layouts of a placement up to which all of them are candidates."""
+
+OPENING = 0.4
+"""Share of the budget for the first search of every placement."""
+
+ORDERS = 2
+"""Number of published orders of a placement for which the planner's layout is determined."""
+
+TRIED = 4
+"""Number of published orders of a placement, the best ones, that are timed on each of its layouts."""
+
+SECONDS_OF_LAYOUT = 0.5
+"""Most nominal seconds for the best layout for one order."""
+
+SHARE_OF_LAYOUTS = 0.15
+"""Share of the seconds for the planner's layouts of all placements."""
+
+STEP = 0.12
+"""Share of the rest of the budget for the next layout."""
+
+LAST = 0.3
+"""Share of the budget for the order on the best layout at the end."""
+
+SHORTEST = 0.3
+"""Least seconds of a search."""
+
+SECONDS_AN_OP = 1e-3
+"""Seconds of a search per op of the step from which on it does more than to try published schedules."""
+
+FEWEST = 500
+"""Least evaluations of a search."""
+
+NONE_FITS = 1.5
+"""Estimated value of a layout on which no published order fits, relative to its bound."""
+
+MOST_PROVEN = 400
+"""Maximum number of ops of a step on which a search tries to prove its result; larger proofs cost more than they tell."""
+
+MOST_KICKED = 40
+"""Maximum number of layouts made at random, one after the other, until one may improve the best schedule."""
+
+MOST_NEAR = 12
+"""Maximum number of neighbors of the best layout on which its order is timed."""
+
+
+@dataclass(eq=False)
+class Entry:
+    """One layout of a placement.
+
+    Attributes
+    ----------
+    branch, layout
+        What it is.
+    bound
+        The best lower bound of its schedules: a quick one until its problem is made.
+    problem
+        Its problem; None before it is needed.
+    value, start
+        Objective of the best order tried on it, and that order; infinite before.
+    published
+        The best published order on it; None if none was tried or fits.
+    moved
+        True if the order comes from the search of another layout.
+    result, searches
+        The result of its searches, None before, and their number.
+    """
+
+    branch: Branch
+    layout: Layout
+    bound: Bound
+    problem: Problem | None = None
+    value: float = np.inf
+    start: tuple[Schedule, ...] = ()
+    published: PublishedEntry | None = None
+    moved: bool = False
+    result: SearchResult | None = None
+    searches: int = 0
+
+    @property
+    def promise(self) -> float:
+        """Estimate of what a search finds: between the best known value and the bound, and nearer to it with each search."""
+        best = self.judged if self.searches else min(self.value, NONE_FITS * self.bound.value)
+        return best - 0.5 ** (1 + self.searches) * (best - self.bound.value)
+
+    @property
+    def judged(self) -> float:
+        """The value of its search."""
+        return np.inf if self.result is None else self.result.judged
+
+
+@dataclass(eq=False)
+class Branch:
+    """One placement.
+
+    Attributes
+    ----------
+    space, proposals
+        Its layouts, and what proposes them.
+    least
+        Lower bound over all its layouts.
+    orders
+        Published orders of the placement.
+    complete
+        True if all layouts are among the entries, except for those that exceed a limit.
+    opened
+        True if the planner's layouts are among the entries.
+    entries
+        The layouts so far.
+    """
+
+    space: LayoutSpace
+    proposals: Proposals
+    least: Bound
+    orders: tuple[Schedule, ...] = ()
+    complete: bool = False
+    opened: bool = False
+    entries: dict[Layout, Entry] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> Bound:
+        """The best lower bound over all its layouts."""
+        if not self.complete:
+            return self.least
+        bounds = (entry.bound for entry in self.entries.values())
+        least = min(bounds, key=attrgetter("value"), default=Bound(np.inf, "no layout fits"))
+        return max(least, self.least, key=attrgetter("value"))
+
+    @property
+    def promise(self) -> float:
+        """Estimate of what a search finds: between the best published order on a layout and the bound."""
+        return min((entry.promise for entry in self.entries.values()), default=np.inf)
+
+    @property
+    def published(self) -> PublishedEntry | None:
+        """The best published order on any of its layouts."""
+        tried = [entry.published for entry in self.entries.values() if entry.published is not None]
+        return min(tried, key=attrgetter("value"), default=None)
+
+    @property
+    def best(self) -> Entry | None:
+        """The entry with the best search result; None before the first."""
+        searched = [entry for entry in self.entries.values() if entry.result is not None]
+        return min(searched, key=attrgetter("judged"), default=None)
+
+
+def joint_search(
+    spaces: Sequence[LayoutSpace],
+    effort: Effort,
+    *,
+    seed: int = 0,
+    progress: Callable[[SearchProgress], None] | None = None,
+) -> BestPlacement:
+    """Return the best schedule over all layouts of several placements, with a lower bound over all of them.
+
+    Parameters
+    ----------
+    spaces
+        At least one; each of another placement.
+    effort
+        The budget of everything together. With evaluations alone, the same seed leads to the same answer.
+    seed, progress
+        As in :func:`~pipeplan.solver.search`.
+
+    Raises
+    ------
+    InfeasibleError
+        If no layout was found that fits the memory limits, or the user stops the search before there is a schedule.
+    """
+    return _JointSearch(spaces, effort, seed, progress).run()
+
+
+def _made_from_costs(problem: Problem) -> Iterator[Schedule]:
+    """Yield a published schedule that depends on costs, of shapes for which it takes little time."""
+    if problem.placement.ranks * problem.microbatches <= EVERYTHING_UP_TO:
+        for name, schedule in islice(driven_by_costs(problem, activations_a_rank=()), 1):
+            yield schedule.renamed(name)
+
+
+class _StoppedEarly(Exception):
+    """The user has stopped a search before it found anything."""
+
+
+class _JointSearch:
+    """State of the search."""
+
+    def __init__(
+        self,
+        spaces: Sequence[LayoutSpace],
+        effort: Effort,
+        seed: int,
+        progress: Callable[[SearchProgress], None] | None,
+    ) -> None:
+        self.effort = effort
+        self.seconds, self.evaluations = 0.0, 0
+        self.results: list[SearchResult] = []
+        self.bound = Bound(0.0, "")
+        self.branches: list[Branch] = []
+        self._progress = progress
+        self._random = np.random.default_rng(seed)
+        report = None if progress is None else self._report
+        self._searcher = searched_here(seed=seed, workers=effort.workers, effort=effort, progress=report)
+        with self._own_time():
+            for space in spaces:
+                least = LeastBounds(space)
+                self.branches.append(Branch(space, Proposals(space, least), least.least))
+
+    def run(self) -> BestPlacement:
+        """Search until the budget is spent, nothing can be better, or the user stops it."""
+        stopped = False
+        try:
+            self._open()
+            self._alternate()
+        except (KeyboardInterrupt, _StoppedEarly):
+            stopped = True
+        self._take_untouched()
+        if self._best is None:
+            raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
+        return self._answer(stopped=stopped)
+
+    def _take_untouched(self) -> None:
+        """Take the best order that was only timed on a layout, if it is better than all that was searched."""
+        entries = [entry for branch in self.branches for entry in branch.entries.values() if entry.start]
+        entry = min(entries, key=attrgetter("value"), default=None)
+        if entry is None or entry.problem is None or not entry.value < self._least_value:
+            return
+        entry.result = search(entry.problem, evaluations=0, start=entry.start, engines=(), compared=True)
+        self.results.append(entry.result)
+
+    # What is spent, and what is known.
+
+    @contextmanager
+    def _own_time(self) -> Iterator[None]:
+        """Count the seconds within the context, which no search counts."""
+        begin = monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += monotonic() - begin
+
+    @property
+    def _left(self) -> Effort:
+        return replace(
+            self.effort,
+            seconds=None if self.effort.seconds is None else max(self.effort.seconds - self.seconds, 0.0),
+            evaluations=None if self.effort.evaluations is None else max(self.effort.evaluations - self.evaluations, 0),
+        )
+
+    @property
+    def _spent(self) -> float:
+        """Share of the budget that is spent."""
+        shares = [0.0]
+        for used, whole in ((self.seconds, self.effort.seconds), (self.evaluations, self.effort.evaluations)):
+            if whole is not None:
+                shares.append(used / whole if whole else 1.0)
+        return min(max(shares), 1.0)
+
+    @property
+    def _shortest(self) -> float:
+        """Least seconds of a search that is worth it."""
+        ops = min(3 * branch.space.stages for branch in self.branches) * self.branches[0].space.example.microbatches
+        return max(SHORTEST, SECONDS_AN_OP * ops)
+
+    def _part(self, share: float) -> Effort:
+        """Return a share of the rest of the budget, and no less than a search needs."""
+        left = self._left
+        return replace(
+            left,
+            seconds=None if left.seconds is None else min(max(share * left.seconds, self._shortest), left.seconds),
+            evaluations=None
+            if left.evaluations is None
+            else min(max(int(share * left.evaluations), FEWEST), left.evaluations),
+        )
+
+    def _deadline(self) -> Deadline:
+        """Return the deadline of a layout for an order, by a clock that counts work."""
+        share = SHARE_OF_LAYOUTS / (ORDERS * len(self.branches))
+        seconds = np.inf if self.effort.seconds is None else share * self.effort.seconds
+        return Deadline.after(min(SECONDS_OF_LAYOUT, seconds), WorkClock())
+
+    @property
+    def _best(self) -> Entry | None:
+        entries = [entry for branch in self.branches if (entry := branch.best) is not None]
+        return min(entries, key=attrgetter("judged"), default=None)
+
+    @property
+    def _least_value(self) -> float:
+        best = self._best
+        return np.inf if best is None else best.judged
+
+    def _can_win(self, bound: Bound) -> bool:
+        return bound.value < self._least_value * (1 - tolerances.ROUNDING)
+
+    # The opening.
+
+    def _open(self) -> None:
+        """Search the most promising layout of the most promising placements, as many as the budget is enough for."""
+        with self._own_time():
+            for branch in self.branches:
+                self._enter_first(branch)
+        if not any(branch.entries for branch in self.branches):
+            raise InfeasibleError(self._nothing_fits(), field="memory_limit")
+        order = sorted((branch for branch in self.branches if branch.entries), key=attrgetter("promise"))
+        number = 0
+        while number < len(order) and (not self.results or self._spent < OPENING):
+            left = min(len(order) - number, self._searches_within(OPENING))
+            if (entry := self._opened(order[number])) is not None:
+                share = max(OPENING - self._spent, 0.0) / max(1 - self._spent, 1e-9)
+                self._search(entry, self._part(share / max(left, 1)))
+            number += 1
+
+    def _searches_within(self, share: float) -> int:
+        """Return how many searches that are worth it the budget allows until this share of it is spent."""
+        left = max(share - self._spent, 0.0)
+        numbers = []
+        if self.effort.seconds is not None:
+            numbers.append(left * self.effort.seconds / self._shortest)
+        if self.effort.evaluations is not None:
+            numbers.append(left * self.effort.evaluations / FEWEST)
+        return int(min(numbers))
+
+    def _enter_first(self, branch: Branch) -> None:
+        """Enter the balanced layout of a placement and that of a small bound; of few layouts all."""
+        space, proposals = branch.space, branch.proposals
+        if space.count <= FEW_LAYOUTS:
+            branch.complete = True
+            bounds = proposals.all()
+            bounds = bounds[space.excess(bounds) <= 0]
+            for at, quick in zip(bounds, proposals.least.quick(bounds).tolist(), strict=True):
+                bound = max(Bound(quick, "the least bound of all layouts"), branch.least, key=attrgetter("value"))
+                branch.entries[layout_at(at)] = Entry(branch, layout_at(at), bound)
+        level = space.balanced()
+        branch.orders = self._best_orders(space, level)
+        for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):
+            self._enter(branch, layout)
+        known = [
+            entry for entry in branch.entries.values() if entry.problem is not None and not entry.problem.is_judged
+        ]
+        if (entry := min(known, key=lambda entry: entry.bound.value, default=None)) is not None:
+            assert entry.problem is not None
+            self._try(entry, _made_from_costs(entry.problem))
+
+    def _best_orders(self, space: LayoutSpace, layout: Layout) -> tuple[Schedule, ...]:
+        """Return the best published orders on a layout: those that fit first, then those that need the least memory."""
+        ranked = []
+        for number, (name, schedule) in enumerate(fixed_orders(space.example)):
+            self.evaluations += 1
+            simulation = space.example.simulated(schedule)
+            over = space.over(simulation.memory)
+            ranked.append((over, space.example.value(simulation.timeline), number, schedule.renamed(name)))
+        # Of schedules that are alike, such as those of a default and of the same group size, only the first.
+        different = {(over, value): schedule for over, value, _, schedule in sorted(ranked, reverse=True)}
+        return tuple(different[key] for key in sorted(different))[:TRIED]
+
+    def _opened(self, branch: Branch) -> Entry | None:
+        """Enter the planner's layouts of a placement for its best published orders; return the most promising layout."""
+        if not branch.opened:
+            branch.opened = True
+            with self._own_time():
+                for schedule in branch.orders[:ORDERS]:
+                    layout = branch.proposals.for_order(schedule, self._deadline())
+                    if self._enter(branch, layout) is not None and layout is not None:
+                        self._enter(branch, branch.proposals.least_bound(layout))
+        return self._next(branch)
+
+    def _nothing_fits(self) -> str:
+        """Return why no layout fits, with the least limit of the layouts that were tried."""
+        needs: list[tuple[float, Branch]] = []
+        for branch in self.branches:
+            layout = branch.proposals.least_bound(branch.space.balanced())
+            free = branch.space.problem_of(layout)
+            assert branch.space.limits is not None
+            unlimited = replace(branch.space.limits, values=np.full_like(branch.space.limits.values, np.inf))
+            needs.append((float(replace(free, limits=unlimited).least_limit.max()), branch))
+        least, branch = min(needs, key=itemgetter(0))
+        space, limits = branch.space, branch.space.limits
+        assert limits is not None
+        ranks = space.placement.ranks
+        return (
+            f"found no layout of {len(space.layers)} layers on {ranks} ranks that has room for one microbatch: the best one "
+            f"needs {memory_text(least, in_activations=limits.in_activations)} on its fullest rank, and the limit is "
+            f"{memory_text(float(limits.values.max()), in_activations=limits.in_activations)}"
+        )
+
+    # Entries.
+
+    def _enter(self, branch: Branch, layout: Layout | None, *, published: bool = True) -> Entry | None:
+        """Return the entry of a layout with its problem; None if the limits rule it out, or it is no layout.
+
+        With ``published``, the best published orders are timed on it.
+        """
+        if layout is None:
+            return None
+        entry = branch.entries.get(layout)
+        if entry is None:
+            entry = Entry(branch, layout, branch.least)
+        if entry.problem is None:
+            problem = branch.space.problem(layout)
+            if problem is None:
+                branch.entries.pop(layout, None)
+                return None
+            entry.problem = problem
+            entry.bound = max(problem.bound, entry.bound, key=attrgetter("value"))
+            branch.entries[layout] = entry
+            if published and not problem.is_judged and self._can_win(entry.bound):
+                self._try(entry, branch.orders)
+        return entry
+
+    def _try(self, entry: Entry, orders: Iterable[Schedule], *, published: bool = True) -> None:
+        """Note the best of some orders on a layout, ``published`` ones or those of another layout's search."""
+        assert entry.problem is not None
+        for schedule in orders:
+            self.evaluations += 1
+            value = value_as_is(schedule, entry.problem)
+            if value < entry.value:
+                entry.value, entry.start = value, (schedule,)
+                if published:
+                    entry.published = PublishedEntry(entry.problem, schedule, value)
+
+    def _next(self, branch: Branch) -> Entry | None:
+        """Return the most promising layout of a placement that was not searched; None if none can win."""
+        while True:
+            entries = [
+                entry for entry in branch.entries.values() if entry.result is None and self._can_win(entry.bound)
+            ]
+            if not entries:
+                return None
+            known = [entry for entry in entries if entry.problem is not None]
+            if branch.complete or not known:
+                entry = min(entries, key=lambda entry: (entry.bound.value, entry.value))
+            else:  # a search ends between the best published order and the bound
+                entry = min(known, key=attrgetter("promise"))
+            if entry.problem is not None:
+                return entry
+            self._enter(branch, entry.layout)
+
+    def _search(self, entry: Entry, effort: Effort) -> None:
+        """Search the orders of a layout, and go on from its last result."""
+        assert entry.problem is not None
+        self.bound = self._bound()
+        before = entry.result
+        start = entry.start
+        if before is not None:
+            start = (before.schedule.renamed(before.found_by.rsplit(" from ", 1)[-1]),)
+        again = entry.moved or before is not None
+        # In turns: building blocks, windows and annealing; annealing alone, hotter, and with other steps.
+        engines: Sequence[Engine] = engines_going_on(entry.searches) if again else ENGINES
+        if 3 * entry.problem.placement.stages * entry.problem.microbatches > MOST_PROVEN:
+            engines = [engine for engine in engines if not isinstance(engine, Proving)]
+        try:
+            result = self._searcher(Turn(entry.problem, start, effort, again, engines))
+        except InfeasibleError as error:
+            raise _StoppedEarly from error
+        self.results.append(result)
+        self.seconds += result.seconds
+        self.evaluations += result.evaluations
+        entry.searches += 1
+        entry.result = result if before is None else together(before, result)
+        entry.bound = max(entry.result.bound, entry.bound, key=attrgetter("value"))
+        if result.interrupted:
+            raise KeyboardInterrupt
+
+    # The alternation.
+
+    def _alternate(self) -> None:
+        """Search the layout of the most promise, next to which layers move, until the budget is spent."""
+        moved: set[tuple[int, Layout]] = set()
+        while self._spent < 1:
+            best = self._best
+            assert best is not None
+            last = self._spent >= 1 - LAST
+            key = (self.branches.index(best.branch), best.layout)
+            if not last and key not in moved:
+                moved.add(key)
+                with self._own_time():
+                    self._move(best)
+            entry = best if last and self._may_improve(best) else self._most_promising()
+            if entry is None:
+                with self._own_time():
+                    entry = self._another()
+                if entry is None:
+                    return
+            self._search(entry, self._part(1.0 if last else STEP * (1 + entry.searches)))
+
+    def _another(self) -> Entry | None:
+        """Return a layout that is not among the entries yet and may improve the best schedule; None if none is found."""
+        branches = [branch for branch in self.branches if not branch.complete and self._can_win(branch.least)]
+        for _ in range(MOST_KICKED if branches else 0):
+            branch = branches[int(self._random.integers(len(branches)))]
+            known = sorted(branch.entries.values(), key=lambda entry: entry.bound.value)[:MOST_NEAR]
+            if not known:
+                continue
+            start = known[int(self._random.integers(len(known)))].layout
+            layout = branch.proposals.other(start, self._random)
+            self.evaluations += 1
+            if layout not in branch.entries:
+                entry = self._enter(branch, layout)
+                if entry is not None and self._may_improve(entry):
+                    return entry
+        return None
+
+    def _may_improve(self, entry: Entry) -> bool:
+        """Return whether a search of an entry may find a better schedule than the best one."""
+        return self._can_win(entry.bound) and not (entry.result is not None and entry.result.optimal)
+
+    def _most_promising(self) -> Entry | None:
+        """Return the entry of the most promise of all that may improve the best schedule; None if there is none."""
+        for branch in sorted(self.branches, key=attrgetter("promise")):
+            if not branch.opened and self._can_win(branch.bound):
+                candidates = [entry for other in self.branches for entry in other.entries.values()]
+                promises = [entry.promise for entry in candidates if self._may_improve(entry)]
+                if branch.promise <= min(promises, default=np.inf):
+                    self._opened(branch)
+        while True:
+            candidates = [entry for branch in self.branches for entry in branch.entries.values()]
+            entry = min(filter(self._may_improve, candidates), key=attrgetter("promise"), default=None)
+            if entry is None or entry.problem is not None:
+                return entry
+            self._enter(entry.branch, entry.layout)
+
+    def _move(self, best: Entry) -> None:
+        """Enter layouts next to the best one on which its order is nearly as good or better.
+
+        The order is timed on the layouts that its longest path makes promising.
+        """
+        branch, result = best.branch, best.result
+        assert result is not None
+        schedule = result.schedule.renamed(result.found_by.rsplit(" from ", 1)[-1])
+        layouts = [branch.proposals.for_order(schedule, self._deadline(), best.layout)]
+        layouts += branch.proposals.near(schedule, best.layout, self._least_value)[:MOST_NEAR]
+        for layout in dict.fromkeys(layouts):
+            known = None if layout is None else branch.entries.get(layout)
+            if known is not None and known.result is not None:
+                continue
+            entry = self._enter(branch, layout, published=False)
+            if entry is not None and self._can_win(entry.bound):
+                self._try(entry, (schedule,), published=False)
+                entry.moved = entry.start == (schedule,)
+
+    # The answer.
+
+    def _bound(self) -> Bound:
+        """Return the best lower bound over all placements and layouts."""
+        least = min((branch.bound for branch in self.branches), key=attrgetter("value"))
+        value = self._least_value
+        return least if least.value < value else Bound(value, "no layout of any placement has a smaller bound")
+
+    def _report(self, news: SearchProgress) -> None:
+        assert self._progress is not None
+        self._progress(replace(news, bound=min(self.bound.value, news.value)))
+
+    def _answer(self, *, stopped: bool) -> BestPlacement:
+        entry = self._best
+        assert entry is not None
+        assert entry.result is not None
+        best = entry.result
+        tried = tuple(
+            PlacementTried(
+                branch.space.placement,
+                branch.bound.value,
+                None if branch.best is None else branch.best.judged,
+                layout=None if branch.best is None else branch.best.layout,
+            )
+            for branch in self.branches
+            if np.isfinite(branch.bound.value)  # some layout fits
+        )
+        whole = replace(
+            best,
+            **self._published_beside(entry),
+            bound=self._bound(),
+            evaluations=self.evaluations,
+            seconds=self.seconds,
+            interrupted=stopped or any(result.interrupted for result in self.results),
+            compiled_after=latest_compiled(self.results),
+        )
+        published = tuple(branch.published for branch in self.branches if branch.published is not None)
+        return BestPlacement(whole, tried, entry.layout, published)
+
+    def _published_beside(self, entry: Entry) -> dict[str, Any]:
+        """Return the best published order on the placement of an entry, on whichever of its layouts."""
+        assert entry.result is not None
+        results = [other.result for other in entry.branch.entries.values() if other.result is not None]
+        compared = [result for result in results if result.published is not None]
+        own = min(
+            compared, key=lambda result: result.published.value if result.published else np.inf, default=entry.result
+        )
+        timed = entry.branch.published
+        if timed is not None and (own.published is None or timed.value < own.published.value):
+            return {"published": Published(timed.schedule.name, timed.value)}
+        return {"published": own.published, "published_robustness": own.published_robustness}
