@@ -145,7 +145,7 @@ function drawHeader({ frame, surface, memory, panel, scale }: Panel): void {
   if (memory.parameters !== null && x + 140 < frame.width) {
     surface.line([x, y, x + 16, y], faint, 1.25, [2, 3]);
     x += 21;
-    write("parameters of it", faint);
+    write("gathered parameters", faint);
   }
   const limits = limitsOf(memory);
   if (limits.length === 0 || x + 120 > frame.width) return;

@@ -105,8 +105,7 @@ def time_ops_on_streams(
             after = op + 1
             if after < stop and joined[after]:
                 after += 1
-            # Every other op starts when its rank is free, its messages have ended, its activations are back, and its
-            # parameters gathered.
+            # Every other op starts when its rank is free, and its messages, activations and parameters are there.
             blocker = -1
             begin = clock
             for member in range(op, after):
