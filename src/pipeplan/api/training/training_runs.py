@@ -17,6 +17,7 @@ from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.keywords import RunKeywords
 from pipeplan.api.parts import columns, facts, line
+from pipeplan.api.sharding import sharded
 from pipeplan.api.simulating.result import Result, ResultRecord, result_of
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import in_unit, resolve
@@ -225,6 +226,8 @@ def trained(
         )
     schedule = resolve(source, settings, of_measured=True)
     require_expressible(schedule)
+    if settings.sharding_rule is not None:
+        schedule = sharded(schedule, settings)
     simulated(schedule, _until_measured(settings))
     # One device for both: a profile alone would take the only GPU of a host, on which the ranks have no room.
     options = replace(options, device=choose_device(options.device, schedule.ranks))
