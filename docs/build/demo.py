@@ -1,4 +1,4 @@
-"""The page to play with: comparisons of every published schedule over shapes and costs, computed when the site is built.
+"""The page to play with: comparisons of the published schedules over shapes and costs, computed when the site is built.
 
 ``python -m docs.build.demo FOLDER`` writes it alone; ``index.html`` there opens from the file system too, so what is loaded
 when somebody chooses other costs are scripts that call a function. The page itself is ``web_ui/src/demo``.

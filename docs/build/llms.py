@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 HEAD = """# pipeplan
 
-> The workbench for pipeline-parallel training: it generates every published schedule, predicts step time, bubble and memory
+> The workbench for pipeline-parallel training: it generates the published schedules, predicts step time, bubble and memory
 > per rank, explains why ranks idle, searches for a better schedule under a memory limit, chooses the configuration to train
 > with, and exports it to PyTorch, torchtitan and Megatron.
 

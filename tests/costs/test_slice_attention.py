@@ -32,10 +32,11 @@ def test_forwards_grow_with_their_place_and_sum_to_the_whole_sequence() -> None:
 
 
 def test_exchanged_attention_is_what_slimpipe_saves() -> None:
-    shape = {"ranks": 4, "microbatches": 8, "slices": 8}
+    shape = Settings(ranks=4, microbatches=8, slices=8)
     for name, least in (("slimpipe", 1.0), ("svpp", 1.1), ("seq1f1b", 1.1)):
-        exchanged = pipeplan.simulate(name, **shape)
-        zero, some, more = (pipeplan.simulate(name, **shape, slice_attention=share) for share in (0.0, 0.3, 0.8))
+        exchanged = pipeplan.simulate(name, settings=shape)
+        unequal = (shape.replace(slice_attention=share) for share in (0.0, 0.3, 0.8))
+        zero, some, more = (pipeplan.simulate(name, settings=given) for given in unequal)
         assert zero.makespan == exchanged.makespan
         assert exchanged.makespan * least < some.makespan < more.makespan
 
@@ -88,6 +89,8 @@ def test_files_keep_the_shares() -> None:
     costs = Settings(slice_attention=(0.2, 0.4)).costs(rule.placed(rule.shape(2, 2)))
     assert json.loads(costs_json(costs))["slice_attention"] == [0.2, 0.4]
     again = parse_costs_json(costs_json(costs))
+    assert again.slice_attention is not None
+    assert costs.slice_attention is not None
     assert np.array_equal(again.slice_attention.backward_input, costs.slice_attention.backward_input)
 
 

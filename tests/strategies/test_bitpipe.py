@@ -2,6 +2,7 @@ import pytest
 
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
+from pipeplan.model import Timeline
 from pipeplan.simulation import simulate
 from pipeplan.strategies.bitpipe import bitpipe, build_bitpipe
 from tests.slow_simulator import peak_activations, worst_bubble
@@ -24,13 +25,13 @@ NUMBERS = (1, 2, 5, 6, 3, 4, 7, 8)
 """The figure's number of each microbatch: the first half here enters at rank 0."""
 
 
-def simulated(ranks: int, microbatches: int, variant: str | None = None, **times: float):
+def simulated(ranks: int, microbatches: int, variant: str | None = None, *, backward: float = 2.0) -> Timeline:
     schedule = bitpipe(bitpipe.shape(ranks, microbatches, variant=variant))
-    return simulate(schedule, Settings(times_per="stage", **times).costs(schedule.placement)).timeline
+    return simulate(schedule, Settings(times_per="stage", backward_times=backward).costs(schedule.placement)).timeline
 
 
 def test_timing_table() -> None:
-    assert picture(simulated(4, 4, backward_times=1.0)) == TABLE == documented_table(build_bitpipe)
+    assert picture(simulated(4, 4, backward=1.0)) == TABLE == documented_table(build_bitpipe)
 
 
 def test_the_order_and_the_length_are_those_of_the_papers_figure() -> None:
@@ -56,7 +57,7 @@ def test_bubble_and_memory_are_the_papers(ranks: int) -> None:
 def test_idle_time_is_exact(ranks: int, units: int, variant: str) -> None:
     shape = bitpipe.shape(ranks, units * ranks, variant=variant)
     assert worst_bubble(bitpipe(shape)) == bitpipe.bubble.value(shape)
-    assert simulated(ranks, units * ranks, "direct", backward_times=1.0).idle.max() == ranks - 2
+    assert simulated(ranks, units * ranks, "direct", backward=1.0).idle.max() == ranks - 2
 
 
 @pytest.mark.parametrize(

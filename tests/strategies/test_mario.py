@@ -55,4 +55,5 @@ def test_inputs_of_forwards_are_kept() -> None:
     schedule = mario(mario.shape(3, 20))
     settings = Settings(activation_bytes=10.0, recompute_bytes=1.0)
     peak = simulate(schedule, settings.costs(schedule.placement)).memory.peak_bytes
+    assert peak is not None
     assert peak.tolist() == [6 + 10, 3 + 10, 10]

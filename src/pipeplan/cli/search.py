@@ -26,7 +26,7 @@ from pipeplan.solver import SearchProgress
 def search(*, options: SearchOptions, settings: LineSettings, output: OutputOptions, json: bool = False) -> int:
     """Search for a better schedule under a memory limit.
 
-    Starts from every published schedule that fits, improves the order of its ops by simulated annealing, and proves a lower
+    Starts from the published schedules that fit, improves the order of its ops by simulated annealing, and proves a lower
     bound. Ctrl-C ends the search with the best schedule so far, which `--output` writes while the search runs.
     """
     query = _request(options, settings, output)

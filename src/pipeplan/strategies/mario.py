@@ -24,10 +24,10 @@ def build_mario(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 1F2 1F3 1R0 1B0 --  1R1 1B1 --  1R2 1B2 --  1R3 1B3 --  .   .
         rank 2 | .   .   2F0 2B0 --  2F1 2B1 --  2F2 2B2 --  2F3 2B3 --  .   .   .   .   .
 
-    The first p - 1 ranks idle (p - 2)(F + B), which is less than in 1F1B, and no schedule that recomputes on them is
-    shorter. The last rank idles mR + (p - 2)(F + B), because it recomputes nothing; with fewer than four microbatches, all
-    recomputation is hidden, and idle time is (p - 1)(F + B). The peak is 1 activation on every rank, and the inputs of up to
-    3(p - 1) + 1 forwards (``--recompute-bytes``). Any shape is valid.
+    The first p - 1 ranks idle (p - 2)(F + B), which is less than in 1F1B, and no schedule of full backwards that recomputes
+    on all of them is shorter. The last rank idles mR + (p - 2)(F + B), because it recomputes nothing. With fewer than four
+    microbatches, all recomputation is hidden, and idle time is (p - 1)(F + B). The peak is 1 activation on every rank, and
+    the inputs of up to 3(p - 1) + 1 forwards (``--recompute-bytes``). Any shape is valid.
 
     Source: Liu et al., Mario: Near Zero-cost Activation Checkpointing in Pipeline Parallelism (2025). The authors prepose
     forwards while their simulator finds that it helps; the number here, and the formulas, are pipeplan's own.

@@ -26,18 +26,18 @@ def build_slimpipe(shape: Shape) -> Schedule:
 
     Causal attention makes later slices longer. SlimPipe exchanges attention work between ranks (queries, keys and values of
     a part of the context), so that all slices take the same time; this is what the default costs are. Without the exchange,
-    slices differ (``--slice-factors``).
+    slices differ (``--slice-attention``).
 
     Two ranks with two chunks, one microbatch of two slices (``0F0.1`` is slice 1), in units of a stage's forward of a
     slice::
 
         rank 0 | 0F0   0F0.1 2F0   2F0.1 .     .     .     2B0.1 --    2B0   --    0B0.1 --    0B0   --
-    rank 1 | .     1F0   1F0.1 3F0   3F0.1 3B0.1 --    3B0   --    1B0.1 --    1B0   --    .     .
+        rank 1 | .     1F0   1F0.1 3F0   3F0.1 3B0.1 --    3B0   --    1B0.1 --    1B0   --    .     .
 
     Rank r runs (v - 1)g + k - 1 + 2(p - 1 - r) forwards first, where g = k ceil(p/k) is the number of slices in a group; a
     last group that is too small for this deadlocks, and warm-ups are shorter then, as in interleaved-1f1b. For the paper's
     case, k a multiple of p, a group is one microbatch. Idle time is then (p - 1)(F + B)/(kv), and the peak
-    1 + 2(p - 1)/(kv) activations. A last group of fewer than p slices adds at most 3(v - 1)(p - 1)F/(kv) idle time. Any
+    1 + 2(p - 1)/(kv) activations. A last group of fewer than p slices adds at most 4(v - 1)(p - 1)F/(kv) idle time. Any
     shape is valid.
 
     Source: Li et al., SlimPipe: Memory-Thrifty and Efficient Pipeline Parallelism for Long-Context LLM Training (2025).
@@ -51,7 +51,7 @@ def build_svpp(shape: Shape) -> Schedule:
     Two ranks with two chunks, one microbatch of two slices, in units of a stage's forward of a slice::
 
         rank 0 | 0F0   0F0.1 2F0   2F0.1 .     .     .     2B0.1 --    2B0   --    0B0.1 --    0B0   --
-    rank 1 | .     1F0   1F0.1 3F0   3F0.1 3B0.1 --    3B0   --    1B0.1 --    1B0   --    .     .
+        rank 1 | .     1F0   1F0.1 3F0   3F0.1 3B0.1 --    3B0   --    1B0.1 --    1B0   --    .     .
 
     Rank r runs (v - 1)g + k - 1 + p - 1 - r forwards first, where g = k ceil(p/k) is the number of slices in a group. If p
     divides k or k divides p, the peak is (v max(p, k) + min(p, k) - 1)/(kv) activations, and the bubble
@@ -70,7 +70,7 @@ def build_mepipe(shape: Shape) -> Schedule:
     Two ranks with one chunk, two microbatches of two slices, in units of a stage's forward of a slice::
 
         rank 0 | 0F0   0F0.1 0F1   .     0I0.1 0W0.1 0F1.1 0I0   0W0   0I1.1 0W1.1 0I1   0W1
-    rank 1 | .     1F0   1F0.1 1I0.1 1F1   1I0   1W0.1 1F1.1 1I1.1 1W0   1I1   1W1.1 1W1
+        rank 1 | .     1F0   1F0.1 1I0.1 1F1   1I0   1W0.1 1F1.1 1I1.1 1W0   1I1   1W1.1 1W1
 
     Warm-up and peak are those of svpp. On rank r, weight backwards run r input backwards later, so that all ranks hold the
     same and the last weight backwards fill the cool-down. With F = I = W, idle time is (p - 1)F/(kv), a third of svpp's,

@@ -114,7 +114,7 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
         ({"in-flight": 4}, ("only zb-auto and zbv-heuristic",)),
         (
             {"group": 4, "schedule": "zb-h1"},
-            ("only interleaved schedules have a group size", "valid values of schedule: interleaved-1f1b"),
+            ("only interleaved schedules and kfkb have a group size", "valid values of schedule: interleaved-1f1b"),
         ),
     ],
 )

@@ -59,7 +59,7 @@ SEARCHES_ON_A_CLUSTER = 8
 def search(*, progress: Callable[[SearchProgress], None] | None = None, **options: Unpack[SearchKeywords]) -> Result:
     """Return a better schedule for these costs, under a memory limit, and how far from optimal it can be.
 
-    Starts from every published schedule that fits. The result is one like any other, with the story of the search in
+    Starts from the published schedules that fit. The result is one like any other, with the story of the search in
     ``result.search`` and the best proven bound in ``result.bound``.
 
     Parameters

@@ -34,8 +34,9 @@ SCHEDULES = (
     "dualpipev",
 )
 """Schedules that are tried if none is fixed. Not tried are schedules that one of these always equals or beats in time and
-memory (gpipe, looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), that need hooks no trainer has
-(seq1f1b's slices, hanayo's waves), and those that search for an order: the order search of the finalists does that."""
+memory (gpipe, looped-bfs, eager-1f1b), that hold more to hide slow transfers (kfkb), that keep two copies of the model
+(dualpipe, chimera, bitpipe), that need hooks no trainer has (slices of seq1f1b, slimpipe, svpp and mepipe, hanayo's waves,
+mario's recomputation), and those that search for an order: the order search of the finalists does that."""
 
 LEAST_TOKENS = 2048
 """Minimum tokens of a sequence per context-parallel rank unless the degree is fixed: with fewer, kernels are hardly longer

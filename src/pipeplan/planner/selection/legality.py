@@ -349,7 +349,13 @@ RULES: tuple[Rule, ...] = (
         "interleaving",
         "schedule chunks",
         "an interleaved schedule needs at least two chunks per rank",
-        lambda q, d: d["chunks"] > 1 or not strategy(d["schedule"]).grouped,
+        lambda q, d: d["chunks"] > 1 or not strategy(d["schedule"]).grouped or strategy(d["schedule"]).fixed_chunks,
+    ),
+    _rule(
+        "recomputing schedule",
+        "schedule",
+        "a plan decides what is recomputed, so its schedule must not (mario does)",
+        lambda q, d: strategy(d["schedule"]).only_with != "recompute",
     ),
     _rule(
         "made for a limit",
@@ -360,7 +366,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "groups",
         "schedule group_size",
-        "only interleaved schedules have a group size",
+        "only interleaved schedules and kfkb have a group size",
         lambda q, d: d["group_size"] is None or strategy(d["schedule"]).grouped,
     ),
     _rule("trainer", "schedule", "the trainer must support the schedule", _trainer_runs),
