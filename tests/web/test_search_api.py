@@ -60,6 +60,19 @@ def test_a_search_goes_on_from_a_schedule(client):
     assert last["found"]["fits"]
 
 
+def test_the_layout_is_searched_too(client):
+    block = {"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0}
+    layers = [{**block, "count": 7}, {**block, "forward": 3.0}]
+    settings = {"ranks": 2, "microbatches": 4, "layers": layers}
+    *before, last = lines_of(client.post("/api/search", json=ASKED | {"settings": settings, "layout": "auto"}))
+    found = last["found"]
+    assert sum(found["layers_per_stage"]) == 8
+    progress = [line["progress"] for line in before if "progress" in line]
+    assert all(0 < each["bound"] <= each["value"] for each in progress)
+    again = client.post("/api/search", json=ASKED | {"layout": "auto"})
+    assert "needs the costs of each layer" in again.text
+
+
 def test_the_points_of_a_front_come_as_they_are_found(client):
     asked = ASKED | {"points": 3, "seconds": 2.0}
     *before, last = lines_of(client.post("/api/front", json=asked))
