@@ -536,6 +536,8 @@ export type FieldOut = {
   readonly slider: readonly [number, number, number] | null;
   /** Settings from which the default follows: the first that has a value, times its factor. */
   readonly follows: readonly (readonly [string, number])[];
+  /** Another setting, and the value of it with which this one applies; null if it always applies. */
+  readonly only_with?: readonly [string, string] | null;
   /** Common values. */
   readonly suggestions: readonly string[];
 };
