@@ -193,9 +193,12 @@ def test_comparing_sorts_by_makespan():
 
 def test_comparing_everything_names_what_does_not_fit():
     comparison = pipeplan.compare(ranks=3, microbatches=4)
+    others = {"mario", "slimpipe", "svpp", "mepipe"}
     assert {result.name for result in comparison} | set(comparison.refused) == {
         entry.name for entry in pipeplan.schedules()
-    }
+    } - others
+    with_all = pipeplan.compare(ranks=3, microbatches=4, slices=2, recompute="all")
+    assert others <= {result.name for result in with_all}
     assert "even number of ranks" in comparison.refused["dualpipe"]
     assert {result.schedule.ranks for result in comparison} == {3}
 

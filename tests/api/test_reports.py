@@ -25,7 +25,7 @@ def test_a_row_is_a_result(compared):
         assert row["peak"] == result.memory.peak_activation.max() == result.memory.peak_activation[row["fullest"]]
         assert (row["bound"], row["fits"]) == (result.bound.value, result.fits)
     assert {row["schedule"] for row in facts["rows"] if row["from_costs"]} == {"zb-auto", "zbv-heuristic"}
-    assert {each["schedule"] for each in facts["refused"]} == {"dualpipe", "chimera"}
+    assert {each["schedule"] for each in facts["refused"]} == {"dualpipe", "chimera", "bitpipe"}
     assert (facts["memory_unit"], facts["limit"]) == ("activations", 5.0)
 
 

@@ -34,7 +34,7 @@ def published(ranks: int, microbatches: int, chunks: int | None = None) -> Itera
             schedule = strategy(strategy.shape(ranks, microbatches, chunks))
         except ShapeError:
             continue
-        if schedule.placement.name in PLACEMENTS and schedule.slices == 1:
+        if schedule.placement.name in PLACEMENTS and schedule.slices == 1 and strategy.only_with is None:
             yield schedule
 
 
