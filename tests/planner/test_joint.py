@@ -188,6 +188,8 @@ def test_roles_keep_the_ends_of_the_model():
 def test_too_many_stages_are_refused():
     with pytest.raises(InputError, match="2 layers cannot make 4 stages"):
         space_of([Layer(forward=1, backward_input=1, backward_weight=1)] * 2, Placement.v(2))
+    with pytest.raises(InputError, match="2,000 layers are too many for a search for the layout"):
+        space_of([Layer(forward=1, backward_input=1, backward_weight=1)] * 2000, Placement.v(2))
     embedding = Layer(forward=1, backward_input=0, backward_weight=1)
     space = space_of([embedding, *[Layer(forward=1, backward_input=1, backward_weight=1)] * 3], Placement.v(2))
     with pytest.raises(InputError, match="stages that each take time"):

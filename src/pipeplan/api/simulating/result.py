@@ -16,7 +16,7 @@ from pipeplan.api.parts import activations_of, columns, facts, left_out, line, n
 from pipeplan.api.searching.search_record import SearchRecord
 from pipeplan.api.sharding import ShardingUsed, in_words
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, counted, tolerances
+from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, counted, shortened, tolerances
 from pipeplan.readable import Times, percent, size_texts, sizes_text, time_text
 from pipeplan.records import Evidence, Record, optional_fields
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
@@ -163,6 +163,8 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
 
         idle = self.idle_times() if reasons else None
         costs = self.costs.name if self.timeline.source == "simulated" else ""
+        if (layout := _all_layouts(self)) is not None:
+            costs = ", ".join(filter(None, (costs, f"layers {shortened('+'.join(map(str, layout)), 60)}")))
         shown = view_of(
             self.timeline,
             self.memory,

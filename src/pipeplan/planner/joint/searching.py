@@ -12,12 +12,10 @@ can be better, the answer is optimal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from operator import attrgetter, itemgetter
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -25,10 +23,11 @@ import numpy as np
 from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule, tolerances
+from pipeplan.planner.joint.entries import Branch, Entry
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace, layout_at
-from pipeplan.planner.layout.problem import Deadline, WorkClock
+from pipeplan.planner.joint.spending import Spending
 from pipeplan.readable import memory_text
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
@@ -38,7 +37,6 @@ from pipeplan.solver import (
     Effort,
     Engine,
     PlacementTried,
-    Problem,
     Proving,
     Published,
     PublishedEntry,
@@ -67,29 +65,11 @@ ORDERS = 2
 TRIED = 4
 """Number of published orders of a placement, the best ones, that are timed on each of its layouts."""
 
-SECONDS_OF_LAYOUT = 0.5
-"""Most nominal seconds for the best layout for one order."""
-
-SHARE_OF_LAYOUTS = 0.15
-"""Share of the seconds for the planner's layouts of all placements."""
-
 STEP = 0.12
 """Share of the rest of the budget for the next layout."""
 
 LAST = 0.3
 """Share of the budget for the order on the best layout at the end."""
-
-SHORTEST = 0.3
-"""Least seconds of a search."""
-
-SECONDS_AN_OP = 1e-3
-"""Seconds of a search per op of the step from which on it does more than to try published schedules."""
-
-FEWEST = 500
-"""Least evaluations of a search."""
-
-NONE_FITS = 1.5
-"""Estimated value of a layout on which no published order fits, relative to its bound."""
 
 MOST_PROVEN = 400
 """Maximum number of ops of a step on which a search tries to prove its result; larger proofs cost more than they tell."""
@@ -99,106 +79,6 @@ MOST_KICKED = 40
 
 MOST_NEAR = 12
 """Maximum number of neighbors of the best layout on which its order is timed."""
-
-
-@dataclass(eq=False)
-class Entry:
-    """One layout of a placement.
-
-    Attributes
-    ----------
-    branch, layout
-        What it is.
-    bound
-        The best lower bound of its schedules: a quick one until its problem is made.
-    problem
-        Its problem; None before it is needed.
-    value, start
-        Objective of the best order tried on it, and that order; infinite before.
-    published
-        The best published order on it; None if none was tried or fits.
-    moved
-        True if the order comes from the search of another layout.
-    result, searches
-        The result of its searches, None before, and their number.
-    """
-
-    branch: Branch
-    layout: Layout
-    bound: Bound
-    problem: Problem | None = None
-    value: float = np.inf
-    start: tuple[Schedule, ...] = ()
-    published: PublishedEntry | None = None
-    moved: bool = False
-    result: SearchResult | None = None
-    searches: int = 0
-
-    @property
-    def promise(self) -> float:
-        """Estimate of what a search finds: between the best known value and the bound, and nearer to it with each search."""
-        best = self.judged if self.searches else min(self.value, NONE_FITS * self.bound.value)
-        return best - 0.5 ** (1 + self.searches) * (best - self.bound.value)
-
-    @property
-    def judged(self) -> float:
-        """The value of its search."""
-        return np.inf if self.result is None else self.result.judged
-
-
-@dataclass(eq=False)
-class Branch:
-    """One placement.
-
-    Attributes
-    ----------
-    space, proposals
-        Its layouts, and what proposes them.
-    least
-        Lower bound over all its layouts.
-    orders
-        Published orders of the placement.
-    complete
-        True if all layouts are among the entries, except for those that exceed a limit.
-    opened
-        True if the planner's layouts are among the entries.
-    entries
-        The layouts so far.
-    """
-
-    space: LayoutSpace
-    proposals: Proposals
-    least: Bound
-    orders: tuple[Schedule, ...] = ()
-    complete: bool = False
-    opened: bool = False
-    entries: dict[Layout, Entry] = field(default_factory=dict)
-
-    @property
-    def bound(self) -> Bound:
-        """The best lower bound over all its layouts."""
-        if not self.complete:
-            return self.least
-        bounds = (entry.bound for entry in self.entries.values())
-        least = min(bounds, key=attrgetter("value"), default=Bound(np.inf, "no layout fits"))
-        return max(least, self.least, key=attrgetter("value"))
-
-    @property
-    def promise(self) -> float:
-        """Estimate of what a search finds: between the best published order on a layout and the bound."""
-        return min((entry.promise for entry in self.entries.values()), default=np.inf)
-
-    @property
-    def published(self) -> PublishedEntry | None:
-        """The best published order on any of its layouts."""
-        tried = [entry.published for entry in self.entries.values() if entry.published is not None]
-        return min(tried, key=attrgetter("value"), default=None)
-
-    @property
-    def best(self) -> Entry | None:
-        """The entry with the best search result; None before the first."""
-        searched = [entry for entry in self.entries.values() if entry.result is not None]
-        return min(searched, key=attrgetter("judged"), default=None)
 
 
 def joint_search(
@@ -227,13 +107,6 @@ def joint_search(
     return _JointSearch(spaces, effort, seed, progress).run()
 
 
-def _made_from_costs(problem: Problem) -> Iterator[Schedule]:
-    """Yield a published schedule that depends on costs, of shapes for which it takes little time."""
-    if problem.placement.ranks * problem.microbatches <= EVERYTHING_UP_TO:
-        for name, schedule in islice(driven_by_costs(problem, activations_a_rank=()), 1):
-            yield schedule.renamed(name)
-
-
 class _StoppedEarly(Exception):
     """The user has stopped a search before it found anything."""
 
@@ -248,8 +121,9 @@ class _JointSearch:
         seed: int,
         progress: Callable[[SearchProgress], None] | None,
     ) -> None:
-        self.effort = effort
-        self.seconds, self.evaluations = 0.0, 0
+        least = min(spaces, key=lambda space: space.stages)
+        ops = 3 * least.stages * least.example.microbatches
+        self.budget = Spending(effort, ops, ORDERS * len(spaces))
         self.results: list[SearchResult] = []
         self.bound = Bound(0.0, "")
         self.branches: list[Branch] = []
@@ -257,10 +131,10 @@ class _JointSearch:
         self._random = np.random.default_rng(seed)
         report = None if progress is None else self._report
         self._searcher = searched_here(seed=seed, workers=effort.workers, effort=effort, progress=report)
-        with self._own_time():
+        with self.budget.own_time():
             for space in spaces:
-                least = LeastBounds(space)
-                self.branches.append(Branch(space, Proposals(space, least), least.least))
+                bounds = LeastBounds(space)
+                self.branches.append(Branch(space, Proposals(space, bounds), bounds.least))
 
     def run(self) -> BestPlacement:
         """Search until the budget is spent, nothing can be better, or the user stops it."""
@@ -284,56 +158,7 @@ class _JointSearch:
         entry.result = search(entry.problem, evaluations=0, start=entry.start, engines=(), compared=True)
         self.results.append(entry.result)
 
-    # What is spent, and what is known.
-
-    @contextmanager
-    def _own_time(self) -> Iterator[None]:
-        """Count the seconds within the context, which no search counts."""
-        begin = monotonic()
-        try:
-            yield
-        finally:
-            self.seconds += monotonic() - begin
-
-    @property
-    def _left(self) -> Effort:
-        return replace(
-            self.effort,
-            seconds=None if self.effort.seconds is None else max(self.effort.seconds - self.seconds, 0.0),
-            evaluations=None if self.effort.evaluations is None else max(self.effort.evaluations - self.evaluations, 0),
-        )
-
-    @property
-    def _spent(self) -> float:
-        """Share of the budget that is spent."""
-        shares = [0.0]
-        for used, whole in ((self.seconds, self.effort.seconds), (self.evaluations, self.effort.evaluations)):
-            if whole is not None:
-                shares.append(used / whole if whole else 1.0)
-        return min(max(shares), 1.0)
-
-    @property
-    def _shortest(self) -> float:
-        """Least seconds of a search that is worth it."""
-        ops = min(3 * branch.space.stages for branch in self.branches) * self.branches[0].space.example.microbatches
-        return max(SHORTEST, SECONDS_AN_OP * ops)
-
-    def _part(self, share: float) -> Effort:
-        """Return a share of the rest of the budget, and no less than a search needs."""
-        left = self._left
-        return replace(
-            left,
-            seconds=None if left.seconds is None else min(max(share * left.seconds, self._shortest), left.seconds),
-            evaluations=None
-            if left.evaluations is None
-            else min(max(int(share * left.evaluations), FEWEST), left.evaluations),
-        )
-
-    def _deadline(self) -> Deadline:
-        """Return the deadline of a layout for an order, by a clock that counts work."""
-        share = SHARE_OF_LAYOUTS / (ORDERS * len(self.branches))
-        seconds = np.inf if self.effort.seconds is None else share * self.effort.seconds
-        return Deadline.after(min(SECONDS_OF_LAYOUT, seconds), WorkClock())
+    # What is known.
 
     @property
     def _best(self) -> Entry | None:
@@ -352,29 +177,19 @@ class _JointSearch:
 
     def _open(self) -> None:
         """Search the most promising layout of the most promising placements, as many as the budget is enough for."""
-        with self._own_time():
+        with self.budget.own_time():
             for branch in self.branches:
                 self._enter_first(branch)
         if not any(branch.entries for branch in self.branches):
             raise InfeasibleError(self._nothing_fits(), field="memory_limit")
         order = sorted((branch for branch in self.branches if branch.entries), key=attrgetter("promise"))
         number = 0
-        while number < len(order) and (not self.results or self._spent < OPENING):
-            left = min(len(order) - number, self._searches_within(OPENING))
+        while number < len(order) and (not self.results or self.budget.spent < OPENING):
+            left = min(len(order) - number, self.budget.searches_within(OPENING))
             if (entry := self._opened(order[number])) is not None:
-                share = max(OPENING - self._spent, 0.0) / max(1 - self._spent, 1e-9)
-                self._search(entry, self._part(share / max(left, 1)))
+                share = max(OPENING - self.budget.spent, 0.0) / max(1 - self.budget.spent, 1e-9)
+                self._search(entry, self.budget.part(share / max(left, 1)))
             number += 1
-
-    def _searches_within(self, share: float) -> int:
-        """Return how many searches that are worth it the budget allows until this share of it is spent."""
-        left = max(share - self._spent, 0.0)
-        numbers = []
-        if self.effort.seconds is not None:
-            numbers.append(left * self.effort.seconds / self._shortest)
-        if self.effort.evaluations is not None:
-            numbers.append(left * self.effort.evaluations / FEWEST)
-        return int(min(numbers))
 
     def _enter_first(self, branch: Branch) -> None:
         """Enter the balanced layout of a placement and that of a small bound; of few layouts all."""
@@ -390,18 +205,15 @@ class _JointSearch:
         branch.orders = self._best_orders(space, level)
         for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):
             self._enter(branch, layout)
-        known = [
-            entry for entry in branch.entries.values() if entry.problem is not None and not entry.problem.is_judged
-        ]
-        if (entry := min(known, key=lambda entry: entry.bound.value, default=None)) is not None:
-            assert entry.problem is not None
-            self._try(entry, _made_from_costs(entry.problem))
+        known = [entry for entry in branch.entries.values() if entry.problem is not None]
+        if known:
+            self._try_made_from_costs(min(known, key=lambda entry: entry.bound.value))
 
     def _best_orders(self, space: LayoutSpace, layout: Layout) -> tuple[Schedule, ...]:
         """Return the best published orders on a layout: those that fit first, then those that need the least memory."""
         ranked = []
         for number, (name, schedule) in enumerate(fixed_orders(space.example)):
-            self.evaluations += 1
+            self.budget.evaluations += 1
             simulation = space.example.simulated(schedule)
             over = space.over(simulation.memory)
             ranked.append((over, space.example.value(simulation.timeline), number, schedule.renamed(name)))
@@ -413,11 +225,13 @@ class _JointSearch:
         """Enter the planner's layouts of a placement for its best published orders; return the most promising layout."""
         if not branch.opened:
             branch.opened = True
-            with self._own_time():
+            with self.budget.own_time():
                 for schedule in branch.orders[:ORDERS]:
-                    layout = branch.proposals.for_order(schedule, self._deadline())
-                    if self._enter(branch, layout) is not None and layout is not None:
-                        self._enter(branch, branch.proposals.least_bound(layout))
+                    layout = branch.proposals.for_order(schedule, self.budget.deadline())
+                    entry = self._enter(branch, layout)
+                    if entry is not None:
+                        self._try_made_from_costs(entry)
+                        self._enter(branch, branch.proposals.least_bound(entry.layout))
         return self._next(branch)
 
     def _nothing_fits(self) -> str:
@@ -463,11 +277,19 @@ class _JointSearch:
                 self._try(entry, branch.orders)
         return entry
 
+    def _try_made_from_costs(self, entry: Entry) -> None:
+        """Note a published order that depends on costs, on a layout of a shape for which it takes little time."""
+        problem = entry.problem
+        assert problem is not None
+        if not problem.is_judged and problem.placement.ranks * problem.microbatches <= EVERYTHING_UP_TO:
+            driven = islice(driven_by_costs(problem, activations_a_rank=()), 1)
+            self._try(entry, (schedule.renamed(name) for name, schedule in driven))
+
     def _try(self, entry: Entry, orders: Iterable[Schedule], *, published: bool = True) -> None:
         """Note the best of some orders on a layout, ``published`` ones or those of another layout's search."""
         assert entry.problem is not None
         for schedule in orders:
-            self.evaluations += 1
+            self.budget.evaluations += 1
             value = value_as_is(schedule, entry.problem)
             if value < entry.value:
                 entry.value, entry.start = value, (schedule,)
@@ -509,8 +331,7 @@ class _JointSearch:
         except InfeasibleError as error:
             raise _StoppedEarly from error
         self.results.append(result)
-        self.seconds += result.seconds
-        self.evaluations += result.evaluations
+        self.budget.add(result)
         entry.searches += 1
         entry.result = result if before is None else together(before, result)
         entry.bound = max(entry.result.bound, entry.bound, key=attrgetter("value"))
@@ -522,22 +343,22 @@ class _JointSearch:
     def _alternate(self) -> None:
         """Search the layout of the most promise, next to which layers move, until the budget is spent."""
         moved: set[tuple[int, Layout]] = set()
-        while self._spent < 1:
+        while self.budget.spent < 1:
             best = self._best
             assert best is not None
-            last = self._spent >= 1 - LAST
+            last = self.budget.spent >= 1 - LAST
             key = (self.branches.index(best.branch), best.layout)
             if not last and key not in moved:
                 moved.add(key)
-                with self._own_time():
+                with self.budget.own_time():
                     self._move(best)
             entry = best if last and self._may_improve(best) else self._most_promising()
             if entry is None:
-                with self._own_time():
+                with self.budget.own_time():
                     entry = self._another()
                 if entry is None:
                     return
-            self._search(entry, self._part(1.0 if last else STEP * (1 + entry.searches)))
+            self._search(entry, self.budget.part(1.0 if last else STEP * (1 + entry.searches)))
 
     def _another(self) -> Entry | None:
         """Return a layout that is not among the entries yet and may improve the best schedule; None if none is found."""
@@ -549,7 +370,7 @@ class _JointSearch:
                 continue
             start = known[int(self._random.integers(len(known)))].layout
             layout = branch.proposals.other(start, self._random)
-            self.evaluations += 1
+            self.budget.evaluations += 1
             if layout not in branch.entries:
                 entry = self._enter(branch, layout)
                 if entry is not None and self._may_improve(entry):
@@ -583,7 +404,7 @@ class _JointSearch:
         branch, result = best.branch, best.result
         assert result is not None
         schedule = result.schedule.renamed(result.found_by.rsplit(" from ", 1)[-1])
-        layouts = [branch.proposals.for_order(schedule, self._deadline(), best.layout)]
+        layouts = [branch.proposals.for_order(schedule, self.budget.deadline(), best.layout)]
         layouts += branch.proposals.near(schedule, best.layout, self._least_value)[:MOST_NEAR]
         for layout in dict.fromkeys(layouts):
             known = None if layout is None else branch.entries.get(layout)
@@ -625,8 +446,8 @@ class _JointSearch:
             best,
             **self._published_beside(entry),
             bound=self._bound(),
-            evaluations=self.evaluations,
-            seconds=self.seconds,
+            evaluations=self.budget.evaluations,
+            seconds=self.budget.seconds,
             interrupted=stopped or any(result.interrupted for result in self.results),
             compiled_after=latest_compiled(self.results),
         )

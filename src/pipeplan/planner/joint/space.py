@@ -17,6 +17,9 @@ from pipeplan.solver import Problem
 
 Numbers = NDArray[np.intp]
 
+MOST_LAYERS = 1_024
+"""Maximum number of layers; the tables of runs of layers grow with its square."""
+
 ProblemOf = Callable[[Layout], Problem]
 """Callback that returns the problem of a layout, without a memory limit."""
 
@@ -58,6 +61,11 @@ class LayoutSpace:
     limits: Limits | None
 
     def __post_init__(self) -> None:
+        if len(self.layers) > MOST_LAYERS:
+            raise InputError(
+                f"{len(self.layers):,} layers are too many for a search for the layout: expected at most {MOST_LAYERS:,}",
+                field="layers",
+            )
         if self.stages > len(self.layers):
             raise InputError(
                 f"{len(self.layers)} layers cannot make {self.stages} stages; each stage needs a layer", field="layers"
