@@ -262,8 +262,11 @@ def test_a_file_that_cannot_be_taken_is_told_there(watched, tmp_path):
         assert watched.rows() == before
 
 
-NO_NUMBERS = ("times_per", "communication", "streams", "machine", "pad_times", "stages", "time_unit")
-TEXT_FIELDS = [name for name, about in SETTINGS.items() if about.in_form and name not in NO_NUMBERS]
+TEXT_FIELDS = [
+    name
+    for name, about in SETTINGS.items()
+    if about.in_form and about.kind not in ("choice", "flag") and name not in ("stages", "time_unit")
+]
 
 
 def test_what_is_typed_wrong_is_told_at_its_field(watched):
@@ -299,6 +302,17 @@ def test_streams_are_offered_only_for_transfers_on_streams(watched):
     watched.settled("() => document.querySelector('[data-field=streams]').hidden")
     watched.settled("() => !location.search.includes('streams')")
     assert page.query_selector(".error:not([hidden])") is None
+
+
+def test_a_default_that_depends_on_others_is_no_choice(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b&unshard_times=1")
+    page = watched.page
+    assert page.input_value("#field-sharding") == ""
+    shown = "() => document.querySelector('.results .with-bar').textContent === '{:g}'"
+    for sharding in ("none", "pytorch"):
+        page.select_option("#field-sharding", sharding)
+        expected = pipeplan.simulate("1f1b", ranks=4, microbatches=8, unshard_times=1, sharding=sharding).makespan
+        watched.settled(shown.format(expected))
 
 
 def test_values_per_stage_in_a_table(watched):

@@ -152,7 +152,8 @@ class SettingsTable(Options):
         help="Places of UNSHARD, RESHARD and REDUCE_GRAD in schedules: none, by PyTorch's rule (pytorch), by Megatron-LM's "
         "(megatron), or at the best places found (best).",
         default="pytorch if one of their times or sizes is set, best in a search; a file keeps its own",
-        hint="none; pytorch: FSDP; megatron: distributed optimizer; best: the best places found.",
+        hint="none; pytorch: FSDP; megatron: distributed optimizer; best: the best places found. Automatic: pytorch if one "
+        "of their times or sizes is set.",
     )  # fmt: skip
     max_active_stages: int | None = option(
         kind="count", title="Stages kept gathered", group="details", default="3", range=COUNT,

@@ -64,9 +64,10 @@ export class FieldView {
     return needed == null || this.form.valueOf(needed[0]) === needed[1];
   }
 
-  /** What stands in the field if nothing was typed: the first choice of a list, or nothing. */
+  /** What stands in the field if nothing was typed: the default of a list that has it, or nothing. */
   private get usual(): string {
-    return this.field.kind === "choice" ? (this.field.choices[0] ?? "") : "";
+    const { kind, choices, default: usual } = this.field;
+    return kind === "choice" && choices.includes(usual) ? usual : "";
   }
 
   /** Offer a choice that the list lacks, such as one of a broken link, for the server to say what is wrong with it. */
@@ -115,7 +116,10 @@ export class FieldView {
     const { field } = this;
     const common = { id, "aria-describedby": `${id}-error ${id}-hint` };
     if (field.kind === "choice") {
-      return make("select", common, ...field.choices.map((choice) => make("option", {}, choice)));
+      const options = field.choices.map((choice) => make("option", {}, choice));
+      // A default that depends on other settings is none of the choices.
+      if (!field.choices.includes(field.default)) options.unshift(make("option", { value: "" }, "automatic"));
+      return make("select", common, ...options);
     }
     if (field.kind === "flag") return make("input", { ...common, type: "checkbox" });
     const look = { type: "text", placeholder: field.default, autocomplete: "off", spellcheck: "false" };
