@@ -222,7 +222,8 @@ def changes_memory(schedule: Schedule, levels: Floats) -> Bools:
     before = np.concatenate(([0.0], levels[:-1])) if len(levels) else levels
     starts = schedule.offsets[:-1]
     before[starts[starts < len(levels)]] = 0.0
-    return shown | (among(kind, STAGE_WIDE_KINDS) & (levels != before))
+    shown |= among(kind, STAGE_WIDE_KINDS) & (levels != before)
+    return shown
 
 
 def memory_moments(timeline: Timeline) -> Floats:
