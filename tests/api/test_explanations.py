@@ -49,6 +49,13 @@ def test_other_schedules_help_the_shortest_first_and_each_with_less_memory_than_
     assert times[-1] < found.per_microbatch
 
 
+def test_other_schedules_take_the_slices_and_those_that_would_deadlock_are_left_out():
+    sliced = pipeplan.explain("slimpipe", ranks=4, microbatches=8)
+    assert "mepipe" in [remedy.change for remedy in sliced.what_ifs]
+    # Overlapped pairs deadlock in groups of one.
+    assert pipeplan.explain("interleaved-1f1b", ranks=5, microbatches=3, group_size=1).what_ifs
+
+
 def test_chunks_are_tried_where_a_strategy_takes_them():
     found = pipeplan.explain("interleaved-1f1b", ranks=4, microbatches=8)
     (chunks,) = (what for what in found.what_ifs if what.change == "4 chunks per rank")

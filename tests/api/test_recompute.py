@@ -41,3 +41,11 @@ def test_a_bound_of_what_recomputes_is_of_its_like():
     assert recomputed.view(reasons=True).bound.startswith("no schedule that recomputes the same stages takes less than")
     told = pipeplan.compare("1f1b", **asked, recompute=[1])
     assert told.to_dict()["least_bound"]["recomputing"]
+
+
+def test_mario_decides_itself_what_all_is():
+    """Its last rank recomputes nothing, unless the setting names its stage."""
+    own = pipeplan.simulate("mario", ranks=4, microbatches=8).makespan
+    assert own == pipeplan.simulate("mario", ranks=4, microbatches=8, recompute="all").makespan
+    assert own == pipeplan.compare("1f1b", "mario", ranks=4, microbatches=8, recompute="all")["mario"].makespan
+    assert own + 3 == pipeplan.simulate("mario", ranks=4, microbatches=8, recompute=[3]).makespan

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -162,6 +163,22 @@ def test_small_groups_cost_what_the_formula_says(shape: tuple[int, int, int, int
     small = interleaved_1f1b.shape(ranks, group * groups, chunks, group_size=group)
     assert interleaved_1f1b.bubble.value(small) == pytest.approx(idle)
     assert worst_bubble(interleaved_1f1b(small)) == pytest.approx(idle)
+
+
+def test_idle_time_that_grows_beyond_a_group_each_has_no_formula() -> None:
+    """Shapes with more idle time than p - 1 forwards and backwards per group."""
+    shapes: list[tuple[Strategy, tuple[int, int, int, int]]] = [
+        (interleaved_1f1b, (8, 15, 8, 2)),
+        (interleaved_1f1b, (16, 51, 3, 7)),
+        (interleaved_zb, (8, 17, 5, 2)),
+        (interleaved_1f1b_overlap, (3, 7, 6, 3)),
+        (interleaved_1f1b_overlap, (4, 11, 4, 5)),
+    ]
+    for strategy, (ranks, microbatches, chunks, group) in shapes:
+        shape = strategy.shape(ranks, microbatches, chunks, group_size=group)
+        work = 2 if strategy is interleaved_zb else 3
+        assert worst_bubble(strategy(shape)) > work * (ranks - 1) * -(-microbatches // group)
+        assert strategy.bubble.value(shape) == inf
 
 
 def small_shapes_with_groups() -> list[Shape]:

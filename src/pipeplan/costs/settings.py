@@ -272,8 +272,8 @@ class SettingsTable(Options):
         help="Model whose FLOPs determine the share of attention, such as llama3-8b.",
     )  # fmt: skip
     group_size: int | None = option(
-        kind="count", title="Group size", group="more", help="Microbatches per group of an interleaved schedule.",
-        default="the number of ranks", range=COUNT, flags=("-g",), hint="For interleaved schedules.",
+        kind="count", title="Group size", group="more", help="Microbatches per group of an interleaved schedule or kfkb.",
+        default="the schedule's", range=COUNT, flags=("-g",), hint="For interleaved schedules and kfkb.",
     )  # fmt: skip
     slices: int | None = option(
         kind="count", title="Slices", group="more", help="Slices per sequence, for seq1f1b, slimpipe, svpp and mepipe.",

@@ -36,11 +36,11 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
     Idle time is (p - 1)(F + B)/v; with m < p it is (p - 1 + (v - 1)(p - m))(F + B)/v, and with a last group smaller than p
     at most (4v - 1)(p - 1)/v forwards for B = 2F. The peak is min(2(p - 1) + (v - 1)g + 1, mv)/v activations.
 
-    Groups smaller than p save memory and cost time, because ranks wait for a chunk to return: idle time is at most
-    (p - 1)(F + B) per group. The warm-up is then min(p - 1 - r, d) + (v - 1)g forwards, where d is the sum of two
-    neighboring groups (usually 2g): two forwards per rank behind would deadlock. With n equal groups of g >= p/2, idle time
-    is ((p - 1 + (v - 1)(p - g))(F + B) + (n - 1)(v - 1) max(pB - g(F + B), 0))/v. Megatron-Core and PyTorch refuse such
-    groups.
+    Groups smaller than p save memory and cost time, because ranks wait for a chunk to return. The warm-up is then
+    min(p - 1 - r, d) + (v - 1)g forwards, where d is the sum of two neighboring groups (usually 2g): two forwards per rank
+    behind would deadlock. Idle time is at most (p - 1)(F + B) per group if d >= p - 1; for smaller groups it has no
+    formula and can be several times as much. With n equal groups of g >= p/2, it is ((p - 1 + (v - 1)(p - g))(F + B) +
+    (n - 1)(v - 1) max(pB - g(F + B), 0))/v. Megatron-Core and PyTorch refuse such groups.
 
     The variants differ in their default group size. ``pytorch``, the default, uses g = m / max(1, m // p); if that is
     not an integer (PyTorch then raises an error), the smallest size from p on for which the usual warm-up is free of
@@ -78,8 +78,8 @@ def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
         rank 1 | .    1F0  1F1  3F0  (3F1 3B0) --   3B1  --   1B0  --   1B1  --   .    .
 
     If a pair takes F + B, idle time is that of interleaved-1f1b, except that with a last group smaller than p it is at most
-    (5v - 2)(p - 1)/v forwards, and with groups smaller than p at most (p - 1)(F + B) per group. The peak is min(2(p - 1) +
-    (v - 1)g + 2, mv)/v activations.
+    (5v - 2)(p - 1)/v forwards if the usual warm-up is free of deadlock (no formula otherwise), and with groups smaller than
+    p at most (p - 1)(F + B) per group. The peak is min(2(p - 1) + (v - 1)g + 2, mv)/v activations.
 
     Source: the public pipeline-schedule visualizer's "interleaved 1F1B with overlapped forward and backward".
 
@@ -114,7 +114,8 @@ def build_interleaved_zb(shape: Shape) -> Schedule:
 
     With F = I = W, equal groups and m >= p, idle time is (p - 1)F/v. A last group of s < p microbatches adds
     (v - 1)(max(p - 2s, 0) + max(p - 3s, 0))F/v, and m < p adds (v(p - m) + (v - 1) max(p - 2m, 0))F/v. With groups smaller
-    than p it is at most (p - 1)(F + I) per group. The peak is min(p + (v - 1)g, mv)/v activations, on every rank if g >= p.
+    than p it is at most (p - 1)(F + I) per group if two neighboring ones sum to at least p - 1, and has no formula
+    otherwise. The peak is min(p + (v - 1)g, mv)/v activations, on every rank if g >= p.
 
     Source: PyTorch's ScheduleInterleavedZeroBubble, after Qi et al., Zero Bubble Pipeline Parallelism (2023).
 
@@ -170,7 +171,7 @@ def with_delayed_weights(forwards: Columns, backwards: Columns, warm_up: int, de
 
 
 def idle_of_full_backwards(shape: Shape, name: str, small_group_stalls: int) -> float:
-    """Return the idle time of the strategies with full backwards, in forwards of a rank.
+    """Return the idle time of the strategies with full backwards, in forwards of a rank; infinite if it has no formula.
 
     ``small_group_stalls`` is how often a chunk stalls, for p - 1 forwards, in a last group smaller than p.
     """
@@ -178,6 +179,8 @@ def idle_of_full_backwards(shape: Shape, name: str, small_group_stalls: int) -> 
     group = group_size(shape, name)
     if v > 1 and group < min(p, m):
         return _idle_small(shape, name, group)
+    if name == "interleaved-1f1b-overlap" and _least_sum(shape, group) < LEAST_SUM[name](p):
+        return np.inf
     uneven = 0 < m % group < p
     stalls = small_group_stalls * (p - 1) if uneven else 3 * max(p - m, 0)
     return (3 * (p - 1) + (v - 1) * stalls) / v
@@ -187,6 +190,8 @@ def _idle_small(shape: Shape, name: str, group: int) -> float:
     """Return the idle time of the strategies with full backwards for groups smaller than the ranks."""
     p, m, v = shape.ranks, shape.microbatches, shape.chunks
     groups, last = -(-m // group), m % group
+    if _least_sum(shape, group) < p - 1:
+        return np.inf
     if name != "interleaved-1f1b" or shape.variant == "megatron" or last or 2 * group < p:
         return 3 * (p - 1) * groups
     return (3 * (p - 1 + (v - 1) * (p - group)) + (groups - 1) * (v - 1) * max(2 * p - 3 * group, 0)) / v
@@ -196,7 +201,7 @@ def _idle_zb(shape: Shape) -> float:
     p, m, v = shape.ranks, shape.microbatches, shape.chunks
     group = group_size(shape, "interleaved-zb")
     if v > 1 and group < min(p, m):
-        return 2 * (p - 1) * -(-m // group)
+        return 2 * (p - 1) * -(-m // group) if _least_sum(shape, group) >= p - 1 else np.inf
     if m < p:
         return (p - 1 + v * (p - m) + (v - 1) * max(p - 2 * m, 0)) / v
     last = m % group or p
@@ -225,7 +230,7 @@ interleaved_1f1b = Strategy(
     shapes=f"{_ACCEPTS}; megatron: with 2g >= 2(p-1), and m divisible by it or m mod g >= 2(p-1) - g",
     bubble=Formula(
         "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(4v-1)F/v; "
-        "all groups < p: at most (p-1)(F+B) per group",
+        "all groups < p: at most (p-1)(F+B) per group if two sum to p-1 or more, no formula otherwise",
         lambda shape: idle_of_full_backwards(shape, "interleaved-1f1b", 4),
     ),
     memory=Formula(
@@ -248,7 +253,9 @@ interleaved_zb = Strategy(
     placement="loop",
     shapes=_ACCEPTS,
     bubble=Formula(
-        "(p-1)F/v for equal groups of at least p; more for smaller ones, at most (p-1)(F+I) per group", _idle_zb
+        "(p-1)F/v for equal groups of at least p; more for smaller ones, at most (p-1)(F+I) per group if two sum to p-1 "
+        "or more, no formula otherwise",
+        _idle_zb,
     ),
     memory=Formula("min(p + (v-1)g, mv)/v", _peak_zb),
     paper="PyTorch ScheduleInterleavedZeroBubble; Qi et al., Zero Bubble Pipeline Parallelism (2023), arXiv:2401.10241",
@@ -266,8 +273,8 @@ interleaved_1f1b_overlap = Strategy(
     placement="loop",
     shapes=f"{_ACCEPTS}; two neighboring groups with at least p microbatches",
     bubble=Formula(
-        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(5v-2)F/v; "
-        "all groups < p: at most (p-1)(F+B) per group",
+        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(5v-2)F/v if it "
+        "and g sum to 2p-1 or more, no formula otherwise; all groups < p: at most (p-1)(F+B) per group",
         lambda shape: idle_of_full_backwards(shape, "interleaved-1f1b-overlap", 5),
     ),
     memory=Formula(

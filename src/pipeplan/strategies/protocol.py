@@ -26,7 +26,7 @@ class Shape:
     ranks, microbatches, chunks
         p, m and v.
     group_size
-        Microbatches per group of an interleaved schedule; None is the strategy's default.
+        Microbatches per group of an interleaved schedule or kfkb; None is the strategy's default.
     slices
         Sequence slices per microbatch.
     variant

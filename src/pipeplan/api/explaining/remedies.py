@@ -173,6 +173,8 @@ def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
     """Yield the best other strategies that are faster or within the limit."""
     schedule = result.schedule
     settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None, variant=None)
+    if schedule.slices > 1:
+        settings = replace(settings, slices=schedule.slices)
     spent, others = 0, []
     for other, work in _promising(settings, result.name):
         if spent + work > MOST_WORK:
@@ -196,7 +198,7 @@ def _promising(settings: Settings, besides: str) -> list[tuple[Strategy, int]]:
             shape = shape_of(candidate, settings_for(candidate, settings))
         except PipeplanError:
             continue
-        if candidate.name != besides:
+        if candidate.name != besides and candidate.accepts(shape):
             work = work_of(3 * shape.forwards, candidate)
             promised.append((candidate.looks_at_costs, candidate.bubble.value(shape), candidate, work))
     return [(candidate, work) for _, _, candidate, work in sorted(promised, key=lambda promise: promise[:2])]
