@@ -74,7 +74,7 @@ def test_a_result_is_one_record_everywhere(tmp_path):
     record, found = answers()["simulate"].to_dict(), answers()["search"].to_dict()
     longer = pipeplan.simulate("1f1b", ranks=2, microbatches=2, step_time=3.0).to_dict()
     assert record.keys() == required
-    assert found.keys() == every - {"step", "least_gap", "peak_parameter_bytes"}
+    assert found.keys() == every - {"step", "least_gap", "peak_parameter_bytes", "sharding", "layers_per_stage"}
     assert longer.keys() == required | {"step"}
     assert longer["step"] == {"with_barrier": longer["makespan"] + 3, "without_barrier": max(longer["spans"]) + 3}
     for answer, expected in ((answers()["simulate"], record), (answers()["search"], found)):

@@ -7,8 +7,14 @@ from pipeplan.strategies import STRATEGIES
 
 
 def _plan(name: str, half: int, more: int) -> Schedule:
+    return even_plan(name, 2 * half, 4 * half + 2 * more)
+
+
+def even_plan(name: str, ranks: int, microbatches: int) -> Schedule:
+    """The schedule of an even number of ranks and microbatches; of fewer if the strategy needs a multiple of the ranks."""
     strategy = STRATEGIES[name]
-    return strategy(strategy.shape(2 * half, 4 * half + 2 * more))
+    left = microbatches % ranks if name == "bitpipe" else 0
+    return strategy(strategy.shape(ranks, microbatches - left))
 
 
 _NAMES = sorted(name for name, rule in STRATEGIES.items() if rule.only_with != "recompute")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pipeplan.costs import Costs, Settings
 from pipeplan.model import BACKWARD_KINDS, Columns, Kind, Op, Schedule, from_ops
 from pipeplan.strategies import STRATEGIES
+from tests.passes.plans import even_plan
 
 
 def saving(schedule: Schedule, random: np.random.Generator, *, recomputed: float, offloaded: float) -> Schedule:
@@ -48,9 +49,8 @@ def _row(row: tuple[Op, ...], random: np.random.Generator, recomputed: float, of
 def saving_problems(draw: st.DrawFn) -> tuple[Schedule, Costs]:
     """A published schedule with random recomputations and offloads, on random costs."""
     keeping = sorted(name for name, rule in STRATEGIES.items() if rule.only_with != "recompute")
-    strategy = STRATEGIES[draw(st.sampled_from(keeping))]
-    ranks = 2 * draw(st.integers(1, 3))
-    plan = strategy(strategy.shape(ranks, 2 * draw(st.integers(ranks, ranks + 2))))
+    name, ranks = draw(st.sampled_from(keeping)), 2 * draw(st.integers(1, 3))
+    plan = even_plan(name, ranks, 2 * draw(st.integers(ranks, ranks + 2)))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     schedule = saving(plan, random, recomputed=draw(st.sampled_from([0.0, 0.3])), offloaded=draw(st.floats(0.05, 0.7)))
     forward, inputs, weights, copies = (tuple(random.uniform(0.25, 4, plan.stages).tolist()) for _ in range(4))
