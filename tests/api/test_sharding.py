@@ -32,6 +32,8 @@ def test_a_rule_places_collectives(capsys: pytest.CaptureFixture[str]) -> None:
     assert not free.schedule.has(Kind.UNSHARD)
     assert default.schedule == simulated(sharding="pytorch", max_active_stages=3).schedule
     assert default.schedule != simulated(unshard_lookahead="1").schedule == simulated(unshard_lookahead="1,1").schedule
+    for numbers, text in ((1, "1"), ([1, 2], "1,2")):
+        assert simulated(unshard_lookahead=numbers).schedule == simulated(unshard_lookahead=text).schedule
     simulated(max_active_stages=2, unshard_lookahead="auto").print()
     assert "by PyTorch's rule (2 active stages, lookahead auto)" in capsys.readouterr().out
     results = {rule: simulated(sharding=rule, memory_limit=6.5) for rule in ("pytorch", "megatron", "best")}
