@@ -23,7 +23,7 @@ from pipeplan.passes import (
 )
 from pipeplan.simulation.placed import Placed
 from pipeplan.simulation.posting import post_messages
-from pipeplan.simulation.residency import Residency, Rows, most_stages
+from pipeplan.simulation.residency import PlainRows, Residency, most_stages
 from pipeplan.simulation.simulator import Simulation, simulate
 
 Value = tuple[float, float, float]
@@ -85,7 +85,7 @@ def best_collectives(
         # Collectives count as steps where messages are inserted behind them: other orders of messages.
         for placed in _by_rules(compute):
             search.offer(search.with_messages(placed))
-    _by_paging(search, Rows(plain, costs.memory.rule(plain.placement, limits)), evaluations // 2, random)
+    _by_paging(search, PlainRows(plain, costs.memory.rule(plain.placement, limits)), evaluations // 2, random)
     _collective_by_collective(search, evaluations, random)
     assert search.best is not None
     return search.best.schedule
@@ -140,7 +140,7 @@ def _by_rules(plain: Schedule) -> Iterator[Schedule]:
     yield add_megatron_collectives(plain)
 
 
-def _by_paging(search: _Search, rows: Rows, evaluations: int, random: np.random.Generator) -> None:
+def _by_paging(search: _Search, rows: PlainRows, evaluations: int, random: np.random.Generator) -> None:
     """Offer placements with the same decisions on all ranks, and vary the best ones rank by rank."""
     placement, most = rows.schedule.placement, most_stages(rows.schedule.placement)
     alike = [Residency.alike(placement, *decisions) for decisions in _decisions(most)]
