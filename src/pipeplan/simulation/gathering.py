@@ -15,6 +15,7 @@ import numpy as np
 from pipeplan.costs import Communication, Costs, Limits
 from pipeplan.model import COLLECTIVE_KINDS, Kind, Objective, Schedule, tolerances
 from pipeplan.passes import (
+    Lookahead,
     add_megatron_collectives,
     add_reduce_grad,
     add_unshard_reshard,
@@ -136,7 +137,11 @@ class _Search:
 def _by_rules(plain: Schedule) -> Iterator[Schedule]:
     """Yield the placements of trainers."""
     for active in range(1, most_stages(plain.placement) + 1):
-        yield add_reduce_grad(add_unshard_reshard(plain, max_active_stages=active))
+        # More stages than a rank has make no difference, and long lookaheads little.
+        lookaheads: list[Lookahead] = ["full", *(["auto"] if active > 2 else []), *range(1, min(active, 4))]
+        for ahead in lookaheads:
+            unsharded = add_unshard_reshard(plain, max_active_stages=active, unshard_lookahead=ahead)
+            yield add_reduce_grad(unsharded)
     yield add_megatron_collectives(plain)
 
 
