@@ -138,8 +138,8 @@ def _by_rules(plain: Schedule) -> Iterator[Schedule]:
     """Yield the placements of trainers."""
     for active in range(1, most_stages(plain.placement) + 1):
         # More stages than a rank has make no difference, and long lookaheads little.
-        lookaheads: list[Lookahead] = ["full", *(["auto"] if active > 2 else []), *range(1, min(active, 4))]
-        for ahead in lookaheads:
+        lookaheads: list[Lookahead] = ["full", "auto", *range(1, min(active, 4))]
+        for ahead in lookaheads if active > 1 else lookaheads[:1]:
             unsharded = add_unshard_reshard(plain, max_active_stages=active, unshard_lookahead=ahead)
             yield add_reduce_grad(unsharded)
     yield add_megatron_collectives(plain)
