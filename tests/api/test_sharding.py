@@ -32,6 +32,8 @@ def test_a_rule_places_collectives(capsys: pytest.CaptureFixture[str]) -> None:
     assert not free.schedule.has(Kind.UNSHARD)
     assert default.schedule == simulated(sharding="pytorch", max_active_stages=3).schedule
     assert default.schedule != simulated(unshard_lookahead="1").schedule == simulated(unshard_lookahead="1,1").schedule
+    for numbers, text in ((1, "1"), ([1, 2], "1,2")):
+        assert simulated(unshard_lookahead=numbers).schedule == simulated(unshard_lookahead=text).schedule
     simulated(max_active_stages=2, unshard_lookahead="auto").print()
     assert "by PyTorch's rule (2 active stages, lookahead auto)" in capsys.readouterr().out
     results = {rule: simulated(sharding=rule, memory_limit=6.5) for rule in ("pytorch", "megatron", "best")}
@@ -73,6 +75,15 @@ def test_commands_have_the_same_collectives() -> None:
     assert found.lower_bound <= found.makespan
     assert found.makespan <= simulated(sharding="best", memory_limit=6.5).makespan
     assert pipeplan.search(placement="loop", evaluations=500, **COSTS, max_active_stages=1).sharding == "pytorch"
+
+
+def test_the_best_places_are_never_worse_than_a_shorter_lookahead() -> None:
+    options = {"ranks": 6, "microbatches": 18, "chunks": 3, "forward_times": 4, "p2p_time": 0.27}
+    options |= {"unshard_times": 3.41, "reduce_times": 3.86, "communication": "blocking"}
+    best = pipeplan.simulate("interleaved-zb", **options, sharding="best")
+    for ahead in ("auto", 1, 2):
+        by_rule = pipeplan.simulate("interleaved-zb", **options, max_active_stages=3, unshard_lookahead=ahead)
+        assert best.makespan <= by_rule.makespan * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

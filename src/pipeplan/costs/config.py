@@ -41,6 +41,8 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     for name, value in known_names(values, SETTING_NAMES, where).items():
         if value is not None:
             plain[name] = _plain(name, value)
+            if SETTINGS[name].kind == "text":
+                plain[name] = _text_of_counts(plain[name])
             if where:
                 plain[name] = _counted(name, plain[name])
     try:
@@ -91,6 +93,12 @@ def _counted(name: str, value: Any) -> Any:
     """Convert a count such as ``4.0`` to int. JSON and YAML files made by spreadsheets contain those."""
     whole = SETTINGS[name].kind == "count" and isinstance(value, float) and value.is_integer()
     return int(value) if whole else value
+
+
+def _text_of_counts(value: Any) -> Any:
+    """Convert a count, or a list of counts, to the text that means it: YAML reads ``2`` as a number."""
+    counts = value if isinstance(value, list) else [value]
+    return ",".join(map(str, counts)) if counts and all(type(count) is int for count in counts) else value
 
 
 def _sizes(name: str, value: Any) -> Any:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeplan.simulation.idle import IdleTimes, idle_times
     from pipeplan.simulation.idle_gaps import WAITS
     from pipeplan.simulation.posting import post_in_order, post_messages
-    from pipeplan.simulation.residency import Residency, Rows
+    from pipeplan.simulation.residency import PlainRows, Residency
     from pipeplan.simulation.runnable import message_partners, message_times
     from pipeplan.simulation.simulator import (
         Simulation,

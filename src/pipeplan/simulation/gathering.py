@@ -15,6 +15,7 @@ import numpy as np
 from pipeplan.costs import Communication, Costs, Limits
 from pipeplan.model import COLLECTIVE_KINDS, Kind, Objective, Schedule, tolerances
 from pipeplan.passes import (
+    Lookahead,
     add_megatron_collectives,
     add_reduce_grad,
     add_unshard_reshard,
@@ -23,7 +24,7 @@ from pipeplan.passes import (
 )
 from pipeplan.simulation.placed import Placed
 from pipeplan.simulation.posting import post_messages
-from pipeplan.simulation.residency import Residency, Rows, most_stages
+from pipeplan.simulation.residency import PlainRows, Residency, most_stages
 from pipeplan.simulation.simulator import Simulation, simulate
 
 Value = tuple[float, float, float]
@@ -85,7 +86,7 @@ def best_collectives(
         # Collectives count as steps where messages are inserted behind them: other orders of messages.
         for placed in _by_rules(compute):
             search.offer(search.with_messages(placed))
-    _by_paging(search, Rows(plain, costs.memory.rule(plain.placement, limits)), evaluations // 2, random)
+    _by_paging(search, PlainRows(plain, costs.memory.rule(plain.placement, limits)), evaluations // 2, random)
     _collective_by_collective(search, evaluations, random)
     assert search.best is not None
     return search.best.schedule
@@ -136,11 +137,15 @@ class _Search:
 def _by_rules(plain: Schedule) -> Iterator[Schedule]:
     """Yield the placements of trainers."""
     for active in range(1, most_stages(plain.placement) + 1):
-        yield add_reduce_grad(add_unshard_reshard(plain, max_active_stages=active))
+        # More stages than a rank has make no difference, and long lookaheads little.
+        lookaheads: list[Lookahead] = ["full", "auto", *range(1, min(active, 4))]
+        for ahead in lookaheads if active > 1 else lookaheads[:1]:
+            unsharded = add_unshard_reshard(plain, max_active_stages=active, unshard_lookahead=ahead)
+            yield add_reduce_grad(unsharded)
     yield add_megatron_collectives(plain)
 
 
-def _by_paging(search: _Search, rows: Rows, evaluations: int, random: np.random.Generator) -> None:
+def _by_paging(search: _Search, rows: PlainRows, evaluations: int, random: np.random.Generator) -> None:
     """Offer placements with the same decisions on all ranks, and vary the best ones rank by rank."""
     placement, most = rows.schedule.placement, most_stages(rows.schedule.placement)
     alike = [Residency.alike(placement, *decisions) for decisions in _decisions(most)]

@@ -87,7 +87,7 @@ def most_stages(placement: Placement) -> int:
     return int(np.bincount(placement.table.ravel()).max())
 
 
-class Rows:
+class PlainRows:
     """Rows of a schedule without collectives, ready to have them placed.
 
     Parameters
@@ -100,8 +100,7 @@ class Rows:
 
     def __init__(self, schedule: Schedule, rule: MemoryRule) -> None:
         self.schedule = schedule = without_collectives(schedule)
-        stages = schedule.stages
-        none = np.zeros(stages)
+        none = np.zeros(schedule.stages)
         self._size = rule.parameters if rule.parameters.size else none
         self._gradient = rule.gradients if rule.gradients.size else none
         computes = among(schedule.columns.kind, COMPUTE_KINDS)
@@ -140,18 +139,20 @@ class Rows:
         )
         most = 2 * len(schedule) + 8 * stages
         while True:
-            counts, (before, kind, placed) = np.zeros(schedule.ranks, np.int64), np.zeros((3, most), np.int64)
+            counts, collectives = np.zeros(schedule.ranks, np.int64), np.zeros((most, 3), np.int64)
             scratch = (
                 *(np.zeros(stages, np.int64), np.zeros(stages, np.int64), np.zeros(stages, np.bool_)),
                 *(np.zeros(2 * stages, np.int64), np.zeros(stages, np.int64)),
             )
-            count = _PLACE_COLLECTIVES(inputs, (counts, before, kind, placed, *scratch), work=len(schedule))
+            outputs = counts, collectives.reshape(-1), *scratch
+            count = _PLACE_COLLECTIVES(inputs, outputs, work=len(schedule))
             if count >= 0:
                 break
             most *= 2
         rank = np.repeat(np.arange(schedule.ranks), counts)
-        collectives = ops(_KINDS[kind[:count]], placed[:count], NO_MICROBATCH)
-        return insert_collectives(schedule, rank, before[:count], collectives)
+        before, kind, stage = collectives[:count].T
+        inserted = ops(_KINDS[kind], stage, NO_MICROBATCH)
+        return insert_collectives(schedule, rank, before, inserted)
 
 
 def _following(schedule: Schedule, computes: Bools) -> Ints:

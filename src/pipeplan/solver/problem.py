@@ -31,8 +31,8 @@ from pipeplan.passes import ShardingRule, insert_communication
 from pipeplan.readable import size_text
 from pipeplan.simulation import (
     Bound,
+    PlainRows,
     Residency,
-    Rows,
     Simulation,
     earliest_starts,
     lower_bound,
@@ -342,12 +342,12 @@ class Problem:
         if self.sharding.name != "best":
             return self.sharding(schedule)
         if residency is not None:
-            return Rows(schedule, self.memory_rule).placed(residency)
+            return PlainRows(schedule, self.memory_rule).placed(residency)
         # A schedule is judged several times in a row while it is taken.
         for before, placed in self._latest.copy():
             if before is schedule:
                 return placed
-        rows = Rows(schedule, self.memory_rule)
+        rows = PlainRows(schedule, self.memory_rule)
         ways = (rows.placed(residency) for residency in Residency.simple(self.placement))
         best = min(ways, key=lambda way: self.value(self._simulated(way).timeline))
         self._latest[:] = [(schedule, best)]
