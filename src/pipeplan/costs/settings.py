@@ -139,12 +139,14 @@ class SettingsTable(Options):
     )  # fmt: skip
     unshard_times: Times | None = option(
         kind="per_stage", title="Gathering parameters", group="details",
-        help="Time to gather the sharded parameters of a stage over its data-parallel group (UNSHARD).",
+        help="Time to gather sharded parameters over their data-parallel group (UNSHARD): one number for all chunks of a "
+        "rank, or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
     )  # fmt: skip
     reduce_times: Times | None = option(
         kind="per_stage", title="Reducing gradients", group="details",
-        help="Time to reduce the gradients of a stage over its data-parallel group (REDUCE_GRAD).",
+        help="Time to reduce gradients over their data-parallel group (REDUCE_GRAD): one number for all chunks of a rank, "
+        "or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
     )  # fmt: skip
     sharding: Sharding | None = option(
@@ -239,7 +241,8 @@ class SettingsTable(Options):
     )  # fmt: skip
     parameter_bytes: Times | None = option(
         kind="per_stage", title="Gathered parameters", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
-        help="Memory of the gathered parameters of a stage, held from UNSHARD to RESHARD beside the static bytes.",
+        help="Memory of gathered parameters, held from UNSHARD to RESHARD beside the static bytes: one number for all "
+        "chunks of a rank, or one per stage.",
     )  # fmt: skip
     gradient_bytes: Times | None = option(
         kind="per_stage", title="Unreduced gradients", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
