@@ -318,3 +318,9 @@ def test_where_searches_cannot_run_or_be_kept(tmp_path, monkeypatch, capsys, opt
     pipeplan.save(pipeplan.simulate("1f1b", ranks=2, microbatches=2).schedule, "s.csv")
     assert main(f"search -p 2 -m 2 --evaluations 10 {options}".split()) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_start_of_slices_needs_the_setting():
+    start = pipeplan.simulate("mepipe", ranks=2, microbatches=2).schedule
+    with pytest.raises(ShapeError, match="2 microbatches, unsliced; set slices to 4"):
+        pipeplan.search(start=start, ranks=2, microbatches=2, chunks=2, placement="loop", seconds=1)

@@ -187,9 +187,11 @@ def require_shape(schedule: Schedule, problem: Problem) -> None:
     same = schedule.placement.rank_of == problem.placement.rank_of and schedule.microbatches == problem.microbatches
     if not same or schedule.slices != problem.slices:
         cut = "unsliced" if problem.slices == 1 else f"{problem.slices} slices"
+        remedy = f"; set slices to {schedule.slices}" if same else ""
         raise ShapeError(
             f"cannot start from {schedule!r}: the search is for {problem.placement.ranks} ranks, "
-            f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, {cut}",
+            f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, "
+            f"{cut}{remedy}",
             field="start",
         )
     check(schedule, streams=problem.streams).require_valid()
