@@ -126,6 +126,11 @@ def test_a_limit_that_no_layout_meets():
         InfeasibleError, match=r"found no layout of 12 layers on 2 ranks.*needs.*the limit is 1\.\d+ KiB"
     ):
         pipeplan.search(layout="auto", memory_limit=1800, **SHAPE, **BUDGET)
+    # Limits in activations are the same for every layout, and those that recomputation does not meet are found late.
+    with pytest.raises(InfeasibleError, match=r"needs 1 activation on its fullest rank, and the limit is 0\.5 activations"):
+        pipeplan.search(layout="auto", memory_limit="0.5act", **{**SHAPE, "ranks": 4}, **BUDGET)
+    with pytest.raises(InfeasibleError, match=r"needs 2\.0 KiB on its fullest rank"):
+        pipeplan.search(layout="auto", memory_limit=1800, decide="recompute", **SHAPE, **BUDGET)
     # With more memory on one rank, layers move there.
     uneven = pipeplan.search(layout="auto", placement="linear", memory_limit=(1500, 4000), **SHAPE, **BUDGET)
     first, last = layout_of(uneven)

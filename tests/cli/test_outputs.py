@@ -234,6 +234,10 @@ QUICK_SEARCH = "search -p 4 -m 8 --evaluations 20 --no-visualization"
         (f"{QUICK_SEARCH} --placement bidirectional -o x.comms.csv", "a bidirectional placement has two"),
         (f"{QUICK_SEARCH} --placement linear -o x.zb.txt", "needs a V schedule"),
         (f"{QUICK_SEARCH} -o x.megatron.sh", "x.megatron.sh cannot hold it: Megatron-LM"),
+        (
+            f"{QUICK_SEARCH} --full-backward -o x.megatron.sh",
+            "x.megatron.sh cannot hold it: search differs from the order that Megatron-LM generates",
+        ),
     ],
 )
 def test_a_file_that_could_hold_no_answer_is_refused_before_the_search(run, monkeypatch, line, reason):

@@ -284,8 +284,12 @@ def _require_expressible(schedule: Schedule, problem: Problem, outputs: Sequence
 
 
 def _one_by_one(problem: Problem) -> Schedule:
-    """Return a schedule of a problem's placement and slices that runs a few microbatches one after the other."""
+    """Return a schedule of a problem's placement and slices that runs a few microbatches one after the other.
+
+    Its backwards are split where the search may split them.
+    """
     placement, slices = problem.placement, range(problem.slices)
+    backward = (Kind.I, Kind.W) if problem.split_backward else (Kind.B,)
     microbatches = placement.copies * min(problem.microbatches // placement.copies, 2 * placement.ranks)
     rows: list[list[Op]] = [[] for _ in range(placement.ranks)]
     for microbatch in range(microbatches):
@@ -293,7 +297,7 @@ def _one_by_one(problem: Problem) -> Schedule:
         for part, (stage, rank) in product(slices, enumerate(ranks)):
             rows[rank].append(Op(Kind.F, stage, microbatch, part))
         for part, (stage, rank) in product(reversed(slices), reversed([*enumerate(ranks)])):
-            rows[rank] += (Op(kind, stage, microbatch, part) for kind in (Kind.I, Kind.W))
+            rows[rank] += (Op(kind, stage, microbatch, part) for kind in backward)
     columns = [from_ops(row) for row in rows]
     return Schedule.from_rows(placement, microbatches, columns, slices=problem.slices, name="search")
 

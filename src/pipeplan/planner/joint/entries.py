@@ -19,7 +19,7 @@ NONE_FITS = 1.5
 
 
 @dataclass(eq=False)
-class Entry:
+class LayoutEntry:
     """One layout of a placement.
 
     Attributes
@@ -89,7 +89,7 @@ class Branch:
     orders: tuple[Schedule, ...] = ()
     complete: bool = False
     opened: bool = False
-    entries: dict[Layout, Entry] = field(default_factory=dict)
+    entries: dict[Layout, LayoutEntry] = field(default_factory=dict)
 
     @property
     def bound(self) -> Bound:
@@ -112,7 +112,7 @@ class Branch:
         return min(tried, key=attrgetter("value"), default=None)
 
     @property
-    def best(self) -> Entry | None:
+    def best(self) -> LayoutEntry | None:
         """The entry with the best search result; None before the first."""
         searched = [entry for entry in self.entries.values() if entry.result is not None]
         return min(searched, key=attrgetter("judged"), default=None)

@@ -22,13 +22,13 @@ import numpy as np
 
 from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
-from pipeplan.model import Schedule, tolerances
-from pipeplan.planner.joint.entries import Branch, Entry
+from pipeplan.model import Schedule, counted, tolerances
+from pipeplan.planner.joint.entries import Branch, LayoutEntry
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace, layout_at
 from pipeplan.planner.joint.spending import Spending
-from pipeplan.readable import memory_text
+from pipeplan.readable import memory_text, size_text
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
     ENGINES,
@@ -127,6 +127,7 @@ class _JointSearch:
         self.results: list[SearchResult] = []
         self.bound = Bound(0.0, "")
         self.branches: list[Branch] = []
+        self._best: LayoutEntry | None = None
         self._progress = progress
         self._random = np.random.default_rng(seed)
         report = None if progress is None else self._report
@@ -157,18 +158,13 @@ class _JointSearch:
             return
         entry.result = search(entry.problem, evaluations=0, start=entry.start, engines=(), compared=True)
         self.results.append(entry.result)
+        self._best = entry
 
     # What is known.
 
     @property
-    def _best(self) -> Entry | None:
-        entries = [entry for branch in self.branches if (entry := branch.best) is not None]
-        return min(entries, key=attrgetter("judged"), default=None)
-
-    @property
     def _least_value(self) -> float:
-        best = self._best
-        return np.inf if best is None else best.judged
+        return np.inf if self._best is None else self._best.judged
 
     def _can_win(self, bound: Bound) -> bool:
         return bound.value < self._least_value * (1 - tolerances.ROUNDING)
@@ -180,8 +176,6 @@ class _JointSearch:
         with self.budget.own_time():
             for branch in self.branches:
                 self._enter_first(branch)
-        if not any(branch.entries for branch in self.branches):
-            raise InfeasibleError(self._nothing_fits(), field="memory_limit")
         order = sorted((branch for branch in self.branches if branch.entries), key=attrgetter("promise"))
         number = 0
         while number < len(order) and (not self.results or self.budget.spent < OPENING):
@@ -190,18 +184,23 @@ class _JointSearch:
                 share = max(OPENING - self.budget.spent, 0.0) / max(1 - self.budget.spent, 1e-9)
                 self._search(entry, self.budget.part(share / max(left, 1)))
             number += 1
+        if not self.results:  # one microbatch alone exceeds a limit on every layout
+            raise InfeasibleError(self._nothing_fits(), field="memory_limit")
 
     def _enter_first(self, branch: Branch) -> None:
         """Enter the balanced layout of a placement and that of a small bound; of few layouts all."""
         space, proposals = branch.space, branch.proposals
+        level = space.balanced()
+        if space.limits is not None and space.limits.in_activations and space.problem(level) is None:
+            branch.complete = True  # every layout has the same activations
+            return
         if space.count <= FEW_LAYOUTS:
             branch.complete = True
             bounds = proposals.all()
             bounds = bounds[space.excess(bounds) <= 0]
             for at, quick in zip(bounds, proposals.least.quick(bounds).tolist(), strict=True):
                 bound = max(Bound(quick, "the least bound of all layouts"), branch.least, key=attrgetter("value"))
-                branch.entries[layout_at(at)] = Entry(branch, layout_at(at), bound)
-        level = space.balanced()
+                branch.entries[layout_at(at)] = LayoutEntry(branch, layout_at(at), bound)
         branch.orders = self._best_orders(space, level)
         for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):
             self._enter(branch, layout)
@@ -221,7 +220,7 @@ class _JointSearch:
         different = {(over, value): schedule for over, value, _, schedule in sorted(ranked, reverse=True)}
         return tuple(different[key] for key in sorted(different))[:TRIED]
 
-    def _opened(self, branch: Branch) -> Entry | None:
+    def _opened(self, branch: Branch) -> LayoutEntry | None:
         """Enter the planner's layouts of a placement for its best published orders; return the most promising layout."""
         if not branch.opened:
             branch.opened = True
@@ -246,16 +245,16 @@ class _JointSearch:
         least, branch = min(needs, key=itemgetter(0))
         space, limits = branch.space, branch.space.limits
         assert limits is not None
-        ranks = space.placement.ranks
+        needed = memory_text(least, in_activations=True) if limits.in_activations else size_text(least, up=True)
         return (
-            f"found no layout of {len(space.layers)} layers on {ranks} ranks that has room for one microbatch: the best one "
-            f"needs {memory_text(least, in_activations=limits.in_activations)} on its fullest rank, and the limit is "
+            f"found no layout of {counted(len(space.layers), 'layer')} on {counted(space.placement.ranks, 'rank')} that has "
+            f"room for one microbatch: the best one needs {needed} on its fullest rank, and the limit is "
             f"{memory_text(float(limits.values.max()), in_activations=limits.in_activations)}"
         )
 
     # Entries.
 
-    def _enter(self, branch: Branch, layout: Layout | None, *, published: bool = True) -> Entry | None:
+    def _enter(self, branch: Branch, layout: Layout | None, *, published: bool = True) -> LayoutEntry | None:
         """Return the entry of a layout with its problem; None if the limits rule it out, or it is no layout.
 
         With ``published``, the best published orders are timed on it.
@@ -264,7 +263,7 @@ class _JointSearch:
             return None
         entry = branch.entries.get(layout)
         if entry is None:
-            entry = Entry(branch, layout, branch.least)
+            entry = LayoutEntry(branch, layout, branch.least)
         if entry.problem is None:
             problem = branch.space.problem(layout)
             if problem is None:
@@ -277,7 +276,7 @@ class _JointSearch:
                 self._try(entry, branch.orders)
         return entry
 
-    def _try_made_from_costs(self, entry: Entry) -> None:
+    def _try_made_from_costs(self, entry: LayoutEntry) -> None:
         """Note a published order that depends on costs, on a layout of a shape for which it takes little time."""
         problem = entry.problem
         assert problem is not None
@@ -285,7 +284,7 @@ class _JointSearch:
             driven = islice(driven_by_costs(problem, activations_a_rank=()), 1)
             self._try(entry, (schedule.renamed(name) for name, schedule in driven))
 
-    def _try(self, entry: Entry, orders: Iterable[Schedule], *, published: bool = True) -> None:
+    def _try(self, entry: LayoutEntry, orders: Iterable[Schedule], *, published: bool = True) -> None:
         """Note the best of some orders on a layout, ``published`` ones or those of another layout's search."""
         assert entry.problem is not None
         for schedule in orders:
@@ -296,7 +295,7 @@ class _JointSearch:
                 if published:
                     entry.published = PublishedEntry(entry.problem, schedule, value)
 
-    def _next(self, branch: Branch) -> Entry | None:
+    def _next(self, branch: Branch) -> LayoutEntry | None:
         """Return the most promising layout of a placement that was not searched; None if none can win."""
         while True:
             entries = [
@@ -313,7 +312,7 @@ class _JointSearch:
                 return entry
             self._enter(branch, entry.layout)
 
-    def _search(self, entry: Entry, effort: Effort) -> None:
+    def _search(self, entry: LayoutEntry, effort: Effort) -> None:
         """Search the orders of a layout, and go on from its last result."""
         assert entry.problem is not None
         self.bound = self._bound()
@@ -335,6 +334,8 @@ class _JointSearch:
         entry.searches += 1
         entry.result = result if before is None else together(before, result)
         entry.bound = max(entry.result.bound, entry.bound, key=attrgetter("value"))
+        if entry.judged < self._least_value:
+            self._best = entry
         if result.interrupted:
             raise KeyboardInterrupt
 
@@ -360,7 +361,7 @@ class _JointSearch:
                     return
             self._search(entry, self.budget.part(1.0 if last else STEP * (1 + entry.searches)))
 
-    def _another(self) -> Entry | None:
+    def _another(self) -> LayoutEntry | None:
         """Return a layout that is not among the entries yet and may improve the best schedule; None if none is found."""
         branches = [branch for branch in self.branches if not branch.complete and self._can_win(branch.least)]
         for _ in range(MOST_KICKED if branches else 0):
@@ -377,11 +378,11 @@ class _JointSearch:
                     return entry
         return None
 
-    def _may_improve(self, entry: Entry) -> bool:
+    def _may_improve(self, entry: LayoutEntry) -> bool:
         """Return whether a search of an entry may find a better schedule than the best one."""
         return self._can_win(entry.bound) and not (entry.result is not None and entry.result.optimal)
 
-    def _most_promising(self) -> Entry | None:
+    def _most_promising(self) -> LayoutEntry | None:
         """Return the entry of the most promise of all that may improve the best schedule; None if there is none."""
         for branch in sorted(self.branches, key=attrgetter("promise")):
             if not branch.opened and self._can_win(branch.bound):
@@ -396,7 +397,7 @@ class _JointSearch:
                 return entry
             self._enter(entry.branch, entry.layout)
 
-    def _move(self, best: Entry) -> None:
+    def _move(self, best: LayoutEntry) -> None:
         """Enter layouts next to the best one on which its order is nearly as good or better.
 
         The order is timed on the layouts that its longest path makes promising.
@@ -454,7 +455,7 @@ class _JointSearch:
         published = tuple(branch.published for branch in self.branches if branch.published is not None)
         return BestPlacement(whole, tried, entry.layout, published)
 
-    def _published_beside(self, entry: Entry) -> dict[str, Any]:
+    def _published_beside(self, entry: LayoutEntry) -> dict[str, Any]:
         """Return the best published order on the placement of an entry, on whichever of its layouts."""
         assert entry.result is not None
         results = [other.result for other in entry.branch.entries.values() if other.result is not None]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
 from pipeplan.errors import InfeasibleError, InputError
-from pipeplan.model import Bools, Floats, MemoryUse, Placement, tolerances
+from pipeplan.model import Bools, Floats, MemoryUse, Placement, counted, tolerances
 from pipeplan.solver import Problem
 
 Numbers = NDArray[np.intp]
@@ -68,7 +68,8 @@ class LayoutSpace:
             )
         if self.stages > len(self.layers):
             raise InputError(
-                f"{len(self.layers)} layers cannot make {self.stages} stages; each stage needs a layer", field="layers"
+                f"{counted(len(self.layers), 'layer')} cannot make {self.stages} stages; each stage needs a layer",
+                field="layers",
             )
 
     @property

@@ -13,7 +13,7 @@ from pipeplan.planner.layout.problem import Deadline, WorkClock
 from pipeplan.solver import Effort, SearchResult
 
 SECONDS_OF_LAYOUT = 0.5
-"""Most nominal seconds for the best layout for one order."""
+"""Most seconds for the best layout for one order."""
 
 SHARE_OF_LAYOUTS = 0.15
 """Share of the seconds for the planner's layouts of all placements."""
@@ -99,10 +99,11 @@ class Spending:
         )
 
     def deadline(self) -> Deadline:
-        """Return the deadline of a layout for an order, by a clock that counts work."""
+        """Return the deadline of a layout for an order: by a clock that counts work where the answer must repeat."""
         share = SHARE_OF_LAYOUTS / self.layouts
         seconds = np.inf if self.effort.seconds is None else share * self.effort.seconds
-        return Deadline.after(min(SECONDS_OF_LAYOUT, seconds), WorkClock())
+        clock = monotonic if self.effort.evaluations is None else WorkClock()
+        return Deadline.after(min(SECONDS_OF_LAYOUT, seconds), clock)
 
     def searches_within(self, share: float) -> int:
         """Return how many searches that are worth it the budget allows until this share of it is spent."""
