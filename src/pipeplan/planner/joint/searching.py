@@ -15,20 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from operator import attrgetter, itemgetter
-from typing import Any
+from operator import attrgetter
 
 import numpy as np
 
 from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
-from pipeplan.model import Schedule, counted, tolerances
+from pipeplan.model import Schedule, tolerances
+from pipeplan.planner.joint.answers import nothing_fits, placements_tried, published_beside
 from pipeplan.planner.joint.entries import Branch, LayoutEntry
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace, layout_at
 from pipeplan.planner.joint.spending import Spending
-from pipeplan.readable import memory_text, size_text
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
     ENGINES,
@@ -36,9 +35,7 @@ from pipeplan.solver import (
     BestPlacement,
     Effort,
     Engine,
-    PlacementTried,
     Proving,
-    Published,
     PublishedEntry,
     SearchProgress,
     SearchResult,
@@ -185,7 +182,7 @@ class _JointSearch:
                 self._search(entry, self.budget.part(share / max(left, 1)))
             number += 1
         if not self.results:  # one microbatch alone exceeds a limit on every layout
-            raise InfeasibleError(self._nothing_fits(), field="memory_limit")
+            raise InfeasibleError(nothing_fits(self.branches), field="memory_limit")
 
     def _enter_first(self, branch: Branch) -> None:
         """Enter the balanced layout of a placement and that of a small bound; of few layouts all."""
@@ -232,25 +229,6 @@ class _JointSearch:
                         self._try_made_from_costs(entry)
                         self._enter(branch, branch.proposals.least_bound(entry.layout))
         return self._next(branch)
-
-    def _nothing_fits(self) -> str:
-        """Return why no layout fits, with the least limit of the layouts that were tried."""
-        needs: list[tuple[float, Branch]] = []
-        for branch in self.branches:
-            layout = branch.proposals.least_bound(branch.space.balanced())
-            free = branch.space.problem_of(layout)
-            assert branch.space.limits is not None
-            unlimited = replace(branch.space.limits, values=np.full_like(branch.space.limits.values, np.inf))
-            needs.append((float(replace(free, limits=unlimited).least_limit.max()), branch))
-        least, branch = min(needs, key=itemgetter(0))
-        space, limits = branch.space, branch.space.limits
-        assert limits is not None
-        needed = memory_text(least, in_activations=True) if limits.in_activations else size_text(least, up=True)
-        return (
-            f"found no layout of {counted(len(space.layers), 'layer')} on {counted(space.placement.ranks, 'rank')} that has "
-            f"room for one microbatch: the best one needs {needed} on its fullest rank, and the limit is "
-            f"{memory_text(float(limits.values.max()), in_activations=limits.in_activations)}"
-        )
 
     # Entries.
 
@@ -433,19 +411,9 @@ class _JointSearch:
         assert entry is not None
         assert entry.result is not None
         best = entry.result
-        tried = tuple(
-            PlacementTried(
-                branch.space.placement,
-                branch.bound.value,
-                None if branch.best is None else branch.best.judged,
-                layout=None if branch.best is None else branch.best.layout,
-            )
-            for branch in self.branches
-            if np.isfinite(branch.bound.value)  # some layout fits
-        )
         whole = replace(
             best,
-            **self._published_beside(entry),
+            **published_beside(entry),
             bound=self._bound(),
             evaluations=self.budget.evaluations,
             seconds=self.budget.seconds,
@@ -453,17 +421,4 @@ class _JointSearch:
             compiled_after=latest_compiled(self.results),
         )
         published = tuple(branch.published for branch in self.branches if branch.published is not None)
-        return BestPlacement(whole, tried, entry.layout, published)
-
-    def _published_beside(self, entry: LayoutEntry) -> dict[str, Any]:
-        """Return the best published order on the placement of an entry, on whichever of its layouts."""
-        assert entry.result is not None
-        results = [other.result for other in entry.branch.entries.values() if other.result is not None]
-        compared = [result for result in results if result.published is not None]
-        own = min(
-            compared, key=lambda result: result.published.value if result.published else np.inf, default=entry.result
-        )
-        timed = entry.branch.published
-        if timed is not None and (own.published is None or timed.value < own.published.value):
-            return {"published": Published(timed.schedule.name, timed.value)}
-        return {"published": own.published, "published_robustness": own.published_robustness}
+        return BestPlacement(whole, placements_tried(self.branches), entry.layout, published)
