@@ -23,7 +23,7 @@ from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule, tolerances
 from pipeplan.planner.joint.answers import nothing_fits, placements_tried, published_beside
-from pipeplan.planner.joint.entries import Branch, LayoutEntry
+from pipeplan.planner.joint.entries import Branch, LayoutEntry, best_orders
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace, layout_at
@@ -42,7 +42,6 @@ from pipeplan.solver import (
     Turn,
     driven_by_costs,
     engines_going_on,
-    fixed_orders,
     latest_compiled,
     search,
     searched_here,
@@ -58,9 +57,6 @@ OPENING = 0.4
 
 ORDERS = 2
 """Number of published orders of a placement for which the planner's layout is determined."""
-
-TRIED = 4
-"""Number of published orders of a placement, the best ones, that are timed on each of its layouts."""
 
 STEP = 0.12
 """Share of the rest of the budget for the next layout."""
@@ -198,24 +194,13 @@ class _JointSearch:
             for at, quick in zip(bounds, proposals.least.quick(bounds).tolist(), strict=True):
                 bound = max(Bound(quick, "the least bound of all layouts"), branch.least, key=attrgetter("value"))
                 branch.entries[layout_at(at)] = LayoutEntry(branch, layout_at(at), bound)
-        branch.orders = self._best_orders(space, level)
+        branch.orders, tried = best_orders(space)
+        self.budget.evaluations += tried
         for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):
             self._enter(branch, layout)
         known = [entry for entry in branch.entries.values() if entry.problem is not None]
         if known:
             self._try_made_from_costs(min(known, key=lambda entry: entry.bound.value))
-
-    def _best_orders(self, space: LayoutSpace, layout: Layout) -> tuple[Schedule, ...]:
-        """Return the best published orders on a layout: those that fit first, then those that need the least memory."""
-        ranked = []
-        for number, (name, schedule) in enumerate(fixed_orders(space.example)):
-            self.budget.evaluations += 1
-            simulation = space.example.simulated(schedule)
-            over = space.over(simulation.memory)
-            ranked.append((over, space.example.value(simulation.timeline), number, schedule.renamed(name)))
-        # Of schedules that are alike, such as those of a default and of the same group size, only the first.
-        different = {(over, value): schedule for over, value, _, schedule in sorted(ranked, reverse=True)}
-        return tuple(different[key] for key in sorted(different))[:TRIED]
 
     def _opened(self, branch: Branch) -> LayoutEntry | None:
         """Enter the planner's layouts of a placement for its best published orders; return the most promising layout."""
