@@ -127,7 +127,9 @@ def test_a_limit_that_no_layout_meets():
     ):
         pipeplan.search(layout="auto", memory_limit=1800, **SHAPE, **BUDGET)
     # Limits in activations are the same for every layout, and those that recomputation does not meet are found late.
-    with pytest.raises(InfeasibleError, match=r"needs 1 activation on its fullest rank, and the limit is 0\.5 activations"):
+    with pytest.raises(
+        InfeasibleError, match=r"needs 1 activation on its fullest rank, and the limit is 0\.5 activations"
+    ):
         pipeplan.search(layout="auto", memory_limit="0.5act", **{**SHAPE, "ranks": 4}, **BUDGET)
     with pytest.raises(InfeasibleError, match=r"needs 2\.0 KiB on its fullest rank"):
         pipeplan.search(layout="auto", memory_limit=1800, decide="recompute", **SHAPE, **BUDGET)

@@ -12,10 +12,13 @@ from pipeplan.model import Schedule
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace
 from pipeplan.simulation import Bound
-from pipeplan.solver import Problem, PublishedEntry, SearchResult
+from pipeplan.solver import Problem, PublishedEntry, SearchResult, fixed_orders
 
 NONE_FITS = 1.5
 """Estimated value of a layout on which no published order fits, relative to its bound."""
+
+TRIED = 4
+"""Number of published orders of a placement, the best ones, that are timed on each of its layouts."""
 
 
 @dataclass(eq=False)
@@ -116,3 +119,18 @@ class Branch:
         """The entry with the best search result; None before the first."""
         searched = [entry for entry in self.entries.values() if entry.result is not None]
         return min(searched, key=attrgetter("judged"), default=None)
+
+
+def best_orders(space: LayoutSpace) -> tuple[tuple[Schedule, ...], int]:
+    """Return the best published orders on the balanced layout, and the number of orders timed.
+
+    Those that fit come first, then those that need the least memory.
+    """
+    ranked = []
+    for number, (name, schedule) in enumerate(fixed_orders(space.example)):
+        simulation = space.example.simulated(schedule)
+        over = space.over(simulation.memory)
+        ranked.append((over, space.example.value(simulation.timeline), number, schedule.renamed(name)))
+    # Of schedules that are alike, such as those of a default and of the same group size, only the first.
+    different = {(over, value): schedule for over, value, _, schedule in sorted(ranked, reverse=True)}
+    return tuple(different[key] for key in sorted(different))[:TRIED], len(ranked)

@@ -15,20 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from operator import attrgetter, itemgetter
-from typing import Any
+from operator import attrgetter
 
 import numpy as np
 
 from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
-from pipeplan.model import Schedule, counted, tolerances
-from pipeplan.planner.joint.entries import Branch, LayoutEntry
+from pipeplan.model import Schedule, tolerances
+from pipeplan.planner.joint.answers import nothing_fits, placements_tried, published_beside
+from pipeplan.planner.joint.entries import Branch, LayoutEntry, best_orders
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import LayoutSpace, layout_at
 from pipeplan.planner.joint.spending import Spending
-from pipeplan.readable import memory_text, size_text
 from pipeplan.simulation import Bound
 from pipeplan.solver import (
     ENGINES,
@@ -36,16 +35,13 @@ from pipeplan.solver import (
     BestPlacement,
     Effort,
     Engine,
-    PlacementTried,
     Proving,
-    Published,
     PublishedEntry,
     SearchProgress,
     SearchResult,
     Turn,
     driven_by_costs,
     engines_going_on,
-    fixed_orders,
     latest_compiled,
     search,
     searched_here,
@@ -61,9 +57,6 @@ OPENING = 0.4
 
 ORDERS = 2
 """Number of published orders of a placement for which the planner's layout is determined."""
-
-TRIED = 4
-"""Number of published orders of a placement, the best ones, that are timed on each of its layouts."""
 
 STEP = 0.12
 """Share of the rest of the budget for the next layout."""
@@ -185,7 +178,7 @@ class _JointSearch:
                 self._search(entry, self.budget.part(share / max(left, 1)))
             number += 1
         if not self.results:  # one microbatch alone exceeds a limit on every layout
-            raise InfeasibleError(self._nothing_fits(), field="memory_limit")
+            raise InfeasibleError(nothing_fits(self.branches), field="memory_limit")
 
     def _enter_first(self, branch: Branch) -> None:
         """Enter the balanced layout of a placement and that of a small bound; of few layouts all."""
@@ -201,24 +194,13 @@ class _JointSearch:
             for at, quick in zip(bounds, proposals.least.quick(bounds).tolist(), strict=True):
                 bound = max(Bound(quick, "the least bound of all layouts"), branch.least, key=attrgetter("value"))
                 branch.entries[layout_at(at)] = LayoutEntry(branch, layout_at(at), bound)
-        branch.orders = self._best_orders(space, level)
+        branch.orders, tried = best_orders(space)
+        self.budget.evaluations += tried
         for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):
             self._enter(branch, layout)
         known = [entry for entry in branch.entries.values() if entry.problem is not None]
         if known:
             self._try_made_from_costs(min(known, key=lambda entry: entry.bound.value))
-
-    def _best_orders(self, space: LayoutSpace, layout: Layout) -> tuple[Schedule, ...]:
-        """Return the best published orders on a layout: those that fit first, then those that need the least memory."""
-        ranked = []
-        for number, (name, schedule) in enumerate(fixed_orders(space.example)):
-            self.budget.evaluations += 1
-            simulation = space.example.simulated(schedule)
-            over = space.over(simulation.memory)
-            ranked.append((over, space.example.value(simulation.timeline), number, schedule.renamed(name)))
-        # Of schedules that are alike, such as those of a default and of the same group size, only the first.
-        different = {(over, value): schedule for over, value, _, schedule in sorted(ranked, reverse=True)}
-        return tuple(different[key] for key in sorted(different))[:TRIED]
 
     def _opened(self, branch: Branch) -> LayoutEntry | None:
         """Enter the planner's layouts of a placement for its best published orders; return the most promising layout."""
@@ -232,25 +214,6 @@ class _JointSearch:
                         self._try_made_from_costs(entry)
                         self._enter(branch, branch.proposals.least_bound(entry.layout))
         return self._next(branch)
-
-    def _nothing_fits(self) -> str:
-        """Return why no layout fits, with the least limit of the layouts that were tried."""
-        needs: list[tuple[float, Branch]] = []
-        for branch in self.branches:
-            layout = branch.proposals.least_bound(branch.space.balanced())
-            free = branch.space.problem_of(layout)
-            assert branch.space.limits is not None
-            unlimited = replace(branch.space.limits, values=np.full_like(branch.space.limits.values, np.inf))
-            needs.append((float(replace(free, limits=unlimited).least_limit.max()), branch))
-        least, branch = min(needs, key=itemgetter(0))
-        space, limits = branch.space, branch.space.limits
-        assert limits is not None
-        needed = memory_text(least, in_activations=True) if limits.in_activations else size_text(least, up=True)
-        return (
-            f"found no layout of {counted(len(space.layers), 'layer')} on {counted(space.placement.ranks, 'rank')} that has "
-            f"room for one microbatch: the best one needs {needed} on its fullest rank, and the limit is "
-            f"{memory_text(float(limits.values.max()), in_activations=limits.in_activations)}"
-        )
 
     # Entries.
 
@@ -433,19 +396,9 @@ class _JointSearch:
         assert entry is not None
         assert entry.result is not None
         best = entry.result
-        tried = tuple(
-            PlacementTried(
-                branch.space.placement,
-                branch.bound.value,
-                None if branch.best is None else branch.best.judged,
-                layout=None if branch.best is None else branch.best.layout,
-            )
-            for branch in self.branches
-            if np.isfinite(branch.bound.value)  # some layout fits
-        )
         whole = replace(
             best,
-            **self._published_beside(entry),
+            **published_beside(entry),
             bound=self._bound(),
             evaluations=self.budget.evaluations,
             seconds=self.budget.seconds,
@@ -453,17 +406,4 @@ class _JointSearch:
             compiled_after=latest_compiled(self.results),
         )
         published = tuple(branch.published for branch in self.branches if branch.published is not None)
-        return BestPlacement(whole, tried, entry.layout, published)
-
-    def _published_beside(self, entry: LayoutEntry) -> dict[str, Any]:
-        """Return the best published order on the placement of an entry, on whichever of its layouts."""
-        assert entry.result is not None
-        results = [other.result for other in entry.branch.entries.values() if other.result is not None]
-        compared = [result for result in results if result.published is not None]
-        own = min(
-            compared, key=lambda result: result.published.value if result.published else np.inf, default=entry.result
-        )
-        timed = entry.branch.published
-        if timed is not None and (own.published is None or timed.value < own.published.value):
-            return {"published": Published(timed.schedule.name, timed.value)}
-        return {"published": own.published, "published_robustness": own.published_robustness}
+        return BestPlacement(whole, placements_tried(self.branches), entry.layout, published)
