@@ -78,7 +78,7 @@ def test_commands_have_the_same_collectives() -> None:
 
 
 def test_the_best_places_are_never_worse_than_a_shorter_lookahead() -> None:
-    options = {"ranks": 6, "microbatches": 18, "chunks": 3, "forward_times": 4, "p2p_time": 0.27}
+    options: dict[str, Any] = {"ranks": 6, "microbatches": 18, "chunks": 3, "forward_times": 4, "p2p_time": 0.27}
     options |= {"unshard_times": 3.41, "reduce_times": 3.86, "communication": "blocking"}
     best = pipeplan.simulate("interleaved-zb", **options, sharding="best")
     for ahead in ("auto", 1, 2):

@@ -245,7 +245,7 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     reduce_times: Varied[GivenTimes | None]
     sharding: Varied[Sharding | None]
     max_active_stages: Varied[int | None]
-    unshard_lookahead: Varied[str | None]
+    unshard_lookahead: Varied[str | int | Sequence[int] | None]
     p2p_time: Varied[float | None]
     p2p_bytes: Varied[float | str | None]
     p2p_bandwidth: Varied[float | None]

@@ -54,7 +54,7 @@ class SettingsTableKeywords(TypedDict, total=False):
     reduce_times: GivenTimes | None
     sharding: Sharding | None
     max_active_stages: int | None
-    unshard_lookahead: str | None
+    unshard_lookahead: str | int | Sequence[int] | None
     p2p_time: float | None
     p2p_bytes: float | str | None
     p2p_bandwidth: float | None

@@ -162,7 +162,8 @@ class SettingsTable(Options):
         help="Number of next stages that PyTorch's rule keeps gathered on a rank.",
     )  # fmt: skip
     unshard_lookahead: str | None = option(
-        kind="text", title="Stages gathered ahead", group="details", default="full", longest=200,
+        kind="text", keyword="str | int | Sequence[int]", title="Stages gathered ahead", group="details", default="full",
+        longest=200,
         help="Number of these that PyTorch's rule gathers ahead: full for all, auto for rank + 2, one number, or one per "
         "rank such as 2,3,4,4.",
         hint="full, auto, one number, or one per rank such as 2,3,4,4.",
