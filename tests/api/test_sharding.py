@@ -105,3 +105,8 @@ def test_the_best_places_are_never_worse_than_a_shorter_lookahead() -> None:
 def test_wrong_options(options: dict[str, Any], error: type[PipeplanError], message: str) -> None:
     with pytest.raises(error, match=message):
         simulated(**options)
+
+
+def test_a_steady_state_refuses_times_of_collectives() -> None:
+    with pytest.raises(PipeplanError, match="does not count the collectives of a step: drop reduce times"):
+        pipeplan.steady_state(schedule="1f1b", ranks=2, microbatches=4, reduce_times=1)

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from pipeplan.costs import Settings
-from pipeplan.drawing import LanePart, View, view_of
+from pipeplan.drawing import LIGHT, LanePart, View, view_of
+from pipeplan.drawing.legend import legend_entries
 from pipeplan.formats.trace import chrome_trace
 from pipeplan.model import Kind, MemoryUse, Timeline, parse_schedule
 from pipeplan.simulation import idle_times, memory_use, simulate
@@ -66,3 +67,9 @@ def test_a_trace_has_a_track_of_collectives():
     assert {event["tid"] for event in events if event.get("cat") == "UNSHARD"} == {4}
     levels = [event["args"] for event in events if event["ph"] == "C"]
     assert levels[0] == {"parameters": 4.0, "other bytes": 8.0}
+
+
+def test_gathering_and_freeing_share_an_entry_of_the_legend():
+    titles = [entry.title for entry in legend_entries([run(unshard_times=0.5)[2]], LIGHT)]
+    assert "unshard, reshard" in titles
+    assert "reshard" not in titles

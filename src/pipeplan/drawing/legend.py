@@ -60,13 +60,21 @@ def legend_entries(views: Sequence[View], theme: Theme) -> list[LegendEntry]:
 
 
 def _titles(kinds: list[Kind]) -> dict[Kind, str]:
-    """Return the title of each kind. A receive has the color of its send; if both occur, they share an entry."""
+    """Return the title of each kind. Kinds with the same color share an entry if both occur."""
     titles = {kind: KIND_WORDS[kind] for kind in kinds}
-    for send, receive in ((Kind.SEND_F, Kind.RECV_F), (Kind.SEND_B, Kind.RECV_B)):
-        if send in titles and receive in titles:
-            del titles[receive]
-            titles[send] = titles[send].replace("send", "send, receive")
+    for kind, other, verb, both in _SAME_COLOR:
+        if kind in titles and other in titles:
+            del titles[other]
+            titles[kind] = titles[kind].replace(verb, both)
     return titles
+
+
+_SAME_COLOR = (
+    (Kind.SEND_F, Kind.RECV_F, "send", "send, receive"),
+    (Kind.SEND_B, Kind.RECV_B, "send", "send, receive"),
+    (Kind.UNSHARD, Kind.RESHARD, "unshard", "unshard, reshard"),
+)
+"""Kinds with the same color, the verb in the title of the first, and the verb for both."""
 
 
 def _distinct(fills: tuple[str, ...]) -> tuple[str, ...]:

@@ -169,14 +169,22 @@ def _measured(rule: Strategy, settings: Settings) -> SteadyStates:
     ).holding(found=SteadyState(problem, None, bound, ()))
 
 
+_NOT_IN_STEADY_STATES = {
+    "microbatch_factors": "repeats equal microbatches",
+    "lengths": "repeats equal microbatches",
+    "unshard_times": "does not count the collectives of a step",
+    "reduce_times": "does not count the collectives of a step",
+}
+"""Settings that a steady state cannot take, with the reason."""
+
+
 def steady_state_found(options: SteadyStateOptions, settings: Settings) -> SteadyStates:
     """See :func:`steady_state`."""
-    differ = next((name for name in ("microbatch_factors", "lengths") if getattr(settings, name) is not None), None)
-    if differ is not None:
-        raise InputError(
-            f"a steady state repeats equal microbatches: drop {differ.replace('_', ' ')}, or search a whole step",
-            field=differ,
-        )
+    for name, reason in _NOT_IN_STEADY_STATES.items():
+        if getattr(settings, name) is not None:
+            raise InputError(
+                f"a steady state {reason}: drop {name.replace('_', ' ')}, or search a whole step", field=name
+            )
     if options.schedule is not None:
         _require_no_search(options)
         return _measured(strategy(options.schedule), settings)
