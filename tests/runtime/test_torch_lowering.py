@@ -57,7 +57,8 @@ def test_same_as_pytorch_for_any_window_and_row() -> None:
     random = np.random.default_rng(1)
     takes_lookahead = "unshard_lookahead" in signature(_add_unshard_reshard).parameters
     for _ in range(30):
-        chunks, active = int(random.integers(1, 6)), int(random.integers(1, 6))
+        # From 2.15 on, PyTorch refuses an overlapped pair of two stages where it keeps only one.
+        chunks, active = int(random.integers(1, 6)), int(random.integers(1 + takes_lookahead, 6))
         rows = []
         for rank in range(2):
             row = [

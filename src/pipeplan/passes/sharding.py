@@ -4,7 +4,7 @@ UNSHARD gathers the parameters of a stage, RESHARD frees them, REDUCE_GRAD reduc
 
 PyTorch (:func:`add_unshard_reshard`, :func:`add_reduce_grad`; FSDP)
     ``torch.distributed.pipelining`` looks ahead from each op. It keeps the next ``max_active_stages`` different stages and
-    frees all others. The main branch (pull request 196706) gathers only the next ``unshard_lookahead`` of them::
+    frees all others. From 2.15 on it gathers only the next ``unshard_lookahead`` of them (pull request 196706)::
 
         row                    0F0   0F1   2F0   2F1   4F0   4F1     two stages are kept, "full": two are gathered ahead
         before the op    U0 U2             R0 U4       R2 ...
