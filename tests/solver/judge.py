@@ -9,6 +9,7 @@ from typing import Any
 
 import pipeplan
 from pipeplan.errors import InfeasibleError, PipeplanError
+from pipeplan.model import Kind
 from pipeplan.simulation import lower_bound, span_bound
 from pipeplan.strategies import Strategy
 from tests.solver.case import Case, WholeCase
@@ -74,7 +75,10 @@ def _reachable(answer: Answer) -> float | None:
 
 
 def published(case: Case) -> Iterator[tuple[str, Any]]:
-    """Every published order on the placement of a case, unsliced, with what it takes: simulated, whether it fits or not."""
+    """Every published order on the placement of a case, with what it takes: simulated, whether it fits or not.
+
+    None is sliced or recomputes.
+    """
     settings = case.settings()
     if case.stages % case.ranks == 0:
         settings["chunks"] = case.stages // case.ranks
@@ -85,7 +89,7 @@ def published(case: Case) -> Iterator[tuple[str, Any]]:
             except PipeplanError:
                 continue
             schedule = result.schedule
-            if schedule.placement.rank_of == (case.rank_of,) and schedule.slices == 1:
+            if schedule.placement.rank_of == (case.rank_of,) and schedule.slices == 1 and not schedule.has(Kind.R):
                 yield label, result
 
 

@@ -24,6 +24,7 @@ Spot = tuple[int, int]
 
 MESSAGES = {Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B}
 STAGE_WIDE = {Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD}
+WITHOUT_MICROBATCH = STAGE_WIDE | {Kind.WAIT_REDUCE_GRAD}
 COPIES = {Kind.OFFLOAD, Kind.RELOAD}
 COMPUTE = {Kind.F, Kind.B, Kind.I, Kind.W, Kind.R}
 FACING = {Kind.RECV_F: (Kind.SEND_F, -1), Kind.RECV_B: (Kind.SEND_B, 1)}
@@ -81,7 +82,7 @@ def needs(op: Op, present: Collection[Key], stages: int, slices: int) -> Iterato
             yield sender, stage + step, microbatch, part
     elif kind == Kind.SEND_B:
         yield way_back(stage, part)
-    elif kind not in STAGE_WIDE:
+    elif kind not in WITHOUT_MICROBATCH:
         before = {Kind.W: Kind.I, Kind.RELOAD: Kind.OFFLOAD}.get(kind, Kind.F)
         yield before, stage, microbatch, part
 
@@ -151,9 +152,9 @@ class Oracle:
     def structure(self) -> Iterator[Finding]:
         seen = Counter[Key]()
         for (rank, number), op in self.spots():
-            if (op.microbatch == NO_MICROBATCH) != (op.kind in STAGE_WIDE):
+            if (op.microbatch == NO_MICROBATCH) != (op.kind in WITHOUT_MICROBATCH):
                 yield Finding("microbatch", rank, number, str(op))
-            if op.kind not in STAGE_WIDE and op.microbatch != NO_MICROBATCH:
+            if op.kind not in WITHOUT_MICROBATCH and op.microbatch != NO_MICROBATCH:
                 seen[key(op)] += 1
                 if seen[key(op)] == 2:
                     yield Finding("duplicate", rank, number, str(op))

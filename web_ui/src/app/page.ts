@@ -130,7 +130,8 @@ export class Page implements Host {
       names === null ? all : all.filter((one) => names.includes(nameOf(one)));
     return {
       settings: settingsOf(this.form.typed, this.settings.fields),
-      schedules: asked(this.list.names, (name) => name),
+      // All of them are those that a comparison takes: some only if slices or recomputation are set.
+      schedules: names === null && this.list.isWhole ? [] : asked(this.list.names, (name) => name),
       files: asked(this.list.files, (file) => file.name),
     };
   }
@@ -196,7 +197,7 @@ export class Page implements Host {
 
   private async compare(): Promise<void> {
     const question = this.question();
-    if (question.schedules.length + question.files.length === 0) {
+    if (this.list.names.length + this.list.files.length === 0) {
       this.tell([{ field: "schedules", message: "choose at least one schedule" }]);
       return;
     }

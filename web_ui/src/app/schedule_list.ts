@@ -39,6 +39,11 @@ export class ScheduleList {
     return names.length === this.boxes.size ? null : names;
   }
 
+  /** Whether all schedules are chosen, and nothing else. */
+  get isWhole(): boolean {
+    return this.chosen === null && this.held.length === 0;
+  }
+
   get files(): readonly OwnFile[] {
     return this.held;
   }
