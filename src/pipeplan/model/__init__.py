@@ -40,6 +40,7 @@ from pipeplan.model.notation import (
 )
 from pipeplan.model.op import (
     BACKWARD_KINDS,
+    BESIDE_KINDS,
     COLLECTIVE_KINDS,
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
@@ -81,6 +82,7 @@ from pipeplan.model.timeline import Bubble, Objective, Timeline
 
 __all__ = [
     "BACKWARD_KINDS",
+    "BESIDE_KINDS",
     "COLLECTIVE_KINDS",
     "COMMUNICATION_KINDS",
     "COMPUTE_KINDS",

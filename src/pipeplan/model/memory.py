@@ -22,6 +22,7 @@ import numpy as np
 from pipeplan.model import tolerances
 from pipeplan.model.dependency import rows_of_stages
 from pipeplan.model.op import (
+    BESIDE_KINDS,
     COLLECTIVE_KINDS,
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
@@ -236,8 +237,7 @@ def memory_moments(timeline: Timeline) -> Floats:
     schedule = timeline.schedule
     kind = schedule.columns.kind
     moments = np.where(among(kind, (Kind.F, Kind.R)), timeline.start, timeline.end)
-    beside = (*HOST_KINDS, *COLLECTIVE_KINDS)
-    if schedule.kinds.isdisjoint(beside):
+    if schedule.kinds.isdisjoint(BESIDE_KINDS):
         return moments
     waits = Kind.OFFLOAD, Kind.WAIT_REDUCE_GRAD
     passing = (*COMPUTE_KINDS, *waits, *(COMMUNICATION_KINDS if _messages_occupy(timeline) else ()))
@@ -256,7 +256,7 @@ def _messages_occupy(timeline: Timeline) -> bool:
     schedule, kind = timeline.schedule, timeline.schedule.columns.kind
     if schedule.kinds.isdisjoint(COMMUNICATION_KINDS):
         return False
-    passed = np.where(among(kind, (*HOST_KINDS, *COLLECTIVE_KINDS)), 0.0, timeline.end)
+    passed = np.where(among(kind, BESIDE_KINDS), 0.0, timeline.end)
     begins = ~schedule.joined & ~among(kind, (Kind.OFFLOAD, *COLLECTIVE_KINDS))
     rounding = tolerances.ROUNDING * timeline.makespan
     for first, stop in pairwise(schedule.offsets.tolist()):

@@ -125,6 +125,9 @@ COLLECTIVE_KINDS = (Kind.UNSHARD, Kind.REDUCE_GRAD)
 HOST_KINDS = (Kind.OFFLOAD, Kind.RELOAD)
 """Copies between a rank and its host. They use the rank's link in one direction and leave its compute free."""
 
+BESIDE_KINDS = (*HOST_KINDS, *COLLECTIVE_KINDS)
+"""Kinds that take time beside the computation of their rank."""
+
 
 def among(kind: NDArray[np.integer], kinds: Iterable[Kind]) -> Bools:
     """Return a mask of the array's shape, True where a kind is one of ``kinds``.

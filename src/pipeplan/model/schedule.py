@@ -203,6 +203,11 @@ class Schedule(Displayed):
         return joined
 
     @cached_property
+    def begins_pair(self) -> Bools:
+        """Mask of the ops with which the op right behind them overlaps, shape (ops,)."""
+        return np.append(self.joined[1:], False)[: len(self)]
+
+    @cached_property
     def misplaced(self) -> NDArray[np.intp]:
         """Positions of the ops that are not on the rank of their stage and microbatch, in order."""
         columns, placement = self.columns, self.placement

@@ -170,8 +170,7 @@ def insert_offload(
 def _turns(schedule: Schedule) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first and last position of each turn of a rank: a single compute op, or an overlapped pair."""
     first = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS) & ~schedule.joined)
-    pair_goes_on = np.append(schedule.joined[1:], False)
-    return first, first + pair_goes_on[first]
+    return first, first + schedule.begins_pair[first]
 
 
 def _per_stage(schedule: Schedule, count: int | Sequence[int]) -> Ints:

@@ -146,7 +146,7 @@ def _late(schedule: Schedule, messages: _Messages) -> Schedule:
     """Return the schedule with sends right after their producer and receives right before they are due."""
     due = _due(schedule, messages)
     position = np.arange(len(schedule))
-    behind = messages.producer + np.append(schedule.joined[1:], False)[messages.producer]
+    behind = messages.producer + schedule.begins_pair[messages.producer]
     before = due - schedule.joined[due]
     when = np.concatenate((3 * position, 3 * behind + 1, 3 * before - 1))
     then = np.concatenate((position, messages.producer + len(schedule), messages.producer))

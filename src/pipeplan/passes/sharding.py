@@ -211,7 +211,7 @@ def add_megatron_collectives(schedule: Schedule) -> Schedule:
         joined = schedule.joined[first:stop]
         stages = np.unique(row.stage[among(row.kind, COMPUTE_KINDS)])
         gathers = _megatron_gathers(row, joined, stages, rank)
-        reductions = _megatron_reductions(row, joined, stages, rank)
+        reductions = _megatron_reductions(row, schedule.begins_pair[first:stop], stages, rank)
         for kind, places in (
             (Kind.UNSHARD, gathers),
             (Kind.REDUCE_GRAD, reductions),
@@ -239,11 +239,10 @@ def _megatron_gathers(
 
 
 def _megatron_reductions(
-    row: Columns, joined: NDArray[np.bool_], stages: NDArray[np.int32], rank: int
+    row: Columns, begins_pair: NDArray[np.bool_], stages: NDArray[np.int32], rank: int
 ) -> list[tuple[int, int]]:
     """Return the place and the stage of each REDUCE_GRAD on a rank, in order."""
     weights = np.flatnonzero(among(row.kind, WEIGHT_KINDS))
-    pair_goes_on = np.append(joined[1:], False)
     shift = rank if len(stages) > 1 else 0
     places, late = [], []
     for stage in stages.tolist():
@@ -252,7 +251,7 @@ def _megatron_reductions(
             continue
         turn = int(of_stage[-1]) + shift
         if turn < len(weights):
-            places.append((int(weights[turn] + 1 + pair_goes_on[weights[turn]]), stage))
+            places.append((int(weights[turn] + 1 + begins_pair[weights[turn]]), stage))
         else:
             late.append((len(row), stage))
     return [*sorted(places, key=lambda reduction: reduction[0]), *late]
@@ -270,8 +269,7 @@ def last_weight_gradients(schedule: Schedule) -> NDArray[np.intp]:
 
 def _behind(schedule: Schedule, positions: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the position behind each op, or behind the pair that it begins."""
-    pair_goes_on = np.append(schedule.joined[1:], False)
-    behind: NDArray[np.intp] = positions + 1 + pair_goes_on[positions]
+    behind: NDArray[np.intp] = positions + 1 + schedule.begins_pair[positions]
     return behind
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from pipeplan.costs import Costs
 from pipeplan.model import (
+    BESIDE_KINDS,
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
-    HOST_KINDS,
     NONE,
     Bools,
     Dependencies,
@@ -92,7 +92,7 @@ class Chains:
         self.taken: list[float] = (timeline.start - before).tolist()
         self.freed: list[float] = (timeline.end + after).tolist()
         self.rounding = tolerances.ROUNDING * timeline.makespan if before.any() else 0.0
-        beside = not schedule.kinds.isdisjoint((*HOST_KINDS, *COLLECTIVE_KINDS))
+        beside = not schedule.kinds.isdisjoint(BESIDE_KINDS)
         rows = np.array(self._along_rows(schedule), np.int64) if beside else _one_before(schedule)
         waits: list[Ints] = []
         if beside:

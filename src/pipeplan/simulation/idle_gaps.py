@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.model import (
-    COLLECTIVE_KINDS,
-    HOST_KINDS,
+    BESIDE_KINDS,
     Floats,
     Ints,
     Kind,
@@ -78,7 +77,7 @@ class GapWalker:
         self.makespan = timeline.makespan
         self.offsets: list[int] = schedule.offsets.tolist()
         self.head: list[float] = earliest_starts(schedule.placement, costs, slices=schedule.slices).tolist()
-        self.beside: list[bool] = among(schedule.columns.kind, (*HOST_KINDS, *COLLECTIVE_KINDS)).tolist()
+        self.beside: list[bool] = among(schedule.columns.kind, BESIDE_KINDS).tolist()
         self.reduced = _last_reductions(schedule)
         self.limit: list[float] | None = None if limit is None else np.asarray(limit).tolist()
         self.delay: list[float] = costs.delays(schedule).tolist()

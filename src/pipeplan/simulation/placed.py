@@ -15,6 +15,7 @@ import numpy as np
 from pipeplan.model import (
     COMPUTE_KINDS,
     NO_MICROBATCH,
+    STAGE_WIDE_KINDS,
     Ints,
     Kind,
     Schedule,
@@ -75,7 +76,6 @@ class Placed:
         """Return the places of a schedule's collectives."""
         plain = without_collectives(schedule)
         kinds, stages = schedule.columns.kind.tolist(), schedule.columns.stage.tolist()
-        wide = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD)
         last = {}
         for op in last_weight_gradients(plain).tolist():
             last[int(plain.rank[op]), int(plain.columns.stage[op])] = op
@@ -86,7 +86,7 @@ class Placed:
             gathered: dict[int, Episode] = {}
             for op in range(start, stop):
                 kind, stage = kinds[op], stages[op]
-                if kind not in wide:
+                if kind not in STAGE_WIDE_KINDS:
                     if kind in COMPUTE_KINDS:
                         episode = gathered[stage]
                         episode.last = place
@@ -117,8 +117,7 @@ class Placed:
 
     def _behind(self, op: int) -> int:
         """Return the position behind an op, or behind the pair that it begins."""
-        joined = self.plain.joined
-        return op + 1 + int(op + 1 < len(joined) and bool(joined[op + 1]))
+        return op + 1 + int(self.plain.begins_pair[op])
 
     def _outside_pair(self, position: int) -> int:
         """Return a position that is not between the two ops of a pair."""
@@ -158,8 +157,7 @@ class Placed:
 
     def _compute(self, schedule: Schedule) -> Ints:
         """Return the positions in a schedule with collectives of the ops without them."""
-        wide = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD)
-        return np.flatnonzero(~among(schedule.columns.kind, wide))
+        return np.flatnonzero(~among(schedule.columns.kind, STAGE_WIDE_KINDS))
 
     def moved(self, random: np.random.Generator, delaying: tuple[list[int], list[int]]) -> Placed | None:
         """Return a random neighbour; None if the move that was drawn leads nowhere."""

@@ -234,7 +234,7 @@ def whole_kinds(
 def _of_kind(planned: Timeline, name: str) -> NDArray[np.bool_]:
     """Return the ops of a kind that run alone, or those of overlapped pairs."""
     schedule = planned.schedule
-    paired: NDArray[np.bool_] = schedule.joined | np.append(schedule.joined[1:], False)
+    paired: NDArray[np.bool_] = schedule.joined | schedule.begins_pair
     if name == "F+B":
         return paired
     kind = next(kind for kind in schedule.kinds if kind.name == name)

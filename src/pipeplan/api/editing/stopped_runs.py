@@ -141,8 +141,7 @@ def _waiting(
 def _in_words(schedule: Schedule, needs: Dependencies, run: RowProgress, position: int) -> str:
     rank = int(schedule.rank[position])
     stops = f"rank {rank} stops before {schedule.op(position)}"
-    pair = position + 1 < len(schedule) and bool(schedule.joined[position + 1])
-    for at in (position, position + 1) if pair else (position,):
+    for at in (position, position + 1) if schedule.begins_pair[position] else (position,):
         for sources in needs.all:
             source = int(sources[at])
             if source == MISSING:

@@ -1,4 +1,4 @@
-"""What a search over layouts tells beside its schedule: why nothing fits, and the results of every placement."""
+"""Answers of a search over layouts beside its schedule: the results of every placement, or why no layout fits."""
 
 from __future__ import annotations
 
