@@ -44,7 +44,8 @@ def test_the_first_stage_waits_for_a_gradient_and_does_nothing_with_it(traces):
         durations = timeline.end - timeline.start
         inputs = schedule.columns.kind == Kind.I
         first = durations[inputs & (schedule.columns.stage == 0)]
-        assert np.median(first) < np.median(durations[inputs & (schedule.columns.stage > 0)])
+        # The shortest of each: other work on the machine only makes an op longer.
+        assert first.min() < durations[inputs & (schedule.columns.stage > 0)].min()
 
 
 def test_costs_of_it_are_a_config_file(traces, tmp_path):
