@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining._backward import stage_backward, stage_backward_input, stage_backward_weight
-from torch.distributed.pipelining._utils import _make_tensor_from_meta
-from torch.distributed.pipelining.stage import _RecvInfo
+from torch.distributed.pipelining.stage import _make_tensor_from_meta, _RecvInfo
 from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind
