@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class RankFailure:
         Place of the rank in its schedule.
     ours, is_input
         True if pipeplan raised the error deliberately; true if it is about the input.
+    trace
+        Traceback of the process, with those of the causes.
     elsewhere
         True if another rank raised it first.
     """
@@ -51,17 +54,21 @@ class RankFailure:
     place: RankPlace
     ours: bool
     is_input: bool
-    elsewhere: bool = False
+    trace: str
+    elsewhere: bool
 
     @classmethod
     def of(cls, error: BaseException, place: RankPlace) -> RankFailure:
         """Return an error as a failure, by its innermost cause: PyTorch wraps exceptions of modules."""
+        trace = "".join(traceback.format_exception(error)).rstrip()
         while error.__cause__ is not None and not isinstance(error, PipeplanError):
             error = error.__cause__
         ours = isinstance(error, PipeplanError)
         first = (str(error).strip().splitlines() or [""])[0].strip()
         message = str(error) if ours else f"{type(error).__name__}: {first}"
-        return cls(time.monotonic_ns(), message, place, ours, isinstance(error, InputError), is_from_elsewhere(error))
+        return cls(
+            time.monotonic_ns(), message, place, ours, isinstance(error, InputError), trace, is_from_elsewhere(error)
+        )
 
 
 def read_failure(path: Path) -> RankFailure | None:
@@ -248,9 +255,14 @@ def _failure(task: RankTask, processes: list[subprocess.Popen[bytes]], places: P
     # An error of another library may only follow from a broken connection; an error of pipeplan never does.
     rank = min(failures, key=lambda rank: (failures[rank].elsewhere, not failures[rank].ours, failures[rank].when))
     first = failures[rank]
-    if first.is_input:
-        return InputError(first.message)
-    return RunError(f"{task.describe(rank, first.place)}: {first.message}")
+    error = (
+        InputError(first.message)
+        if first.is_input
+        else RunError(f"{task.describe(rank, first.place)}: {first.message}")
+    )
+    # Python prints notes below a traceback, as with --debug.
+    error.add_note(f"In the process of rank {rank}:\n{first.trace}")
+    return error
 
 
 def _ending(code: int) -> str:
