@@ -100,7 +100,7 @@ def test_every_kernel_is_compiled_and_no_later_process_compiles(tmp_path):
     warmed = json.loads(ran("-c", ALL_COMPILED))
     stored = set(folder.rglob("*.nbc"))
     assert len(stored) > warmed["kernels"] > 20
-    search = ("-m", "pipeplan", "search", "-p", "6", "-m", "18", "--json", "--seconds", "1")
+    search = ("-m", "pipeplan", "search", "-p", "6", "-m", "18", "--json", "--evaluations", "20000")
     for more in (
         ("--memory-limit", "4act"),
         ("--decide", "recompute,offload", "--offload-times", "1", "--memory-limit", "3act"),
