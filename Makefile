@@ -19,7 +19,7 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 	hardware/test_presets.py planner/test_configuration.py sweeps/test_store.py drawing/test_svg.py api/test_names.py \
 	cli/test_names.py web/test_guard.py runtime/test_recorder.py)
 
-.PHONY: axe demo demo-page check check-tests test test-all lint docs docs-test docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
+.PHONY: axe demo demo-page check check-tests test test-all lint docs docs-test docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -42,7 +42,7 @@ test: .venv/.installed-dev
 
 # With those in a browser, in processes of their own, of all examples of the documentation, and a sample of the torture.
 # The reasons of skipped tests are printed.
-test-all: .venv/.installed-dev lint axe
+test-all: .venv/.installed-dev axe
 	$(BIN)/python -m pytest -n auto --dist loadfile -rs
 
 lint: .venv/.installed-dev
@@ -50,6 +50,10 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# Machine code of all kernels, which every process finds.
+warm: .venv/.installed-dev
+	$(BIN)/pipeplan warm
 
 # The site of the documentation. With --quiet, MkDocs would not count the broken links that it keeps quiet about.
 docs: .venv/.installed-docs
