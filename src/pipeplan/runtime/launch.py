@@ -71,12 +71,9 @@ class RankFailure:
         )
 
 
-def read_failure(path: Path) -> RankFailure | None:
-    """Return the failure that :func:`write_whole` wrote; None if the process wrote nothing."""
-    if not path.exists():
-        return None
-    failure: RankFailure = pickle.loads(path.read_bytes())
-    return failure
+def read_whole(path: Path, default: Any = None) -> Any:
+    """Return the value that :func:`write_whole` wrote, or the default if there is none."""
+    return pickle.loads(path.read_bytes()) if path.exists() else default
 
 
 def write_whole(path: Path, value: Any) -> None:
@@ -129,6 +126,10 @@ class Files:
         """Return the file in which a rank writes its failure."""
         return self.folder / f"failure{rank}.pickle"
 
+    def code(self, rank: int) -> Path:
+        """Return the file with the exit code of a rank that shares its parent process with others."""
+        return self.folder / f"code{rank}.pickle"
+
     def output(self, rank: int) -> Path:
         """Return the file with what a rank's process prints."""
         return self.folder / f"output{rank}.txt"
@@ -137,8 +138,8 @@ class Files:
 def launch(task: RankTask, watcher: Callable[[Sequence[RankPlace]], None] | None = None) -> Any:
     """Do a task in new processes on this host, one per rank, and return the first rank's answer.
 
-    No process is left running: each leads a process group that is killed as a whole at the end, and the kernel kills it if
-    this process dies first.
+    No process is left running: their process groups are killed as a whole at the end, and the kernel kills them if this
+    process dies first.
 
     Parameters
     ----------
@@ -161,8 +162,12 @@ def launch(task: RankTask, watcher: Callable[[Sequence[RankPlace]], None] | None
         places = Places(task.ranks, files.places)
         for rank in range(task.ranks):
             places.tell(rank, 0, 0, Phase.STARTING)
-        with _processes(task, files) as processes:
+        processes = _Processes(files)
+        try:
+            processes.start(task)
             _watch(task, processes, places, files, watcher)
+        finally:
+            processes.kill()
         if not files.result.exists():
             raise RunError(f"{task.describe(0, places.of(0))}: the process exited without a result or an error message")
         return pickle.loads(files.result.read_bytes())
@@ -177,29 +182,50 @@ def _write_task(task: RankTask, path: Path) -> None:
         ) from None
 
 
-@contextmanager
-def _processes(task: RankTask, files: Files) -> Iterator[list[subprocess.Popen[bytes]]]:
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
-        for rank in range(task.ranks):
-            with files.output(rank).open("wb") as output:
-                processes.append(_start(task, rank, files.folder, output))
-        yield processes
-    finally:
-        # Kill all before waiting for any: a process may wait for another one.
-        for process in processes:
+class _Processes:
+    """The processes of all ranks."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._started: list[tuple[subprocess.Popen[bytes], Sequence[int]]] = []
+
+    def start(self, task: RankTask) -> None:
+        """Start all of them."""
+        for ranks in _sharing(task):
+            with self._files.output(ranks[0]).open("wb") as output:
+                self._started.append((_start(task, ranks, self._files.folder, output), ranks))
+
+    def codes(self) -> list[int | None]:
+        """Return the exit code of every rank's process; None while it runs."""
+        found: list[int | None] = []
+        for process, ranks in self._started:
+            code = process.poll()  # before the files, which a process that ends leaves
+            found += [read_whole(self._files.code(rank), code) for rank in ranks]
+        return found
+
+    def kill(self) -> None:
+        """Kill all of them before waiting for any: a process may wait for another one."""
+        for process, _ in self._started:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        for process in processes:
+        for process, _ in self._started:
             process.wait()
 
 
-def _start(task: RankTask, rank: int, folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
+def _sharing(task: RankTask) -> Sequence[Sequence[int]]:
+    """Return the ranks of each started process. Loading PyTorch takes seconds: ranks on CPUs fork from one that has.
+
+    CUDA forbids that after its first use, and macOS after that of some of its libraries.
+    """
+    if sys.platform == "linux" and task.options.device == "cpu":
+        return [range(task.ranks)]
+    return [[rank] for rank in range(task.ranks)]
+
+
+def _start(task: RankTask, ranks: Sequence[int], folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
     # The other process must import what this one can: the model's module may be next to the caller's script.
     paths = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = os.environ | {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(task.ranks),
         "LOCAL_WORLD_SIZE": str(task.ranks),
         "OMP_NUM_THREADS": str(task.options.threads),
@@ -208,7 +234,7 @@ def _start(task: RankTask, rank: int, folder: Path, output: IO[bytes]) -> subpro
     if sys.platform == "linux":
         # All ranks are on this host; its own name may not resolve to an address.
         environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    command = [sys.executable, "-m", "pipeplan.runtime.worker", str(folder), str(os.getpid())]
+    command = [sys.executable, "-m", "pipeplan.runtime.worker", str(folder), str(os.getpid()), *map(str, ranks)]
     return subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
     )
@@ -216,13 +242,13 @@ def _start(task: RankTask, rank: int, folder: Path, output: IO[bytes]) -> subpro
 
 def _watch(
     task: RankTask,
-    processes: list[subprocess.Popen[bytes]],
+    processes: _Processes,
     places: Places,
     files: Files,
     watcher: Callable[[Sequence[RankPlace]], None] | None,
 ) -> None:
     while True:
-        codes = [process.poll() for process in processes]
+        codes = processes.codes()
         if any(codes):
             raise _failure(task, processes, places, files)
         if all(code == 0 for code in codes):
@@ -241,17 +267,19 @@ def patience(places: Iterable[RankPlace], timeout: float) -> float:
     return max(timeout, STARTING_LIMIT) if starting else timeout
 
 
-def _failure(task: RankTask, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> PipeplanError:
+def _failure(task: RankTask, processes: _Processes, places: Places, files: Files) -> PipeplanError:
     """Return the first failure: a rank killed from outside, else the earliest error that a rank reported."""
     # The error that is seen first need not be the first: give every rank time to report.
     until = time.monotonic() + GRACE
-    while time.monotonic() < until and any(process.poll() is None for process in processes):
+    while time.monotonic() < until and None in processes.codes():
         time.sleep(POLL)
-    failures = {rank: failure for rank in range(task.ranks) if (failure := read_failure(files.failure(rank)))}
-    for rank, process in enumerate(processes):
-        if process.poll() and rank not in failures:
+    failures: dict[int, RankFailure] = {
+        rank: failure for rank in range(task.ranks) if (failure := read_whole(files.failure(rank)))
+    }
+    for rank, code in enumerate(processes.codes()):
+        if code and rank not in failures:
             last_line = _last_line(files.output(rank))
-            return RunError(f"{task.describe(rank, places.of(rank))}: {_ending(process.returncode)}{last_line}")
+            return RunError(f"{task.describe(rank, places.of(rank))}: {_ending(code)}{last_line}")
     # An error of another library may only follow from a broken connection; an error of pipeplan never does.
     rank = min(failures, key=lambda rank: (failures[rank].elsewhere, not failures[rank].ours, failures[rank].when))
     first = failures[rank]

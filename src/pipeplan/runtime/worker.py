@@ -1,4 +1,4 @@
-"""A process of :func:`pipeplan.runtime.launch.launch`: ``python -m pipeplan.runtime.worker FOLDER PARENT``."""
+"""A process of :func:`pipeplan.runtime.launch.launch`: ``python -m pipeplan.runtime.worker FOLDER PARENT RANK...``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -20,13 +21,43 @@ from pipeplan.runtime.progress import Phase, Places, RankPlace
 _PR_SET_PDEATHSIG = 1
 
 
-def main(folder: Path, parent: int) -> int:
-    """Do the task in a folder as the rank that the environment names. Return the exit code: 1 if it failed."""
+def main(folder: Path, parent: int, ranks: Sequence[int]) -> int:
+    """Do the task in a folder as one rank, or as several, each in a process of its own. Return the exit code."""
     die_with(parent)
     # A collection runs before every measured step. Over the objects of the imported modules it takes a fifth of a second.
     gc.freeze()
-    rank = int(os.environ["RANK"])
     files = Files(folder)
+    return _fork(ranks, files) if len(ranks) > 1 else _be(ranks[0], files)
+
+
+def _fork(ranks: Sequence[int], files: Files) -> int:
+    """Fork a process for each rank, and write the exit code of each when it ends."""
+    parent = os.getpid()
+    running = {}
+    for rank in ranks:
+        process = os.fork()
+        if process == 0:
+            die_with(parent)
+            with files.output(rank).open("ab") as output:
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
+            _leave(_be(rank, files))
+        running[process] = rank
+    while running:
+        process, status = os.wait()
+        write_whole(files.code(running.pop(process)), os.waitstatus_to_exitcode(status))
+    return 0
+
+
+def _leave(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # What is registered for the end of the process is its parent's.
+
+
+def _be(rank: int, files: Files) -> int:
+    """Do the task as a rank. Return the exit code: 1 if it failed."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
     task: RankTask = pickle.loads(files.task.read_bytes())
     places = Places(task.ranks, files.places)
     try:
@@ -70,4 +101,4 @@ def die_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), list(map(int, sys.argv[3:]))))
