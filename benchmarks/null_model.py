@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 
 from pipeplan.hardware import Cluster
@@ -17,7 +18,7 @@ from pipeplan.planner.estimates.stages import format_peak
 from pipeplan.workload import ModelShape, token_flops
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Known:
     """A run whose step time is known.
 
@@ -33,6 +34,11 @@ class Known:
     cluster: Cluster
     configuration: Configuration
     step_time: float
+
+    @cached_property
+    def fraction(self) -> float:
+        """Of the peak of its products' format that the run reached, its bubble aside."""
+        return run_flops(self) / (_peak(self) * self.cluster.gpus * self.step_time) * filling(self.configuration)
 
 
 _KINDS: tuple[Callable[[Known], object], ...] = (
@@ -59,11 +65,6 @@ def filling(configuration: Configuration) -> float:
     return 1 + (configuration.pipeline - 1) / (configuration.chunks * max(1, configuration.microbatches))
 
 
-def fraction(run: Known) -> float:
-    """Of the peak of its products' format that a run reached, its bubble aside."""
-    return run_flops(run) / (_peak(run) * run.cluster.gpus * run.step_time) * filling(run.configuration)
-
-
 def null_step_time(run: Known, others: Sequence[Known]) -> float | None:
     """What the null model says of a run, given others; seconds. None where no other model is among them."""
     others = [each for each in others if each.model.name != run.model.name]
@@ -71,7 +72,7 @@ def null_step_time(run: Known, others: Sequence[Known]) -> float | None:
         by_model: dict[str, list[float]] = {}
         for each in others:
             if kind(each) == kind(run):
-                by_model.setdefault(each.model.name, []).append(fraction(each))
+                by_model.setdefault(each.model.name, []).append(each.fraction)
         if by_model:
             reached = _peak(run) * run.cluster.gpus * fmean(map(fmean, by_model.values()))
             return run_flops(run) / reached * filling(run.configuration)

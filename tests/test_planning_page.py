@@ -75,7 +75,7 @@ def test_every_command_runs(line, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    assert output(f"{line} --seconds 2 --workers 1" if " plan " in line else line)
+    assert output(f"{line} --seconds 1 --workers 1" if " plan " in line else line)
 
 
 def test_the_outputs_are_shown():

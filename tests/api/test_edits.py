@@ -159,14 +159,14 @@ def test_a_text_without_ops(text):
 
 
 @pytest.mark.slow
-def test_a_megabyte_of_nonsense_is_told_in_a_few_sentences():
-    edit = judged("x" * 1000 + " 0F0 " * 200_000, one_f_one_b())
+def test_long_nonsense_is_told_in_a_few_sentences():
+    edit = judged("x" * 1000 + " 0F0 " * 40_000, one_f_one_b())
     assert not edit.valid
     assert sum(len(flaw.message) for flaw in edit.flaws) < 10_000
     edit = judged("y" * 1_000_000, one_f_one_b())
     assert len(edit.flaws[0].message) < 300
-    edit = judged("? " * 500_000, one_f_one_b())
-    assert (len(edit.flaws), edit.more) == (20, 499_980)
+    edit = judged("? " * 100_000, one_f_one_b())
+    assert (len(edit.flaws), edit.more) == (20, 99_980)
 
 
 @pytest.mark.parametrize("text", ["999999999F999999999", "0F0 0B0\n999999999F0", "0F999999999 0B999999999"])

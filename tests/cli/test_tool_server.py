@@ -232,10 +232,10 @@ def test_a_search_that_reaches_the_limit_answers_with_its_best():
         "seconds": 500,
         "workers": 1,
     }
-    (answer,) = answers(("search", call), seconds=10)
+    (answer,) = answers(("search", call), seconds=4)
     assert answer.structured_content["interrupted"] is True
     assert answer.structured_content["makespan"] > 0
-    assert answer.content[1].text == "ended after 10 s"
+    assert answer.content[1].text == "ended after 4 s"
 
 
 def test_arguments_that_no_process_takes_are_refused():

@@ -4,7 +4,7 @@ from math import exp
 import pytest
 
 from benchmarks import plan as benchmark
-from benchmarks.null_model import Known, filling, fraction, null_step_time, run_flops
+from benchmarks.null_model import Known, filling, null_step_time, run_flops
 from pipeplan.planner import estimate
 from pipeplan.planner.error_bars import (
     FROM_ONE,
@@ -122,7 +122,7 @@ def test_the_null_models_fraction_gives_back_its_own_step():
     assert run_flops(known()) == pytest.approx(token_flops(LLAMA, 8192).training * tokens)
     assert run_flops(known(recompute=("full",))) == pytest.approx(4 / 3 * run_flops(known()))
     assert filling(configuration()) == pytest.approx(1 + 3 / (5 * 64))
-    assert 0.3 < fraction(known()) < 0.6
+    assert 0.3 < known().fraction < 0.6
     other = replace(known(), model=replace(LLAMA, name="another"))
     assert null_step_time(known(), [other]) == pytest.approx(14.61)
 

@@ -37,6 +37,8 @@ class Switches(NamedTuple):
     greedy: bool
 
 
+EARLY, PRIORITIZE, GREEDY = range(3)
+
 CHOICES = tuple(Switches(*choice) for choice in product((True, False), repeat=3))
 """All combinations of the switches, in the order in which they are tried."""
 
@@ -76,8 +78,13 @@ def build_zb_auto(shape: Shape, costs: Costs, limits: Limits | None = None) -> S
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:
     """Return the ranks with all ops placed, under the first setting with the smallest longest span."""
-    runs = (_Heuristic(per_rank, microbatches, transfer, choice).run() for choice in CHOICES)
-    return min(runs, key=_longest_span)
+    runs: list[_Heuristic] = []
+    for choice in CHOICES:
+        # A setting that differs only in switches that changed nothing gives the same ops again.
+        if not any(run.same_under(choice) for run in runs):
+            runs.append(_Heuristic(per_rank, microbatches, transfer, choice))
+            runs[-1].run()
+    return min((run.ranks for run in runs), key=_longest_span)
 
 
 def _longest_span(ranks: list[GreedyRank]) -> float:
@@ -92,14 +99,22 @@ class _Heuristic:
         self.microbatches = microbatches
         self.transfer = transfer
         self.choice = choice
+        # Which switches decided anything. Known only of those that are on, which are tried first.
+        self.decided = [not on for on in choice]
 
-    def run(self) -> list[GreedyRank]:
+    def run(self) -> None:
         self._warm_up()
         for _ in range(1, self.microbatches):
             self._round()
         for rank in self.ranks:
             rank.finish()
-        return self.ranks
+
+    def same_under(self, choice: Switches) -> bool:
+        """Return True if this run is known to place the same ops under another setting."""
+        return all(
+            ours == theirs or not decided
+            for ours, theirs, decided in zip(self.choice, choice, self.decided, strict=True)
+        )
 
     def _forward(self, rank: int) -> None:
         here = self.ranks[rank]
@@ -118,8 +133,12 @@ class _Heuristic:
         here.make_room(change)
         here.fill_wait(arrives)
         wait = arrives - here.clock
-        if here.owed and wait > 0 and (self.choice.greedy or wait > largest_bubble(self.ranks) - here.bubble):
-            here.place_weight()
+        if here.owed and wait > 0:
+            if wait > largest_bubble(self.ranks) - here.bubble:
+                here.place_weight()
+            elif self.choice.greedy:
+                self.decided[GREEDY] = True
+                here.place_weight()
 
     # Warm-up
 
@@ -127,24 +146,26 @@ class _Heuristic:
         """Place the forwards before each rank's first I, and that I."""
         for rank in range(self.last + 1):
             self._forward(rank)
-        for rank, extra in enumerate(self._more_forwards()):
-            for _ in range(extra):
+        extra = self._more_forwards(early=self.choice.early)
+        self.decided[EARLY] |= extra != self._more_forwards(early=False)
+        for rank, count in enumerate(extra):
+            for _ in range(count):
                 self._forward(rank)
         for rank in range(self.last, -1, -1):
             self._input(rank)
 
-    def _more_forwards(self) -> list[int]:
+    def _more_forwards(self, *, early: bool) -> list[int]:
         """Return the number of forwards on each rank, beyond the first, while the first microbatch travels down and back."""
         extra = [0] * (self.last + 1)
         returns = self.ranks[self.last].clock + self.ranks[self.last].costs.backward_input
         for rank in range(self.last - 1, -1, -1):
             here = self.ranks[rank]
-            extra[rank] = self._forwards_until(here, returns + self.transfer)
+            extra[rank] = self._forwards_until(here, returns + self.transfer, early=early)
             busy = here.clock + extra[rank] * here.costs.forward
             returns = max(busy, returns + self.transfer) + here.costs.backward_input
         return self._descending(extra)
 
-    def _forwards_until(self, here: GreedyRank, deadline: float) -> int:
+    def _forwards_until(self, here: GreedyRank, deadline: float, *, early: bool) -> int:
         """Return how many forwards fit into memory and the wait.
 
         With ``early`` none may end after the deadline, else none may start after it.
@@ -152,7 +173,7 @@ class _Heuristic:
         clock, count = here.clock, 0
         forward = here.costs.forward
         while count + 1 < self.microbatches and here.fits(count * here.costs.held + here.costs.forward_room):
-            late = clock + forward > deadline if self.choice.early else clock >= deadline
+            late = clock + forward > deadline if early else clock >= deadline
             if late:
                 break
             clock += forward
@@ -182,7 +203,10 @@ class _Heuristic:
         """Return a flag per rank: True if it runs a forward in this round, which requires that the next rank does too."""
         due = [len(rank.forwards[0]) < self.microbatches for rank in self.ranks]
         for rank in range(self.last - 1, -1, -1):
-            due[rank] = due[rank] and due[rank + 1] and not (self.choice.prioritize and self._skips(rank))
+            due[rank] = due[rank] and due[rank + 1]
+            if due[rank] and self.choice.prioritize and self._skips(rank):
+                self.decided[PRIORITIZE] = True
+                due[rank] = False
         return due
 
     def _skips(self, rank: int) -> bool:

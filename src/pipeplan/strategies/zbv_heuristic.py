@@ -33,6 +33,18 @@ SETTINGS = (Fill(True, True), Fill(True, False), Fill(False, True), Fill(False, 
 """All settings, in the order in which they are tried."""
 
 
+class _Refined(NamedTuple):
+    """The ranks of the last run under a setting, and the permissions that any of its runs used or did not have."""
+
+    ranks: list[GreedyRank]
+    fill: Fill
+    used: Fill
+
+    def same_under(self, fill: Fill) -> bool:
+        """Return True if these runs are known to place the same ops under another setting."""
+        return all(ours == theirs or not used for ours, theirs, used in zip(self.fill, fill, self.used, strict=True))
+
+
 def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None) -> Schedule:
     """Two chunks per rank on a V: a warm-up as long as memory allows, then alternately an I and an F, with Ws in the waits.
 
@@ -76,7 +88,12 @@ def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> l
 
     Costs and limits must be equal on all ranks.
     """
-    return min((_refined(per_rank, microbatches, transfer, fill) for fill in SETTINGS), key=largest_bubble)
+    runs: list[_Refined] = []
+    for fill in SETTINGS:
+        # A setting that differs only in permissions that nothing used gives the same ops again.
+        if not any(run.same_under(fill) for run in runs):
+            runs.append(_refined(per_rank, microbatches, transfer, fill))
+    return min((run.ranks for run in runs), key=largest_bubble)
 
 
 def _require_equal(costs: Costs) -> None:
@@ -109,14 +126,17 @@ def _require_room(per_rank: list[RankCosts]) -> None:
         )
 
 
-def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill: Fill) -> list[GreedyRank]:
+def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill: Fill) -> _Refined:
     """Repeat runs, each with the bubbles of the previous one approved, as long as the largest bubble shrinks."""
-    best = _Heuristic(per_rank, microbatches, transfer, fill).run()
+    first = _Heuristic(per_rank, microbatches, transfer, fill)
+    best, used = first.run(), first.used
     while True:
         approved = [rank.bubble for rank in best]
         again = _Heuristic(per_rank, microbatches, transfer, fill, approved)
-        if not again.stays_below(largest_bubble(best)):
-            return best
+        shorter = again.stays_below(largest_bubble(best))
+        used = Fill(*map(max, used, again.used))
+        if not shorter:
+            return _Refined(best, fill, used)
         best = again.ranks
 
 
@@ -141,6 +161,8 @@ class _Heuristic:
         self.microbatches = microbatches
         self.transfer = transfer
         self.fill = fill
+        # Which permissions placed a W. Known only of those that are given, which are tried first.
+        self.used = Fill(not fill.before_input, not fill.before_forward)
         bubbles = approved or [0.0] * len(per_rank)
         self.approved = [max(bubbles) - bubble for bubble in bubbles]
 
@@ -226,7 +248,8 @@ class _Heuristic:
         if arrives is None:
             here.place_input(chunk)
             return
-        self._fill_wait(rank, arrives, beyond=chunk == 0 or self.fill.before_input)
+        if self._fill_wait(rank, arrives, beyond=chunk == 0 or self.fill.before_input) and chunk == 1:
+            self.used = self.used._replace(before_input=True)
         here.place_input(chunk, arrives)
 
     def _forwards(self) -> None:
@@ -253,19 +276,24 @@ class _Heuristic:
         if arrives is None:
             here.place_forward(chunk)
             return
-        if fill:
-            self._fill_wait(rank, arrives, beyond=self.fill.before_forward)
+        if fill and self._fill_wait(rank, arrives, beyond=self.fill.before_forward):
+            self.used = self.used._replace(before_forward=True)
         here.place_forward(chunk, arrives)
 
-    def _fill_wait(self, rank: int, arrives: float, *, beyond: bool) -> None:
-        """Place Ws in the wait; with ``beyond``, place one more if idling would exceed the largest bubble allowed."""
+    def _fill_wait(self, rank: int, arrives: float, *, beyond: bool) -> bool:
+        """Place Ws in the wait; with ``beyond``, place one more if idling would exceed the largest bubble allowed.
+
+        Return True if one more was placed.
+        """
         here = self.ranks[rank]
         here.fill_wait(arrives)
         if not (beyond and here.owed):
-            return
+            return False
         allowed = max(largest_bubble(self.ranks), self.approved[rank])
-        if arrives - here.clock > allowed - here.bubble:
-            here.place_weight()
+        if arrives - here.clock <= allowed - here.bubble:
+            return False
+        here.place_weight()
+        return True
 
 
 zbv_heuristic = Strategy(

@@ -121,10 +121,12 @@ def _measured(words: str) -> list[tuple[RunRow, tuple[GpuMemory, ...]]]:
         if row.measured.peak_bytes is None or row.model is None or row.cluster is None or row.configuration is None:
             continue
         key = _one_microbatch(row.configuration), row.model, row.configuration.microbatches < 16
+        if key in found:
+            continue
         stages = stage_costs(row.model, row.cluster, row.configuration)
         ran = run(stages, row.configuration)
         layers = [[each.layer for each in stage] for stage in stages.layers]
-        found.setdefault(key, (row, rank_memory(layers, ran.schedule, row.configuration)))
+        found[key] = row, rank_memory(layers, ran.schedule, row.configuration)
     return list(found.values())
 
 
