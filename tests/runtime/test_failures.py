@@ -51,13 +51,13 @@ def test_wrong_input_that_only_a_rank_finds() -> None:
 def test_no_process_stays_when_the_launcher_is_killed() -> None:
     parent = FORKS.Process(target=run, args=(parse_schedule(PLAN), f"{MODELS}:hangs"), kwargs={"timeout": 100.0})
     parent.start()
-    assert parent.pid is not None
+    launcher = parent.pid or 0
     try:
-        wait_for(lambda: len(workers(parent.pid)) == 2)
+        wait_for(lambda: len(workers(launcher)) == 2)
     finally:
         parent.kill()
         parent.join()
-    wait_for(lambda: workers(parent.pid) == [])
+    wait_for(lambda: workers(launcher) == [])
 
 
 def workers(parent: int) -> list[str]:
