@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["torch"])
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["torch", "pipeplan.runtime"])
 
 
 def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list[Any]:
@@ -40,7 +40,7 @@ def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list
         folder = Path(name)
         (folder / "job").write_bytes(pickle.dumps(job))
         variables = environment(ranks)
-        running = _FORKS.Process(target=lead, args=(module, folder, ranks, variables))
+        running = FORKS.Process(target=lead, args=(module, folder, ranks, variables))
         with patch.dict(os.environ, variables):  # of the server that forks, if this call starts it
             running.start()
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -70,11 +70,15 @@ def test_nothing_is_lost(name):
     assert read(archived(view)) == view.to_json_dict()
 
 
-@given(st.data(), arrays(np.float64, st.integers(0, 30), elements=st.floats(allow_nan=False, allow_infinity=False)))
-def test_columns_are_exactly_what_they_were(data, numbers):
+@given(
+    arrays(np.float64, st.integers(0, 30), elements=st.floats(allow_nan=False, allow_infinity=False)),
+    st.lists(st.integers(0, 30), max_size=30),
+    arrays(np.int64, st.integers(0, 30), elements=st.integers(-(2**30), 2**30)),
+)
+@example(np.zeros(1), [], np.array([-(2**30), 2**30] * 3))  # differences of 2**31
+def test_columns_are_exactly_what_they_were(numbers, places, whole):
     known = np.unique(numbers)
-    of_times = data.draw(st.lists(st.sampled_from(known.tolist() or [0.0]), max_size=30)) if len(known) else []
-    whole = data.draw(arrays(np.int64, st.integers(0, 30), elements=st.integers(-(2**30), 2**30)))
+    of_times = [float(known[place % len(known)]) for place in places] if len(known) else []
     columns = _Columns(known)
     times = columns.times()
     written = [columns.add(each) for each in (np.array(of_times, np.float64), numbers / 3, whole)]

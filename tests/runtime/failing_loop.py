@@ -58,19 +58,18 @@ def modules_that_raise() -> Any:
     schedules = {name: plan(name) for name in ("1f1b", "zb-h1", "interleaved-1f1b", "zbv")}
     schedules |= {"recomputed": insert_recompute(kept), "offloaded": offloaded(kept, range(kept.stages))}
     for name, schedule in schedules.items():
+        again = Pipeline(schedule, mine(schedule, layers(schedule.stages)), loss)
+        (batch,) = data(1, schedule.stages)
+        expected = again.broadcast(again.step(*batch))
         for rank in range(2):
             for way, call in (("forward", 1), ("forward", 2), ("forward", 4), ("backward", 3)):
                 worn = [Worn(module) for module in layers(schedule.stages)]
                 pipeline = Pipeline(schedule, mine(schedule, worn), loss)
-                (batch,) = data(1, schedule.stages)
                 setattr(worn[schedule.placement.stages_on(rank)[-1]], f"{way}_fails", call)
                 first = outcome(lambda: pipeline.step(*batch))  # noqa: B023
                 for parameter in pipeline.parameters():
                     parameter.grad = None
                 losses = pipeline.broadcast(pipeline.step(*batch))
-                fresh = layers(schedule.stages)
-                again = Pipeline(schedule, mine(schedule, fresh), loss)
-                expected = again.broadcast(again.step(*batch))
                 same = torch.equal(losses, expected) and all(
                     torch.equal(ours.grad, theirs.grad)
                     for ours, theirs in zip(pipeline.parameters(), again.parameters(), strict=True)

@@ -15,17 +15,12 @@ from pipeplan.runtime import Model
 from pipeplan.runtime.models import GPT
 
 TINY = GPT(blocks=6, width=32, heads=2, length=16, vocabulary=32, microbatch=2)
-WIDE = GPT(blocks=8, width=96, heads=4, length=48, vocabulary=64, microbatch=3)
 
 not_a_function = 3
 
 
 def tiny() -> Model:
     return TINY.model("tiny")
-
-
-def wide() -> Model:
-    return WIDE.model("wide")
 
 
 class TiedHead(nn.Module):

@@ -149,7 +149,7 @@ def plan(name: str, ranks: int | None = None, microbatches: int = MICROBATCHES) 
     return ours(ours.shape(ranks or dist.get_world_size(), microbatches))
 
 
-def trained(given: Any, schedule: Schedule, steps: int = 3, **options: Any) -> tuple[float, ...]:
+def trained(given: Any, schedule: Schedule, steps: int = 2, **options: Any) -> tuple[float, ...]:
     """A training with everything that a step of one's own loop may hold, beside a single process."""
     modules = options.get("modules", layers)(schedule.stages)
     alone, found = Alone(copy.deepcopy(modules), autocast=options.get("autocast", False)), Found()

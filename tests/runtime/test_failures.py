@@ -1,8 +1,6 @@
 """Runs that go wrong: the rank and its op are named, the run ends in time, and no process stays."""
 
 import os
-import re
-import signal
 import socket
 import subprocess
 import sys
@@ -21,15 +19,10 @@ from pipeplan.errors import InputError, MissingExtraError, RunError
 from pipeplan.model import parse_schedule
 from pipeplan.runtime import group, launch, requirements, run
 from pipeplan.runtime.models import load_model
+from tests.processes import FORKS, ROOT, environment, run_ranks
 from tests.runtime.job import PLAN
 
-ROOT = Path(__file__).parents[2]
 MODELS = "tests.runtime.models"
-PARENT = f"""
-from pipeplan.model import parse_schedule
-from pipeplan.runtime import run
-run(parse_schedule({PLAN!r}), "{MODELS}:hangs", timeout=100.0)
-"""
 
 
 @pytest.mark.parametrize(
@@ -52,17 +45,19 @@ def test_an_exit_code_is_named() -> None:
 
 def test_wrong_input_that_only_a_rank_finds() -> None:
     with pytest.raises(InputError, match=r"^layer 7 of model tiny is a int"):
-        run(parse_schedule(PLAN), f"{MODELS}:layer_is_no_module", timeout=30.0)
+        run(parse_schedule("0F0 0B0"), f"{MODELS}:layer_is_no_module", timeout=30.0)
 
 
 def test_no_process_stays_when_the_launcher_is_killed() -> None:
-    parent = subprocess.Popen([sys.executable, "-c", PARENT], env=environment(), cwd=ROOT)
+    parent = FORKS.Process(target=run, args=(parse_schedule(PLAN), f"{MODELS}:hangs"), kwargs={"timeout": 100.0})
+    parent.start()
+    launcher = parent.pid or 0
     try:
-        wait_for(lambda: len(workers(parent.pid)) == 2)
+        wait_for(lambda: len(workers(launcher)) == 2)
     finally:
-        parent.send_signal(signal.SIGKILL)
-        parent.wait()
-    wait_for(lambda: workers(parent.pid) == [])
+        parent.kill()
+        parent.join()
+    wait_for(lambda: workers(launcher) == [])
 
 
 def workers(parent: int) -> list[str]:
@@ -85,21 +80,12 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.1)
 
 
-def environment(**more: str) -> dict[str, str]:
-    paths = [str(ROOT / "src"), str(ROOT)]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "GLOO_SOCKET_IFNAME": "lo"} | more
-
-
-def torchrun(processes: int, model: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command += ["-m", "tests.runtime.job", model]
-    return subprocess.run(
-        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
 def test_inside_a_torchrun_job() -> None:
-    job = torchrun(2, f"{MODELS}:tiny")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += ["-m", "tests.runtime.job", f"{MODELS}:tiny"]
+    job = subprocess.run(
+        command, env=environment(2), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
     assert job.returncode == 0, job.stderr
     assert job.stdout.strip() == "difference 0.0"
 
@@ -124,9 +110,8 @@ def test_fewer_processes_than_ranks() -> None:
 
 
 def test_a_rank_that_hangs_in_a_torchrun_job_is_named() -> None:
-    job = torchrun(2, f"{MODELS}:hangs")
-    assert job.returncode != 0
-    assert re.search(r"no progress for 4 s: rank 1, step 0, op \d+ \(1F1\), computing", job.stderr)
+    with pytest.raises(RuntimeError, match=r"no progress for 4 s: rank 1, step 0, op \d+ \(1F1\), computing"):
+        run_ranks("tests.runtime.job", 2, f"{MODELS}:hangs")
 
 
 def test_a_port_that_is_in_use(alone: str) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Costs, Settings
@@ -190,7 +190,9 @@ def test_costs_for_another_number_of_stages():
 def problems(draw: st.DrawFn) -> tuple[Schedule, Costs]:
     strategy = STRATEGIES[draw(st.sampled_from(sorted(STRATEGIES)))]
     ranks = 2 * draw(st.integers(1, 3))
-    schedule = strategy(strategy.shape(ranks, 2 * draw(st.integers(ranks, ranks + 3))))
+    shape = strategy.shape(ranks, 2 * draw(st.integers(ranks, ranks + 3)))
+    assume(strategy.accepts(shape))
+    schedule = strategy(shape)
     value = st.floats(0.25, 4)
     stages = schedule.stages
     forward, inputs, weights = (tuple(draw(st.lists(value, min_size=stages, max_size=stages))) for _ in range(3))

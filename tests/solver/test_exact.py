@@ -184,7 +184,7 @@ def questions(draw: st.DrawFn) -> Problem:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(questions())
 def test_the_optimum_is_reached_and_no_bound_is_above_it(question):
     best = optimum(question)

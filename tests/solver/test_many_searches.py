@@ -79,7 +79,7 @@ def test_a_search_that_the_user_ends_is_an_answer_and_is_not_kept(tmp_path):
             raise KeyboardInterrupt
 
     found = search_seeds(
-        CASE, 3, Effort(seconds=None, evaluations=50_000), SearchBackend(store=tmp_path / "s"), progress=stop
+        CASE, 3, Effort(seconds=None, evaluations=5_000), SearchBackend(store=tmp_path / "s"), progress=stop
     )
     assert found.interrupted
     assert said == sorted(said)

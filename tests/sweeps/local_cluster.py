@@ -33,7 +33,12 @@ class LocalCluster:
                     [sys.executable, "-m", "dask", *words, "--scheduler-file", str(self.file)],
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, "PYTHONPATH": search_path, "DASK_TEMPORARY_DIRECTORY": str(self.folder)},
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": search_path,
+                        "DASK_TEMPORARY_DIRECTORY": str(self.folder),
+                        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+                    },
                 )
             )
 

@@ -31,6 +31,16 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
         running.end()
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A cluster for tests that leave it as it is."""
+    running = LocalCluster(tmp_path_factory.mktemp("cluster"), workers=1)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
 def test_a_worker_that_is_killed_loses_no_task(cluster: LocalCluster, tmp_path: Path) -> None:
     """The same code as on processes; and what the store holds is not done again."""
     log, store = tmp_path / "naps", tmp_path / "sweep.db"
@@ -58,8 +68,8 @@ def test_a_worker_that_is_killed_loses_no_task(cluster: LocalCluster, tmp_path: 
 
 
 def test_failures_and_tasks_that_kill(cluster: LocalCluster) -> None:
-    """Dask gives a batch up after four workers; each task of it has its turn alone."""
-    for _ in range(7):
+    """Dask gives a batch up after two workers; each task of it has its turn alone."""
+    for _ in range(3):
         cluster.add_worker()
     numbers = [SweepTask(str(n), n) for n in range(6)]
     found = {each.key: each for each in sweep(even_only, numbers, answer=int, asked={}, dask=cluster.address)}
@@ -109,22 +119,22 @@ def test_workers_that_are_all_gone_end_the_sweep(tmp_path: Path, monkeypatch: py
         cluster.end()
 
 
-def test_another_version_on_the_workers_is_refused(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_on_the_workers_is_refused(lasting: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeplan.sweeps.dask_workers.version", lambda: "99.0")
     with pytest.raises(InputError, match=r"the worker has pipeplan .*, and the sweep has 99\.0; install one") as error:
-        list(sweep(even_only, [SweepTask("2", 2)], answer=int, asked={}, dask=cluster.address))
+        list(sweep(even_only, [SweepTask("2", 2)], answer=int, asked={}, dask=lasting.address))
     assert error.value.field == "dask"
 
 
 def test_workers_without_the_function_are_refused(
-    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lasting: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "only_here.py").write_text("def same(number):\n    return number\n")
     monkeypatch.syspath_prepend(tmp_path)
     import only_here  # type: ignore[import-not-found]
 
     with pytest.raises(InputError, match=r"lacks the function of the sweep .*only_here.*; install pipeplan") as error:
-        list(sweep(only_here.same, [SweepTask("2", 2)], answer=int, asked={}, dask=cluster.address))
+        list(sweep(only_here.same, [SweepTask("2", 2)], answer=int, asked={}, dask=lasting.address))
     assert error.value.field == "dask"
 
 

@@ -86,8 +86,8 @@ _WIDTHS = (np.int8, np.int16, np.int32)
 _SHORT_ARCHIVED = 4
 """Maximum length of columns that stay lists, because a reference is not shorter."""
 
-_LARGEST = 2**30
-"""Maximum absolute value of integers whose differences fit into four bytes."""
+_LARGEST = 2**30 - 1
+"""Maximum absolute value of integers whose differences always fit into four bytes."""
 
 _MOST_HALVINGS = 12
 
