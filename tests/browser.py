@@ -40,7 +40,7 @@ RUN_AXE = """async within => {
 def chromium() -> Iterator[Any]:
     """A running Chromium as Playwright's ``Browser``; skips the test where there is none.
 
-    Keep it in a fixture of package scope at most: while it runs, the main thread has an event loop.
+    Tests take the fixture ``browser``: while this runs, the thread has a running event loop.
     """
     sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need the package 'playwright'")
     found = next((path for path in map(shutil.which, NAMES) if path), None)

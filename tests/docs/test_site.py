@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.build import commands, strategies
-from tests.browser import TIMEOUT, chromium, serious_faults
+from tests.browser import TIMEOUT, serious_faults
 
 if "PIPEPLAN_SITE" not in os.environ:
     pytest.skip("the site is looked at where it was built: make docs-test", allow_module_level=True)
@@ -20,12 +20,6 @@ PAGES = (
     "reference/strategies/zbv.html",
     "reference/commands/simulate.html",
 )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture

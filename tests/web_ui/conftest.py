@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeplan.drawing.html import html_page
-from tests.browser import chromium
 from tests.web_ui.opened import Opened
-
-
-@pytest.fixture(scope="package")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture
