@@ -271,13 +271,19 @@ TEXT_FIELDS = [
 
 def test_what_is_typed_wrong_is_told_at_its_field(watched):
     watched.go("?ranks=4&microbatches=8&schedules=interleaved-1f1b")
+    right = {"ranks": "4", "microbatches": "8"}
+    shown = "[...document.querySelectorAll('.error:not([hidden])')].map(error => error.id).join()"
+    before = ""
     for field, text in zip(TEXT_FIELDS, cycle(("NaN", "-1", "1e400", "zwölf"))):
+        if before:
+            watched.type(before, right.get(before, ""))
         watched.type(field, text)
-        watched.settled(f"() => !document.querySelector('#field-{field}-error').hidden")
+        watched.settled(f"() => {shown} === 'field-{field}-error'")
         assert watched.error_of(field)
         assert "interleaved-1f1b" in watched.rows()
-        watched.type(field, {"ranks": "4", "microbatches": "8"}.get(field, ""))
-        watched.settled(f"() => document.querySelector('#field-{field}-error').hidden")
+        before = field
+    watched.type(before, "")
+    watched.settled(f"() => {shown} === ''")
 
 
 def test_a_page_that_begins_wrong_is_not_blank(watched):
