@@ -105,7 +105,7 @@ def test_the_page_of_plans(visit):
     watched = visit(390)
     page = watched.page
     page.goto(
-        f"{watched.address}/plan?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=2&fix=pp=2"
+        f"{watched.address}/plan?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=1&fix=pp=2"
     )
     page.wait_for_selector("button.primary")
     assert page.is_visible("#field-model")

@@ -146,7 +146,7 @@ async def parts_of(workers, work, argument):
 
 def test_who_stops_listening_ends_the_work_and_the_next_is_done():
     async def told(workers):
-        first = workers.stream(tell_slowly, 10_000)
+        first = workers.stream(tell_slowly, 400)
         part = await anext(first)
         await first.aclose()
         return part, await parts_of(workers, tell_slowly, 3)
