@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.browser import chromium
 
 # An example may take long on a loaded machine: time limits are asserted where they are meant.
 settings.register_profile("pipeplan", deadline=None)
@@ -38,6 +43,35 @@ SLOW = (
     "web_ui",
 )
 """Files and folders whose tests are all slow. Single tests are marked where they stand, those in a browser by fixture."""
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """The address of a server of the web app, with warm processes: one for all tests."""
+    pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+    from tests.web.running import running
+
+    with running() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def started() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
+    """One Chromium for all tests, and the event loop that its driver keeps running in this thread."""
+    with chromium() as found:
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield found, loop
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture
+def browser(started: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
+    """Chromium; its event loop counts as running during this test alone, for others call ``asyncio.run``."""
+    found, loop = started
+    asyncio._set_running_loop(loop)
+    yield found
+    asyncio._set_running_loop(None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.build import commands, strategies
-from tests.browser import TIMEOUT, chromium, serious_faults
+from tests.browser import TIMEOUT, close_page, new_page, serious_faults
 
 if "PIPEPLAN_SITE" not in os.environ:
     pytest.skip("the site is looked at where it was built: make docs-test", allow_module_level=True)
@@ -22,30 +22,23 @@ PAGES = (
 )
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
-
-
 @pytest.fixture
 def opened(browser):
     """Opens a page of the site as a file, in a window of that width and scheme; nothing may fail or leave the machine."""
-    contexts, faults = [], []
+    pages, faults = [], []
 
     def page_at(path, *, width=1440, scheme="light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        context.set_default_timeout(TIMEOUT)
-        contexts.append(context)
-        page = context.new_page()
+        page = new_page(browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.set_default_timeout(TIMEOUT)
+        pages.append(page)
         page.on("request", lambda request: faults.append(request.url) if request.url.startswith("http") else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(f"{SITE.as_uri()}/{path}", wait_until="load")
         return page
 
     yield page_at
-    for context in contexts:
-        context.close()
+    for page in pages:
+        close_page(page)
     assert faults == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
+from tests.browser import close_page, new_page
 
 RAN = "q7x9z"
 PAYLOADS = [
@@ -36,7 +37,7 @@ class Hooked:
     """A page that knows what ran on it."""
 
     def __init__(self, browser) -> None:
-        self.page = browser.new_page()
+        self.page = new_page(browser)
         self.ran: list[str] = []
         self.page.expose_function(RAN, lambda *given: self.ran.append(str(given)))
         self.page.on("dialog", self._dismiss)
@@ -55,7 +56,7 @@ class Hooked:
 def hooked(browser) -> Iterator[Hooked]:
     found = Hooked(browser)
     yield found
-    found.page.close()
+    close_page(found.page)
 
 
 def test_the_hook_tells_what_runs(hooked):

@@ -16,6 +16,7 @@ pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 import pipeplan
 from pipeplan.api.comparing.columns import COLUMNS
 from pipeplan.costs import SETTINGS
+from tests.browser import close_page, new_page
 
 PROFILES = Path(__file__).parents[2] / "examples" / "profiles"
 LATER_MS = 600
@@ -45,8 +46,8 @@ MOVE = """async ([field, value]) => {
 class Watched:
     """A page, and what went wrong on it."""
 
-    def __init__(self, context, address: str) -> None:
-        self.page = context.new_page()
+    def __init__(self, page, address: str) -> None:
+        self.page = page
         self.address = address
         self.errors: list[str] = []
         self.elsewhere: list[str] = []
@@ -94,10 +95,9 @@ class Watched:
 
 def watching(browser, address: str, kind=Watched, **options) -> Iterator[Any]:
     """Open a page whose errors, and requests to elsewhere, fail the test."""
-    context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}} | options)
-    found = kind(context, address)
+    found = kind(new_page(browser, **{"viewport": {"width": 1440, "height": 1000}} | options), address)
     yield found
-    context.close()
+    close_page(found.page)
     assert found.errors == []
     assert found.elsewhere == []
 
@@ -271,13 +271,19 @@ TEXT_FIELDS = [
 
 def test_what_is_typed_wrong_is_told_at_its_field(watched):
     watched.go("?ranks=4&microbatches=8&schedules=interleaved-1f1b")
+    right = {"ranks": "4", "microbatches": "8"}
+    shown = "[...document.querySelectorAll('.error:not([hidden])')].map(error => error.id).join()"
+    before = ""
     for field, text in zip(TEXT_FIELDS, cycle(("NaN", "-1", "1e400", "zwölf"))):
+        if before:
+            watched.type(before, right.get(before, ""))
         watched.type(field, text)
-        watched.settled(f"() => !document.querySelector('#field-{field}-error').hidden")
+        watched.settled(f"() => {shown} === 'field-{field}-error'")
         assert watched.error_of(field)
         assert "interleaved-1f1b" in watched.rows()
-        watched.type(field, {"ranks": "4", "microbatches": "8"}.get(field, ""))
-        watched.settled(f"() => document.querySelector('#field-{field}-error').hidden")
+        before = field
+    watched.type(before, "")
+    watched.settled(f"() => {shown} === ''")
 
 
 def test_a_page_that_begins_wrong_is_not_blank(watched):
@@ -405,25 +411,23 @@ def test_by_keyboard_alone(watched):
 
 
 def test_dark_as_the_system_says_and_as_the_button_says(browser, address):
-    context = browser.new_context(color_scheme="dark")
-    page = Watched(context, address)
+    page = Watched(new_page(browser, color_scheme="dark"), address)
     page.go("?schedules=1f1b")
     paint = "getComputedStyle(document.body).backgroundColor"
     assert page.page.evaluate(paint) == "rgb(20, 23, 27)"
     page.page.click(".pp-more")
     page.page.click("button:text('Theme: auto')")
     page.settled(f"() => {paint} === 'rgb(255, 255, 255)'")
-    context.close()
+    close_page(page.page)
 
 
 def test_on_a_narrow_page_nothing_sticks_out(browser, address):
     for width in (900, 600):
-        context = browser.new_context(viewport={"width": width, "height": 900})
-        page = Watched(context, address)
+        page = Watched(new_page(browser, viewport={"width": width, "height": 900}), address)
         page.go("?ranks=8&microbatches=16&schedules=1f1b,zbv,dualpipe&open=why")
         page.page.wait_for_selector(".explain-body table")
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-        context.close()
+        close_page(page.page)
 
 
 def test_what_takes_long_is_said_and_given_up_for_what_is_asked_next(watched):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ import pytest
 import pipeplan
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.costs import table_of
-from pipeplan.web.workers import Workers
 from tests.plans import CONFIG
 
 ASKED: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096}
@@ -138,57 +135,6 @@ def test_the_form_has_every_setting_that_a_server_takes(client):
     assert "llama3-70b" in suggestions["model"]
     assert "h100-sxm:8x8" in suggestions["cluster"]
     assert {share["key"] for share in form["memory"]} >= {"weights", "activations"}
-
-
-def tell_slowly(count, tell):
-    for number in range(count):
-        tell(str(number).encode())
-        time.sleep(0.05)
-
-
-def tell_and_fail(_, tell):
-    tell(b"begun")
-    raise ValueError("why")
-
-
-def test_what_a_worker_tells_comes_as_it_is_told():
-    async def told() -> list[bytes]:
-        workers = Workers(1)
-        try:
-            return [part async for part in workers.stream(tell_slowly, 3)]
-        finally:
-            workers.end()
-
-    assert asyncio.run(told()) == [b"0", b"1", b"2"]
-
-
-def test_who_stops_listening_ends_the_work_and_the_next_is_done():
-    async def told() -> tuple[bytes, list[bytes]]:
-        workers = Workers(1)
-        try:
-            first = workers.stream(tell_slowly, 10_000)
-            part = await anext(first)
-            await first.aclose()
-            return part, [each async for each in workers.stream(tell_slowly, 1)]
-        finally:
-            workers.end()
-
-    assert asyncio.run(told()) == (b"0", [b"0"])
-
-
-def test_an_error_while_telling_comes_back():
-    async def told() -> list[bytes]:
-        workers = Workers(1)
-        parts = workers.stream(tell_and_fail, None)
-        try:
-            first = await anext(parts)
-            with pytest.raises(RuntimeError, match="ValueError: why"):
-                await anext(parts)
-            return [first, *[part async for part in workers.stream(tell_slowly, 1)]]
-        finally:
-            workers.end()
-
-    assert asyncio.run(told()) == [b"begun", b"0"]
 
 
 def test_who_closes_the_connection_ends_the_plan(address):

@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 from tests.plans import CONFIG
 from tests.web.test_page import Watched, watching
 
-QUICK = "?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=2&fix=tp=2,4"
+QUICK = "?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=1&fix=tp=2,4"
 LONG = "?model=llama3-70b&cluster=h100-sxm:8x64&global_batch=1024&sequence=8192&seconds=60"
 ANSWERED = "() => document.querySelector('.flags pre') && document.querySelector('.pp-chart')"
 
@@ -104,7 +104,7 @@ def test_a_long_plan_shows_how_far_it_is_and_is_cancelled(watched):
     page.wait_for_function("() => document.querySelector('.banner').textContent === 'Cancelled.'")
     assert page.is_hidden(".progress")
     page.fill("#field-model", "llama3-8b")
-    for name, value in {"cluster": "h100-sxm:8x1", "global_batch": "16", "seconds": "2"}.items():
+    for name, value in {"cluster": "h100-sxm:8x1", "global_batch": "16", "seconds": "1"}.items():
         page.fill(f"#field-{name}", value)
     page.click("button.primary")
     page.wait_for_function(ANSWERED, timeout=60_000)

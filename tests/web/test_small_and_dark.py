@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
-from tests.browser import serious_faults
+from tests.browser import close_page, new_page, serious_faults
 from tests.web.test_page import Watched
 
 OVER = "?ranks=8&microbatches=16&memory_limit=6act&schedules=1f1b,zbv,v-half,dualpipe,interleaved-1f1b-overlap"
@@ -15,17 +15,16 @@ OVER = "?ranks=8&microbatches=16&memory_limit=6act&schedules=1f1b,zbv,v-half,dua
 @pytest.fixture
 def visit(browser, address):
     """Opens a page as wide as asked for; what goes wrong on it is an error."""
-    contexts, pages = [], []
+    pages: list[Watched] = []
 
     def opened(width: int = 1440, scheme: str = "light", **options) -> Watched:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
-        contexts.append(context)
-        pages.append(Watched(context, address))
+        page = new_page(browser, viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+        pages.append(Watched(page, address))
         return pages[-1]
 
     yield opened
-    for context in contexts:
-        context.close()
+    for watched in pages:
+        close_page(watched.page)
     assert [error for page in pages for error in page.errors] == []
 
 
@@ -106,7 +105,7 @@ def test_the_page_of_plans(visit):
     watched = visit(390)
     page = watched.page
     page.goto(
-        f"{watched.address}/plan?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=2&fix=pp=2"
+        f"{watched.address}/plan?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=1&fix=pp=2"
     )
     page.wait_for_selector("button.primary")
     assert page.is_visible("#field-model")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 
 import pytest
 
 pytest.importorskip("pebble", reason="the web app needs the extra 'web'")
 
+from pipeplan.errors import InputError
 from pipeplan.web.workers import BusyError, TooSlowError, WorkError, Workers
 
 
@@ -34,6 +36,21 @@ def tell_and_die(code, tell):
 def tell_and_sleep(seconds, tell):
     tell(b"one")
     time.sleep(seconds)
+
+
+def tell_slowly(count, tell):
+    for number in range(count):
+        tell(str(number).encode())
+        time.sleep(0.05)
+
+
+def tell_and_fail(error, tell):
+    tell(str(os.getpid()).encode())
+    raise error
+
+
+def tell_process(_, tell):
+    tell(str(os.getpid()).encode())
 
 
 def fail(message):
@@ -102,9 +119,53 @@ def test_too_many_at_once_are_refused():
 )
 def test_a_stream_that_ends_early_says_so(work, argument, error):
     async def told():
-        parts = Workers(1, seconds=5).stream(work, argument)
+        parts = Workers(1, seconds=3).stream(work, argument)
         assert await anext(parts) == b"one"
         with pytest.raises(error):
             await anext(parts)
 
     asyncio.run(told())
+
+
+def telling(tell):
+    """Run a coroutine with one worker."""
+
+    async def told():
+        workers = Workers(1)
+        try:
+            return await tell(workers)
+        finally:
+            workers.end()
+
+    return asyncio.run(told())
+
+
+async def parts_of(workers, work, argument):
+    return [part async for part in workers.stream(work, argument)]
+
+
+def test_who_stops_listening_ends_the_work_and_the_next_is_done():
+    async def told(workers):
+        first = workers.stream(tell_slowly, 400)
+        part = await anext(first)
+        await first.aclose()
+        return part, await parts_of(workers, tell_slowly, 3)
+
+    assert telling(told) == (b"0", [b"0", b"1", b"2"])
+
+
+def test_a_process_tells_the_next_answer_unless_it_died_or_failed():
+    async def told(workers):
+        (first,) = await parts_of(workers, tell_process, None)
+        for error, raised in ((InputError("wrong", field="x"), InputError), (ValueError("why"), RuntimeError)):
+            stream = workers.stream(tell_and_fail, error)
+            assert await anext(stream) == first
+            with pytest.raises(raised, match=str(error)):
+                await anext(stream)
+        (second,) = await parts_of(workers, tell_process, None)
+        os.kill(int(second), signal.SIGKILL)
+        os.waitid(os.P_PID, int(second), os.WEXITED | os.WNOWAIT)
+        (third,) = await parts_of(workers, tell_process, None)
+        return first, second, third
+
+    assert len(set(telling(told))) == 3

@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeplan.drawing.html import html_page
-from tests.browser import chromium
+from tests.browser import new_page
 from tests.web_ui.opened import Opened
-
-
-@pytest.fixture(scope="package")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture
@@ -27,7 +21,7 @@ def opened(browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
         path = tmp_path / f"timeline{len(pages)}.html"
         path.write_text(html_page(views, theme=theme), encoding="utf-8")
         context.setdefault("viewport", {"width": 1280, "height": 800})
-        page = Opened(browser.new_context(**context).new_page(), path)
+        page = Opened(new_page(browser, **context), path)
         pages.append(page)
         page.go(fragment)
         return page

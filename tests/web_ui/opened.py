@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from tests.browser import close_page, new_page
+
 PAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
 ADDRESS_MS = 400
 """Longer than the page waits before it writes its state into its address."""
@@ -36,7 +38,7 @@ class Opened:
 
     def close(self) -> None:
         """Fail if anything went wrong, or if the page asked for anything but itself."""
-        self.page.context.close()
+        close_page(self.page)
         assert self.errors == []
         own = self.path.as_uri()
         assert {url.split("#")[0] for url in self.requests if not url.startswith(("data:", "blob:"))} == {own}
@@ -111,7 +113,7 @@ def opening(browser: Any, path: Path) -> Iterator[Callable[..., Opened]]:
 
     def open_page(fragment: str = "", width: int = 1440, **context: Any) -> Opened:
         context.setdefault("viewport", {"width": width, "height": 900})
-        page = Opened(browser.new_context(**context).new_page(), path)
+        page = Opened(new_page(browser, **context), path)
         page.page.set_default_timeout(8_000)
         pages.append(page)
         page.go(fragment)

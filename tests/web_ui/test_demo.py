@@ -9,7 +9,7 @@ import pytest
 import pipeplan
 from docs.build import demo
 from pipeplan.cli import main
-from tests.browser import serious_faults
+from tests.browser import close_page, new_page, serious_faults
 from tests.web_ui.opened import PAINTED
 
 SIZES = [(1440, "light"), (390, "dark")]
@@ -27,11 +27,11 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture
 def opened(browser, folder):
     faults: list[str] = []
-    contexts = []
+    pages = []
 
     def open_page(fragment: str = "", width: int = 1440, **context):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **context))
-        page = contexts[-1].new_page()
+        page = new_page(browser, viewport={"width": width, "height": 900}, **context)
+        pages.append(page)
         page.set_default_timeout(8_000)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
@@ -41,8 +41,8 @@ def opened(browser, folder):
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        close_page(page)
     assert faults == []
 
 
@@ -120,10 +120,9 @@ def test_it_can_be_used_everywhere(opened, width, scheme):
 
 
 def test_what_cannot_be_loaded_is_said(browser, folder):
-    context = browser.new_context()
-    page = context.new_page()
+    page = new_page(browser)
     page.route(re.compile("4x16-even-none"), lambda route: route.abort())
     page.goto((folder / "index.html").as_uri() + "#ranks=4&microbatches=8&costs=even&transfer=none")
     page.locator("label[for=pd-microbatches-16]").click()
     page.get_by_role("alert").filter(has_text="4x16-even-none.js cannot be loaded").wait_for()
-    context.close()
+    close_page(page)

@@ -7,7 +7,7 @@ import pytest
 
 import pipeplan
 from pipeplan.readable import time_text
-from tests.browser import serious_faults
+from tests.browser import new_page, serious_faults
 from tests.web_ui.opened import Opened, opening
 
 GIB = 2**30
@@ -113,7 +113,7 @@ def test_the_page_of_a_comparison(opened, compared):
 def test_a_limit_that_was_given_is_the_pages(browser, tmp_path):
     path = tmp_path / "limited.html"
     pipeplan.compare("1f1b", "gpipe", "zbv", ranks=4, microbatches=8, memory_limit="4act").save(path)
-    page = Opened(browser.new_page(), path)
+    page = Opened(new_page(browser), path)
     page.go()
     assert page.page.get_by_role("spinbutton").input_value() == "4"
     assert "4 act. over" in row(page, "gpipe").inner_text()

@@ -1,7 +1,7 @@
 """Worker processes, so that an answer that takes too long can be stopped.
 
 Requests share a pool of warm processes, which kills a process after its time limit or when its client disconnects. Plans and
-searches, which report their progress, run in one process each.
+searches, which report their progress, run in a process of their own, which serves the next one if it ended in time.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import asyncio
 import multiprocessing
 import signal
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
@@ -56,6 +57,7 @@ class Workers:
         self._turn = asyncio.Semaphore(count)
         self._asked = 0
         self._pool: ProcessPool | None = None
+        self._idle: list[tuple[BaseProcess, Connection]] = []
 
     async def ask(self, work: Callable[[Any], _Result], argument: object) -> _Result:
         """Return ``work(argument)``; ``work`` must be a function of a module. Cancelling ends its process."""
@@ -79,25 +81,37 @@ class Workers:
         """
         with self._counted():
             async with self._turn:
-                reader, writer = _SPAWN.Pipe(duplex=False)
-                process = _SPAWN.Process(target=_tell_all, args=(work, argument, writer), daemon=True)
-                process.start()
-                writer.close()
+                process, connection = self._waiting() or _teller()
+                part: bytes | Exception | None = WorkError(_DIED)
                 try:
-                    while isinstance(part := await self._next(reader), bytes):
+                    with suppress(OSError):  # it has died, as the first answer tells
+                        await asyncio.to_thread(connection.send, (work, argument))
+                    while isinstance(part := await self._next(connection), bytes):
                         yield part
                 finally:
-                    process.kill()  # the reader's end of file, for which a thread may still wait
-                    await asyncio.to_thread(process.join)
-                    reader.close()
+                    if part is None or isinstance(part, PipeplanError):
+                        self._idle.append((process, connection))
+                    else:
+                        process.kill()  # the connection's end of file, for which a thread may still wait
+                        await asyncio.to_thread(process.join)
+                        connection.close()
                 if part is not None:
                     raise part
 
-    async def _next(self, reader: Connection) -> bytes | Exception | None:
+    def _waiting(self) -> tuple[BaseProcess, Connection] | None:
+        """Return a living process that waits for work, if there is one."""
+        while self._idle:
+            process, connection = self._idle.pop()
+            if process.is_alive():
+                return process, connection
+            connection.close()
+        return None
+
+    async def _next(self, connection: Connection) -> bytes | Exception | None:
         """Return the next part of an answer, the error that ended it, or None at its end."""
         try:
             async with asyncio.timeout(self._seconds):
-                part: bytes | Exception | None = await asyncio.to_thread(reader.recv)
+                part: bytes | Exception | None = await asyncio.to_thread(connection.recv)
         except TimeoutError:
             return TooSlowError(f"this takes more than {self._seconds:g} seconds; try a smaller request")
         except (EOFError, OSError):
@@ -119,7 +133,12 @@ class Workers:
         await asyncio.gather(*(self.ask(work, argument) for _ in range(self._count)))
 
     def end(self) -> None:
-        """End the processes of the pool."""
+        """End the processes that wait for work, and those of the pool."""
+        for process, connection in self._idle:
+            process.kill()
+            process.join()
+            connection.close()
+        self._idle.clear()
         if self._pool is not None:
             self._pool.stop()  # type: ignore[no-untyped-call]
             self._pool.join()
@@ -133,18 +152,34 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _tell_all(work: Callable[[Any, Tell], None], argument: object, writer: Connection) -> None:
-    """Send each part of an answer, then None or the error that ended it."""
+def _teller() -> tuple[BaseProcess, Connection]:
+    """Start a process that tells the parts of answers, and return it with the connection to it."""
+    ours, theirs = _SPAWN.Pipe()
+    process = _SPAWN.Process(target=_tell_all, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _tell_all(connection: Connection) -> None:
+    """Receive work until the server closes the connection or ends."""
     _ignore_interrupts()
-    end: Exception | None = None
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            work, argument = connection.recv()
+            connection.send(_told(work, argument, connection.send))
+
+
+def _told(work: Callable[[Any, Tell], None], argument: object, tell: Tell) -> Exception | None:
+    """Send each part of an answer, and return the error that ended it."""
     try:
-        work(argument, writer.send)
-    except BrokenPipeError:
-        return  # the server has ended
+        work(argument, tell)
+    except (BrokenPipeError, ConnectionResetError):
+        raise
     except MemoryError:
-        end = WorkError(_DIED)
+        return WorkError(_DIED)
     except PipeplanError as error:
-        end = error
+        return error
     except Exception as error:
-        end = RuntimeError(f"{type(error).__name__}: {error}")
-    writer.send(end)
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return None
