@@ -13,15 +13,17 @@ from pipeplan.model import Kind, Placement, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import profile
 from pipeplan.runtime.group import process_group
+from pipeplan.runtime.models import GPT
 from pipeplan.runtime.offloading import Offloading, StreamLink
 from pipeplan.runtime.progress import Places
 from pipeplan.runtime.results import RunResult
 from pipeplan.runtime.running import RunTask
 from pipeplan.runtime.saved_tensors import Staying
 from pipeplan.runtime.stage_measurement import Stage, measure
-from tests.runtime.models import WIDE
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU")
+
+WIDE = GPT(blocks=8, width=96, heads=4, length=48, vocabulary=64, microbatch=3)
 
 PLAN = "0F0 0F1 0B0 0I1 0W1"
 

@@ -29,14 +29,16 @@ MODELS = "tests.runtime.models"
     ("model", "message"),
     [
         ("dies", r"^rank 1, step 0, op \d+ \(1F1\), computing: the process was killed by SIGKILL$"),
-        ("fails", r"^rank 1, step 0, op \d+ \(1F1\), computing: RuntimeError: the disk is full$"),
+        ("fails", r"(?m)^rank 1, step 0, op \d+ \(1F1\), computing: RuntimeError: the disk is full$"),
         ("hangs", r"^no rank made progress for 4 s: rank 1, step 0, op \d+ \(1F1\), computing$"),
     ],
 )
 def test_a_rank_that_goes_wrong_is_named_with_its_op(model: str, message: str) -> None:
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(RunError, match=message) as raised:
         run(parse_schedule(PLAN), f"{MODELS}:{model}", timeout=4.0)
     assert workers(os.getpid()) == []
+    traces = getattr(raised.value, "__notes__", [])
+    assert ["in trouble" in trace for trace in traces] == [True] * (model == "fails")
 
 
 def test_an_exit_code_is_named() -> None:
@@ -53,7 +55,7 @@ def test_no_process_stays_when_the_launcher_is_killed() -> None:
     parent.start()
     launcher = parent.pid or 0
     try:
-        wait_for(lambda: len(workers(launcher)) == 2)
+        wait_for(lambda: len(workers(launcher)) == 3)  # two ranks, and the process that they are forks of
     finally:
         parent.kill()
         parent.join()
