@@ -110,3 +110,15 @@ def test_wrong_options(options: dict[str, Any], error: type[PipeplanError], mess
 def test_a_steady_state_refuses_times_of_collectives() -> None:
     with pytest.raises(PipeplanError, match="does not count the collectives of a step: drop reduce times"):
         pipeplan.steady_state(schedule="1f1b", ranks=2, microbatches=4, reduce_times=1)
+
+
+def test_what_has_no_effect_is_told() -> None:
+    without = pipeplan.simulate("1f1b", ranks=2, microbatches=4, gradient_bytes=5, slice_attention=0.3)
+    assert without.warnings == (
+        "gradient bytes have no effect: without activation bytes, memory is counted in activations",
+        "slice attention has no effect: 1f1b does not slice sequences",
+    )
+    used = pipeplan.simulate(
+        "seq1f1b", ranks=2, microbatches=4, gradient_bytes=5, activation_bytes=1, slice_attention=0.3
+    )
+    assert used.warnings == ()

@@ -14,7 +14,7 @@ from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.sources import Source, label, opened, resolve
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import SETTINGS, ConfiguredSettings, Settings, SettingsKeywords
+from pipeplan.costs import SETTINGS, ConfiguredSettings, Costs, Settings, SettingsKeywords
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Schedule, Streams, Timeline, crosses_ranks, dependencies, require_order
 from pipeplan.readable import transfers_in_words
@@ -69,7 +69,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     warnings, notes = assumed_times(settings, schedule)
     if transfers := transfers_in_words(costs.communication, costs.streams):
         notes = (f"transfers: {transfers}", *notes)
-    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *_unused(settings, schedule), *warnings)
+    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *_unused(settings, schedule, costs), *warnings)
     return result_of(
         simulation, limits=limits, warnings=warnings, notes=notes, settings=settings, sharding=used or UNSET
     )
@@ -170,11 +170,15 @@ def _again(name: str, source: Source) -> Iterable[str]:
         yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"
 
 
-def _unused(settings: Settings, schedule: Schedule) -> Iterable[str]:
-    """Yield a warning for each setting of an op of sharded stages that the schedule does not have."""
+def _unused(settings: Settings, schedule: Schedule, costs: Costs) -> Iterable[str]:
+    """Yield a warning for each setting of sharded stages, or of slices, that has no effect on the schedule."""
     for name, kind in _OF_SHARDED_STAGES.items():
         if getattr(settings, name) is not None and not schedule.has(kind):
             yield f"{name.replace('_', ' ')} have no effect: the schedule has no {kind.name}"
+    if settings.gradient_bytes is not None and not costs.memory.in_bytes:
+        yield "gradient bytes have no effect: without activation bytes, memory is counted in activations"
+    if settings.slice_attention is not None and schedule.slices == 1:
+        yield f"slice attention has no effect: {schedule.name or 'the schedule'} does not slice sequences"
 
 
 _OF_SHARDED_STAGES = {
