@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,12 @@ def browser(started: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import files whose tests would be deselected."""
     return True if config.option.markexpr == "not slow" and _is_slow(collection_path) else None
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of the garbage collections, which took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
