@@ -16,11 +16,11 @@ LENGTHS = [900.0, 4000.0, 300.0, 2000.0, 700.0]
 
 @pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1", "zbv"])
 def test_no_order_of_a_small_batch_is_shorter(schedule):
-    settings: dict[str, Any] = {"ranks": 2, "microbatches": 5, "attention_share": 0.3, "p2p_time": 0.2}
-    plan = pipeplan.Replanner(schedule, settings).plan(LENGTHS)
+    settings: dict[str, Any] = {"ranks": 2, "microbatches": 4, "attention_share": 0.3, "p2p_time": 0.2}
+    plan = pipeplan.Replanner(schedule, settings).plan(LENGTHS[:4])
     by_hand = [
         pipeplan.simulate(schedule, lengths=[LENGTHS[number] for number in order], **settings).makespan
-        for order in permutations(range(5))
+        for order in permutations(range(4))
     ]
     assert plan.makespan == pytest.approx(min(by_hand))
     assert plan.given == pytest.approx(by_hand[0])

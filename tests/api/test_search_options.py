@@ -107,7 +107,7 @@ def test_placements_of_two_copies():
 def test_what_was_asked_is_in_the_record_and_a_file_gives_the_makespan_again(tmp_path, capsys, options):
     files = [tmp_path / name for name in ("best.json", "best.csv")]
     outputs = " ".join(f"-o {path}" for path in files)
-    assert main(f"search -p 2 -m 4 --p2p-time 0.25 --evaluations 200 --json {options} {outputs}".split()) == 0
+    assert main(f"search -p 2 -m 4 --p2p-time 0.25 --evaluations 60 --json {options} {outputs}".split()) == 0
     document = json.loads(capsys.readouterr().out)
     of = {"--jitter": "p95", "--slow-rank": "worst"}.get(options.split()[0], "plan")
     assert document["objective"]["of"] == of
@@ -132,7 +132,7 @@ def test_the_table_says_what_varies_and_how_transfers_behave(capsys):
         ({"slow_rank": 0.1}, ("least worst case", "with a slow rank mean ", "; any one rank 10.0% slower")),
         ({"communication": "blocking"}, ("transfers sends and receives occupy both ranks and start together",)),
     ):
-        pipeplan.search(**SHAPE, **options, evaluations=100).print()
+        pipeplan.search(**SHAPE, **options, placement="v", evaluations=50).print()
         table = " ".join(capsys.readouterr().out.split())
         assert [text for text in says if text not in table] == []
 
@@ -225,7 +225,7 @@ def test_sequences_that_are_cut():
 
 @pytest.mark.slow
 def test_a_store_keeps_how_a_schedule_is_judged(tmp_path, monkeypatch):
-    asked = SHAPE | {"jitter": 0.1, "evaluations": 60, "store": tmp_path / "kept.db"}
+    asked = SHAPE | {"jitter": 0.1, "placement": "v", "evaluations": 60, "store": tmp_path / "kept.db"}
     first = pipeplan.search(**asked)
     monkeypatch.setattr("pipeplan.solver.many_searches.search", None)
     again = pipeplan.search(**asked)

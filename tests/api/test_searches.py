@@ -222,7 +222,7 @@ def test_a_search_that_did_not_come_to_try_them_is_still_held_against_all_that_i
 @pytest.mark.slow
 def test_under_each_limit_of_a_front_the_best_published_one_is_as_good_as_a_comparison_has_it():
     shape: dict[str, Any] = {"ranks": 3, "microbatches": 6, "p2p_time": 0.2}
-    for point in pipeplan.pareto(**shape, points=4, evaluations=400):
+    for point in pipeplan.pareto(**shape, points=3, evaluations=100):
         limit = None if point.limit is None else f"{point.limit}act"
         fitting = [each.makespan for each in pipeplan.compare(**shape, memory_limit=limit) if each.fits]
         assert point.result.search is not None
