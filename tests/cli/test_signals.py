@@ -116,30 +116,34 @@ LONG = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes of a session are counted on Linux alone")
-@pytest.mark.parametrize("command", LONG)
-def test_threads_and_processes_end_with_the_command(tmp_path, command):
-    temporary, folder = tmp_path / "temporary", tmp_path / "work"
-    temporary.mkdir()
-    folder.mkdir()
-    begun = subprocess.Popen(
-        [sys.executable, "-m", "pipeplan", *LONG[command].split()],
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(temporary)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    time.sleep(3)  # it is at work, or still loads: a signal ends it in the same way
-    begun.send_signal(signal.SIGTERM)
-    errors = begun.communicate(timeout=60)[1]
-    assert (begun.returncode, "Traceback" in errors) == (143, False)
-    until = time.monotonic() + 10
-    while (left := session(begun.pid)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert left == []
-    assert {path.name for path in folder.iterdir()} <= {"s.csv"}
-    assert list(temporary.iterdir()) == []
+def test_threads_and_processes_end_with_the_command(tmp_path):
+    """All commands at once: most of the time is that of waiting until they are at work."""
+    begun = {}
+    for command, line in LONG.items():
+        temporary, folder = tmp_path / command / "temporary", tmp_path / command / "work"
+        temporary.mkdir(parents=True)
+        folder.mkdir()
+        begun[command] = subprocess.Popen(
+            [sys.executable, "-m", "pipeplan", *line.split()],
+            cwd=folder,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+        )
+    time.sleep(5)  # they are at work, or still load: a signal ends them in the same way
+    for process in begun.values():
+        process.send_signal(signal.SIGTERM)
+    for command, process in begun.items():
+        errors = process.communicate(timeout=60)[1]
+        assert (command, process.returncode, "Traceback" in errors) == (command, 143, False)
+        until = time.monotonic() + 10
+        while (left := session(process.pid)) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert (command, left) == (command, [])
+        assert {path.name for path in (tmp_path / command / "work").iterdir()} <= {"s.csv"}
+        assert list((tmp_path / command / "temporary").iterdir()) == []
 
 
 def session(leader: int) -> list[int]:
