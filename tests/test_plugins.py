@@ -327,8 +327,8 @@ def test_the_example_is_installed_by_pip_and_passes_its_own_tests(tmp_path):
     site = tmp_path / "site"
     pip = ["-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--target", str(site)]
     run([*pip, str(copied)], tmp_path)
-    assert "last one first" in run(["-c", COMMANDS], tmp_path, site)
-    run(["-m", "pytest", "-q", "-p", "no:cacheprovider", str(copied / "tests")], copied, site)
+    tested = f"import pytest\nsys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {str(copied / 'tests')!r}]))\n"
+    assert "last one first" in run(["-c", COMMANDS + tested], copied, site)
 
 
 def test_the_registries_of_pipeplan_have_the_documented_groups():

@@ -57,7 +57,6 @@ def test_every_answer_holds(name, tmp_path):
 THROUGH_TOOLS = (
     "group-below-p",
     "interleaved-or-zero-bubble",
-    "receives-before-their-ops",
     "tensor-or-pipeline-in-a-node",
 )
 

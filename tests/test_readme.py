@@ -23,7 +23,7 @@ def test_from_a_config_to_flags(tmp_path, monkeypatch, capsys):
     (line,) = re.findall(r"^pipeplan plan .*$", README.read_text(), re.MULTILINE)
     words = line.split()[1:]
     for arguments in (words[: words.index("--flags")], words):
-        assert main([*arguments, "--seconds", "3", "--workers", "1"]) == 0
+        assert main([*arguments, "--seconds", "1", "--workers", "1"]) == 0
     assert "torchrun --nproc-per-node 8" in capsys.readouterr().out
 
 
