@@ -149,11 +149,10 @@ def ours(tmp_path_factory) -> list[bytes]:
     ("content", "environment"),
     [
         (OWN.encode(), {}),
-        (b"no such thing\nbackend: nonsense\n\x00: [", {}),
-        (b"\xff\xfe\x80", {"MPLBACKEND": "nonsense"}),
-        (None, {"MPLCONFIGDIR": "/dev/null/below"}),
+        (b"no such thing\nbackend: nonsense\n\x00: [", {"MPLBACKEND": "nonsense"}),
+        (b"\xff\xfe\x80", {"MPLCONFIGDIR": "/dev/null/below"}),
     ],
-    ids=["other settings", "unknown settings", "no text and no backend", "no folder to write to"],
+    ids=["other settings", "unknown settings and no backend", "no text and no folder to write to"],
 )
 def test_no_settings_of_the_reader_change_or_stop_a_picture_or_are_spoken_of(tmp_path, ours, content, environment):
     assert drawn_in(tmp_path, content, **environment) == ours

@@ -192,15 +192,14 @@ def test_gaps_are_drawn_in_the_color_of_their_reason():
 
 @pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_pictures_are_the_same_bytes_each_time(kind, begins, tmp_path):
-    view = view_named("dualpipe", 4, 8, memory=True)
-    written = []
-    for path in (tmp_path / f"one.{kind}", tmp_path / f"two.{kind}"):
-        save_picture(view, path, size="column")
-        written.append(path.read_bytes())
+    view = view_named("dualpipe", 4, 6, memory=True)
+    path = tmp_path / f"one.{kind}"
+    save_picture(view, path, size="column")
+    written = path.read_bytes()
     file = BytesIO()
     save_picture(view, file, size="column", format=kind)
-    assert written[0].startswith(begins)
-    assert written[0] == written[1] == file.getvalue()
+    assert written.startswith(begins)
+    assert written == file.getvalue()
 
 
 @pytest.mark.parametrize("size", ["slide", "page", "column"])
