@@ -100,8 +100,8 @@ PICTURES: dict[str, dict[str, Any]] = {
     "simulate": SMALL,
     "compare": SMALL,
     "explain": SMALL,
-    "search": {**SMALL, "evaluations": 500},
-    "pareto": {**SMALL, "evaluations": 500, "points": 2},
+    "search": {**SMALL, "evaluations": 50},
+    "pareto": {**SMALL, "evaluations": 50, "points": 2},
     "diff": {"planned": "1f1b", "measured": "run.json", **SMALL},
     "plan": {
         "model": "llama3-8b",
