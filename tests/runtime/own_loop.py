@@ -701,7 +701,7 @@ def replicated() -> Any:
         return fully_shard(module, mesh=mesh["dp"])
 
     found = {}
-    for name in ("1f1b", "interleaved-1f1b", "zb-h1", "zbv"):
+    for name in ("interleaved-1f1b", "zb-h1", "zbv"):
         schedule = plan(name, 2)
         for way, wrap in (("ddp", ddp), ("fsdp", fsdp)):
             modules = layers(schedule.stages)

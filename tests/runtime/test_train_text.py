@@ -1,10 +1,11 @@
 """The example that trains on text, in a short form."""
 
-import os
+import io
 import re
-import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -13,9 +14,19 @@ pytest.importorskip("ortools", reason="the search needs OR-Tools")
 
 import pipeplan
 from pipeplan.model import Timeline
+from tests.processes import run_ranks
 
 ROOT = Path(__file__).parents[2]
-SHORT = {"steps": 3, "microbatches": 4, "length": 8, "width": 16, "blocks": 3, "vocabulary": 64, "evaluations": 200}
+SHORT = {"steps": 3, "microbatches": 4, "length": 8, "width": 16, "blocks": 3, "vocabulary": 64, "evaluations": 100}
+
+
+def main(words: list[str]) -> str:
+    """In each process: what the example prints with some arguments."""
+    from examples.train_text import main as example
+
+    with patch.object(sys, "argv", ["train_text.py", *words]), redirect_stdout(io.StringIO()) as printed:
+        assert example() == 0
+    return printed.getvalue()
 
 
 def test_the_guide_has_the_whole_script() -> None:
@@ -26,13 +37,8 @@ def test_the_guide_has_the_whole_script() -> None:
 def test_all_schedules_train_alike(tmp_path: Path) -> None:
     text = tmp_path / "text.md"
     text.write_text("The quick brown fox jumps over the lazy dog; the dog does not mind.\n" * 20)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += ["examples/train_text.py", str(text), "--out", str(tmp_path)]
-    command += [f"--{name}={value}" for name, value in SHORT.items()]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "GLOO_SOCKET_IFNAME": "lo"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = done.stdout.splitlines()
+    words = [str(text), "--out", str(tmp_path), *(f"--{name}={value}" for name, value in SHORT.items())]
+    lines = run_ranks("tests.runtime.test_train_text", 2, words)[0].splitlines()
     for line, name in zip(lines[1:4], ("1f1b", "zb-h1", "searched"), strict=True):
         found = re.fullmatch(rf"{name} +step [\d.]+ s \([\d.]+ to [\d.]+\)  loss ([\d.]+) to ([\d.]+)", line)
         assert found, line

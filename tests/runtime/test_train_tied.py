@@ -30,7 +30,7 @@ def main(jobs: list[tuple[list[str], int]]) -> list[str]:
 
 def trained(*schedules: str) -> list[list[tuple[float, float]]]:
     """Loss and gradient norm of the printed steps, by schedule."""
-    size = ["--steps=31", "--width=32", "--vocabulary=32", "--length=16", "--microbatches=4"]
+    size = ["--steps=21", "--width=32", "--vocabulary=32", "--length=16", "--microbatches=4"]
     jobs = [([f"--schedule={schedule}", *size], free_port()) for schedule in schedules]
     printed = run_ranks("tests.runtime.test_train_tied", 4, jobs)[0]
     lines = [re.findall(r"^step +\d+  loss ([\d.]+)  gradient norm ([\d.]+)$", text, re.MULTILINE) for text in printed]
@@ -40,6 +40,6 @@ def trained(*schedules: str) -> list[list[tuple[float, float]]]:
 def test_a_tied_model_learns_on_four_processes_as_on_any_schedule() -> None:
     """1F1B and ZB-H1 hold the embedding and the head on different ranks, and train alike."""
     by_1f1b, by_zb = trained("1f1b", "zb-h1")
-    assert len(by_1f1b) == 4
+    assert len(by_1f1b) == 3
     assert by_1f1b[-1][0] < by_1f1b[0][0] - 0.5
     assert np.allclose(np.array(by_zb), np.array(by_1f1b), rtol=1e-3)

@@ -213,8 +213,9 @@ def replicated() -> Any:
         "fsdp": lambda module: fully_shard(module, mesh=mesh["dp"]),
     }
     found = {}
-    for name in ("1f1b", "zb-h1"):
-        for way, wrap in ways.items():
+    for name, chosen in {"1f1b": ("ddp, views", "fsdp"), "zb-h1": ("ddp", "fsdp")}.items():
+        for way in chosen:
+            wrap = ways[way]
             schedule = plan(name, 2)
             stages = stages_of(schedule.stages)
             plain = tied_in_one_process(stages)

@@ -44,24 +44,24 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 def test_a_worker_that_is_killed_loses_no_task(cluster: LocalCluster, tmp_path: Path) -> None:
     """The same code as on processes; and what the store holds is not done again."""
     log, store = tmp_path / "naps", tmp_path / "sweep.db"
-    naps = [SweepTask(str(number), 20) for number in range(300)]
+    naps = [SweepTask(str(number), 20) for number in range(120)]
     function = partial(nap_and_note, str(log))
 
     def kill() -> None:
-        os.kill(int(Counter(until(log, 60)).most_common()[0][0]), signal.SIGKILL)
+        os.kill(int(Counter(until(log, 40)).most_common()[0][0]), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
     levels = [logging.getLogger(name).level for name in ("distributed", "distributed.client")]
     found = list(sweep(function, naps, answer=int, asked={}, dask=cluster.address, store=store))
     killer.join()
-    assert sorted(int(each.key) for each in found) == list(range(300))
-    assert [each.failure for each in found] == [None] * 300
+    assert sorted(int(each.key) for each in found) == list(range(120))
+    assert [each.failure for each in found] == [None] * 120
     assert levels == [logging.getLogger(name).level for name in ("distributed", "distributed.client")]
     done = Counter(log.read_text().split())
     killed = done.most_common()[-1]
     assert len(done) == 2
-    assert done.total() < 300 + 2 * 40, f"at most the batches under way are done again, of {killed}"
+    assert done.total() < 120 + 2 * 40, f"at most the batches under way are done again, of {killed}"
     again = list(sweep(function, naps, answer=int, asked={}, dask=cluster.address, store=store))
     assert all(each.stored for each in again)
     assert Counter(log.read_text().split()) == done

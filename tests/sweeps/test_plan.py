@@ -70,8 +70,8 @@ def test_a_plan_on_two_processes_that_is_killed_and_resumed(undisturbed: dict[st
     store = tmp_path / "plan.db"
     killed(["--workers", "2"], store)
     before = stored(store)
-    resumed = subprocess.run([*COMMAND, "--workers", "2", "--store", str(store)], capture_output=True, check=True)
-    require_same(json.loads(resumed.stdout), undisturbed)
+    resumed = pipeplan.plan("llama3-8b", "h100-sxm:8x1", **QUESTION, workers=2, store=store)
+    require_same(json.loads(json.dumps(resumed.to_dict())), undisturbed)
     assert before
     assert before < stored(store)
 

@@ -65,10 +65,10 @@ def test_a_process_that_dies_loses_no_task(tmp_path: Path) -> None:
 def test_a_long_task_beside_tasks_that_kill_is_answered(tmp_path: Path) -> None:
     """While 0 sleeps in one process, 7 kills the other, again and again."""
     log = tmp_path / "log"
-    long = [SweepTask("long", 0), *(SweepTask(f"deadly {n}", 7) for n in range(3))]
+    long = [SweepTask("long", 0), *(SweepTask(f"deadly {n}", 7) for n in range(2))]
     found = {each.key: each for each in sweep(partial(_sleep_or_die, str(log)), long, answer=int, asked={}, workers=2)}
     assert found["long"].answer == 0
-    assert [found[f"deadly {n}"].failure is not None for n in range(3)] == [True] * 3
+    assert [found[f"deadly {n}"].failure is not None for n in range(2)] == [True] * 2
 
 
 def _sleep_or_die(log: str, number: int) -> int:
@@ -89,9 +89,10 @@ def test_a_task_that_kills_is_reported_and_the_others_are_done() -> None:
     assert sorted(each.answer for each in found.values() if each.answer is not None) == sorted(set(range(40)) - {3, 21})
 
 
-def test_processes_that_all_die_end_the_sweep() -> None:
+def test_processes_that_all_die_end_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeplan.sweeps.engine._MAX_DEATHS", 3)
     numbers = [SweepTask(str(n), n) for n in range(100)]
-    with pytest.raises(RunError, match="13 workers in a row died without finishing a task"):
+    with pytest.raises(RunError, match="5 workers in a row died without finishing a task"):
         list(sweep(partial(die_at, tuple(range(100))), numbers, answer=int, asked={}, workers=2))
 
 
@@ -125,7 +126,7 @@ from pipeplan.sweeps import SweepTask, sweep
 from tests.sweeps.work import count
 
 log, store, workers = sys.argv[1:]
-tasks = [SweepTask(str(number), (number, 20)) for number in range(200)]
+tasks = [SweepTask(str(number), (number, 20)) for number in range(100)]
 list(sweep(partial(count, log), tasks, answer=int, asked={}, workers=int(workers), store=Path(store)))
 """
 
@@ -140,7 +141,7 @@ def test_a_sweep_that_is_killed_at_60_percent_resumes_and_repeats_nothing(
         [sys.executable, "-c", SWEEP, log, store, str(workers)],
         stderr=subprocess.DEVNULL,
     )
-    begun = until(log, 120)
+    begun = until(log, 60)
     process.send_signal(deadly)
     assert process.wait(WAIT) == -deadly
     # Reading cleans up behind the one that was killed, so a copy is read and the store itself is left as it was.
@@ -151,11 +152,11 @@ def test_a_sweep_that_is_killed_at_60_percent_resumes_and_repeats_nothing(
     with closing(sqlite3.connect(copy / store.name)) as file:
         kept = {key for (key,) in file.execute("SELECT key FROM finished")}
     # Under way are at most two batches a worker, of a tenth of a second: five tasks.
-    assert len(begun) - 2 * workers * 10 <= len(kept) < 200
-    tasks = [SweepTask(str(number), (number, 1)) for number in range(200)]
+    assert len(begun) - 2 * workers * 10 <= len(kept) < 100
+    tasks = [SweepTask(str(number), (number, 1)) for number in range(100)]
     found = list(sweep(partial(count, str(log)), tasks, answer=int, asked={}, workers=workers, store=store))
     assert {each.key for each in found if each.stored} == kept
-    assert sorted(each.required() for each in found) == list(range(200))
+    assert sorted(each.required() for each in found) == list(range(100))
     done = Counter(log.read_text().split())
     assert [key for key in kept if done[key] > 1] == [], "what is stored is not repeated"
     with closing(sqlite3.connect(store)) as file:

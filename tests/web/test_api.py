@@ -270,8 +270,8 @@ def test_too_much_to_draw_still_gives_figures(client):
 
 @pytest.mark.slow
 def test_hundreds_of_ranks_are_explained(client):
-    question = {"settings": {"ranks": 700, "microbatches": 1}, "schedules": ["1f1b"]}
-    assert len(client.post("/api/explain", json=question).json()["idle"]) == 700
+    question = {"settings": {"ranks": 300, "microbatches": 1}, "schedules": ["1f1b"]}
+    assert len(client.post("/api/explain", json=question).json()["idle"]) == 300
     timeline = client.post("/api/compare", json=question | {"reasons": True}).json()["timeline"]
     assert timeline["views"][0]["gaps"] is not None
 

@@ -253,7 +253,7 @@ def test_a_schedule_is_typed_from_nothing(editor):
 
 
 def test_a_large_schedule_shows_some_ranks_at_a_time(editor):
-    editor.begin("?ranks=32&microbatches=256&schedules=zb-h1&open=edit")
+    editor.begin("?ranks=32&microbatches=128&schedules=zb-h1&open=edit")
     assert len("\n".join(editor.lines)) < 30_000
     assert editor.page.is_visible(".rows-pager")
     editor.page.click("button[aria-label='the ranks after']")

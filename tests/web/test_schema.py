@@ -62,7 +62,7 @@ def test_no_request_makes_the_server_fail(schema, method, path, mode):
         pytest.skip("valid searches and plans are tested elsewhere, with small budgets")
 
     @hypothesis.settings(
-        max_examples=12,
+        max_examples=6,
         deadline=None,
         derandomize=True,
         phases=(Phase.explicit, Phase.generate),
