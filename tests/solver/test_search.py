@@ -142,8 +142,8 @@ def test_overlap_is_used_where_it_gains():
         overlap=np.full(6, 9.0),
         transfer=case.costs.transfer,
     )
-    apart = search(case, evaluations=10_000)
-    joined = search(Problem(case.placement, 8, together, case.limits, choices=Choices(split=False)), evaluations=10_000)
+    apart = search(case, evaluations=4_000)
+    joined = search(Problem(case.placement, 8, together, case.limits, choices=Choices(split=False)), evaluations=4_000)
     assert joined.schedule.joined.any()
     assert joined.value < apart.value
     check(joined.schedule, memory=case.memory_limit).require_valid()

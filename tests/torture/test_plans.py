@@ -1,4 +1,4 @@
-"""The free plan against each trainer's own, and these against the recipes, in a few questions; ``make torture`` asks more."""
+"""The free plan against each trainer's own, and these against recipes, in a few questions; ``make torture`` asks more."""
 
 import pytest
 
