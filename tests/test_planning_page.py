@@ -75,7 +75,7 @@ def test_every_command_runs(line, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    assert output(f"{line} --seconds 1 --workers 1" if " plan " in line else line)
+    assert output(f"{line} --seconds 0.1 --workers 1" if " plan " in line else line)
 
 
 def test_the_outputs_are_shown():
@@ -87,7 +87,7 @@ def test_the_outputs_are_shown():
 def test_the_example_in_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    exec(example.replace("seconds=5", "seconds=2, workers=1"), {})
+    exec(example.replace("seconds=5", "seconds=0.1, workers=1"), {})
     assert "--tensor-model-parallel-size" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"plan.png", "order.csv"}
 

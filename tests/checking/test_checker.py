@@ -122,7 +122,7 @@ def test_offloads_that_cannot_be(text, rule, where, says):
     assert says in found[0][2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(saving_problems())
 def test_a_schedule_is_within_its_own_peak_and_over_a_little_less(problem):
     schedule, costs = problem

@@ -42,7 +42,7 @@ def test_an_op_can_be_part_of_the_circle():
     assert check(parse_schedule(text), streams="edge").valid
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(PLANS, st.sampled_from(["early", "late"]), st.sampled_from(LEVELS))
 def test_the_checker_and_an_executor_with_queues_agree(plan, receives, level):
     lowered = insert_communication(plan, receives=receives)

@@ -74,7 +74,7 @@ def test_a_runtime_without_such_ops_refuses_them_and_one_with_them_their_absence
     assert [note.rule for note in check(bare).notes] == ["wait"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(PLANS.filter(lambda plan: plan.placement.copies == 1 and plan.slices == 1), st.sampled_from(["early", "late"]))
 def test_lowered_schedules_wait_for_all_and_run_as_without(plan: Schedule, receives):
     lowered = lower_for_torch(plan, receives=receives, waits=True)

@@ -113,7 +113,7 @@ def test_copies_out_of_order(text, communication):
         simulate(schedule, Settings(offload_times=1.0).costs(schedule.placement), communication=communication)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(saving_problems())
 def test_the_simulator_agrees_with_the_obvious_slow_one(problem):
     schedule, costs = problem

@@ -109,7 +109,7 @@ def makespan(schedule: Schedule, costs: Costs, communication: Any, level: Stream
         return np.inf
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(), st.sampled_from(LEVELS))
 def test_the_kernel_agrees_with_the_event_driven_simulation(problem, level):
     schedule, costs = problem
@@ -124,7 +124,7 @@ def test_the_kernel_agrees_with_the_event_driven_simulation(problem, level):
     assert fast.bound.value <= fast.timeline.makespan * (1 + 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(overhead=False))
 def test_each_model_is_between_those_that_wait_for_less_and_for_more(problem):
     """Edges and directions each split the stream of a rank; neither splits the other where a rank sends both ways."""
@@ -139,7 +139,7 @@ def test_each_model_is_between_those_that_wait_for_less_and_for_more(problem):
     assert per_rank <= blocking + 1e-9
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(problems(overhead=False))
 def test_receives_that_are_all_posted_first_are_contended_links(problem):
     """On a stream per edge, what a pending receive delays is only what comes after it on its link."""
@@ -185,7 +185,7 @@ def test_time_behind_another_message_has_a_reason_of_its_own():
     assert totals.sum(axis=1) == pytest.approx(found.timeline.idle)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problems(), st.sampled_from(LEVELS))
 def test_reasons_add_up_to_the_idle_time(problem, level):
     schedule, costs = problem
@@ -212,7 +212,7 @@ def test_messages_that_are_posted_in_time_delay_nothing_here():
     assert (round(edge, 6), round(front, 6), round(posted, 6)) == (29.9, 34.6, 29.9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(PLANS, st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from(LEVELS))
 def test_posted_messages_never_hang_and_are_no_worse_than_those_of_the_pass(plan, seed, latency, level):
     random = np.random.default_rng(seed)

@@ -42,7 +42,7 @@ def test_search_places_collectives_within_the_limit() -> None:
         problem = sharded(placement, 4, limit, ShardingRule("best"))
         fitting = [each for each in starts if problem.fits(simulate(each, problem.costs))]
         assert fitting
-        result = search(problem, evaluations=2_000, start=fitting)
+        result = search(problem, evaluations=500, start=fitting)
         schedule = result.schedule
         check(schedule, memory=problem.memory_rule).require_valid()
         assert schedule.has(Kind.UNSHARD)
@@ -52,7 +52,7 @@ def test_search_places_collectives_within_the_limit() -> None:
         # Not worse than the starts as they are, nor than their rows with the best collectives by the same decisions.
         assert all(makespan <= simulate(each, problem.costs).timeline.makespan for each in fitting)
         assert result.bound.value <= makespan * (1 + 1e-9)
-    again = search(problem, evaluations=2_000, start=fitting)
+    again = search(problem, evaluations=500, start=fitting)
     assert again.schedule == schedule
 
 
@@ -71,7 +71,7 @@ def test_search_with_the_rule_of_a_trainer() -> None:
     """Every schedule that it judges has the collectives of the rule."""
     for rule in (ShardingRule("pytorch", 2), ShardingRule("megatron")):
         problem = sharded(Placement.loop(2, 2), 4, 40.0, rule)
-        result = search(problem, evaluations=1_000)
+        result = search(problem, evaluations=400)
         schedule = result.schedule
         wide = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD)
         plain = schedule.keep(~np.isin(schedule.columns.kind, [int(kind) for kind in wide]))
@@ -86,6 +86,6 @@ def test_search_on_streams_and_with_blocking_transfers() -> None:
         problem = Problem(
             base.placement, 4, base.costs, base.limits, communication=communication, sharding=base.sharding
         )
-        result = search(problem, evaluations=800)
+        result = search(problem, evaluations=300)
         assert {Kind.UNSHARD, Kind.SEND_F} <= result.schedule.kinds
         check(result.schedule, memory=problem.memory_rule, streams=problem.streams).require_valid()

@@ -12,7 +12,7 @@ from tests.solver.problems import problem
 
 def test_more_memory_takes_less_time():
     case = problem(Placement.v(3), 6, limit=1)
-    front = pareto(case, points=5, evaluations=10_000)
+    front = pareto(case, points=5, evaluations=4_000)
     peaks, values = [point.peak for point in front.points], [point.value for point in front.points]
     assert peaks == sorted(peaks)
     assert all(later < earlier for earlier, later in pairwise(values))
@@ -24,7 +24,7 @@ def test_more_memory_takes_less_time():
 
 
 def test_published_schedules_are_marked_and_not_below_the_front():
-    front = pareto(problem(Placement.linear(4), 8), points=6, evaluations=12_000)
+    front = pareto(problem(Placement.linear(4), 8), points=6, evaluations=4_000)
     assert {"1f1b", "gpipe", "zb-h1", "zb-auto"} <= {mark.schedule for mark in front.marks}
     for mark in front.marks:
         reachable = [point.value for point in front.points if point.limit <= mark.peak + 1e-9]

@@ -30,9 +30,9 @@ ONE = Case(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 150, 50))
+@pytest.mark.parametrize("first", range(0, 90, 30))
 def test_no_order_that_can_be_enumerated_is_better(first):
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 30):
         case = random_case(seed, cells=4, cells_of_span=4)
         everything, answer = Enumeration(whole(case)), solve(case)
         assert answer.status == ("infeasible" if everything.best is None else "optimal"), case.command()
@@ -40,11 +40,11 @@ def test_no_order_that_can_be_enumerated_is_better(first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 30, 10))
+@pytest.mark.parametrize("first", range(0, 20, 10))
 def test_pipeplan_simulates_and_accepts_the_orders_that_the_model_finds(first):
     for seed in range(first, first + 10):
         case = random_case(seed)
-        answer = solve(case, seconds=3)
+        answer = solve(case, seconds=1)
         if answer.rows is None or answer.reachable is None:
             continue
         schedule = schedule_of(answer.shop, answer.rows)
@@ -56,7 +56,7 @@ def test_pipeplan_simulates_and_accepts_the_orders_that_the_model_finds(first):
         assert result.fits
 
 
-@pytest.mark.parametrize("number", [20, 21, 22, 27, 33, 36, 37])
+@pytest.mark.parametrize("number", [21, 22, 27, 36, 37])
 def test_optima_that_others_have_proven(number):
     row = conformance("proven_optima.json")["rows"][number]
     ranks, v = row["ranks"], row["placement"] == "v"

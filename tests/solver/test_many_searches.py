@@ -102,7 +102,7 @@ def points_of(front):
 def test_a_front_that_was_stopped_goes_on_and_is_the_same(tmp_path, monkeypatch):
     """Killed after two of its searches; the third and those behind it are all that is done again."""
     store = tmp_path / "s"
-    whole = pareto(CASE, points=4, evaluations=2_000)
+    whole = pareto(CASE, points=3, evaluations=600)
     begun = []
 
     def dies(*arguments, **options):
@@ -114,12 +114,12 @@ def test_a_front_that_was_stopped_goes_on_and_is_the_same(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr("pipeplan.solver.many_searches.search", dies)
         with pytest.raises(Exception, match="MemoryError"):
-            pareto(CASE, points=4, evaluations=2_000, store=store)
+            pareto(CASE, points=3, evaluations=600, store=store)
     assert len(kept(store)) == 2
     begun.clear()
     begun.extend([None, None, None])
     monkeypatch.setattr("pipeplan.solver.many_searches.search", dies)
-    resumed = pareto(CASE, points=4, evaluations=2_000, store=store)
+    resumed = pareto(CASE, points=3, evaluations=600, store=store)
     assert len(begun) - 3 == len(kept(store)) - 2
     assert points_of(resumed) == points_of(whole)
 
@@ -135,15 +135,15 @@ def test_seeds_and_fronts_on_a_cluster(one_by_one, tmp_path):
         first, second = (
             pareto(
                 CASE,
-                points=4,
-                evaluations=2_000,
+                points=3,
+                evaluations=600,
                 dask=cluster.address,
                 store=tmp_path / f"front {number}",
                 progress=lambda limit, news: said.append((limit, news.share)),
             )
             for number in range(2)
         )
-        again = pareto(CASE, points=4, evaluations=2_000, dask=cluster.address, store=tmp_path / "front 0")
+        again = pareto(CASE, points=3, evaluations=600, dask=cluster.address, store=tmp_path / "front 0")
     finally:
         cluster.end()
     assert points_of(first) == points_of(second) == points_of(again)
@@ -158,7 +158,7 @@ def test_seeds_and_fronts_on_a_cluster(one_by_one, tmp_path):
 
 @pytest.mark.slow
 def test_in_rounds_searches_go_on_from_the_best_of_all(tmp_path):
-    case, effort = problem(Placement.v(4), 12, (14.0, 15.0, 9.0, 2.0), limit=2), Effort(seconds=None, evaluations=240)
+    case, effort = problem(Placement.v(3), 8, (14.0, 15.0, 9.0, 2.0), limit=2), Effort(seconds=None, evaluations=120)
     told: list[SearchProgress] = []
     found = search_seeds(case, 2, effort, SearchBackend(store=tmp_path / "s"), rounds=3, progress=told.append)
     assert kept(tmp_path / "s") == [f"round {turn}, seed {seed}" for turn in range(3) for seed in range(2)]

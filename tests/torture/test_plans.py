@@ -1,4 +1,4 @@
-"""The free plan against each trainer's own, and these against the recipes, over 5 questions; ``make torture`` asks more."""
+"""The free plan against each trainer's own, and these against recipes, in a few questions; ``make torture`` asks more."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from tests.torture.running import tried
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(PLANS.sample, 5))
+@pytest.mark.parametrize("seed", [2, 4, 7])
 def test_no_plan_is_worse_than_a_subset_or_a_recipe(seed):
     assert tried(PLANS.name, seed).fault is None

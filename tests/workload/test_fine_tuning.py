@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.hardware import cluster
@@ -31,6 +31,7 @@ def test_adapters_are_the_only_trained_parameters():
     assert total(layers_of(LLAMA, Execution()), "frozen") == RankParameters()
 
 
+@settings(max_examples=40)
 @given(shape=shapes(), rank=st.integers(1, 8))
 def test_any_model_has_adapters_and_freezes_the_rest(shape: ModelShape, rank: int):
     plain, adapted = layers_of(shape, Execution()), layers_of(shape, Execution(adapter_rank=rank))

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.errors import ShapeError
@@ -148,6 +148,7 @@ def test_parameters_and_flops_of_every_preset():
         assert a_token == pytest.approx(token.forward + token.router, rel=1e-6 if plain else 0.01), name
 
 
+@settings(max_examples=40)
 @given(shapes() | hybrids(), st.integers(1, 64))
 def test_parameters_of_any_shape(shape: ModelShape, sequence: int):
     shape = replace(shape, vocabulary=-(-shape.vocabulary // 128) * 128)
@@ -157,6 +158,7 @@ def test_parameters_of_any_shape(shape: ModelShape, sequence: int):
     assert sum(each.count for each in layers if each.kind in {"dense", "moe"}) == shape.layers
 
 
+@settings(max_examples=40)
 @given(
     shapes() | hybrids(),
     st.booleans(),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeplan.errors import InputError
@@ -140,6 +140,7 @@ def test_a_layer_that_a_model_does_not_have():
         layer_parts(model("mixtral-8x7b"), experts=False)
 
 
+@settings(max_examples=40)
 @given(shapes() | hybrids())
 def test_a_model_is_the_sum_of_its_layers(drawn: ModelShape):
     counts = parameter_counts(drawn)
@@ -154,6 +155,7 @@ def of_one_rank(shape: ModelShape) -> int:
     return sum(layer.count * (layer.parameters.dense + layer.parameters.expert) for layer in layers)
 
 
+@settings(max_examples=40)
 @given(shapes() | hybrids())
 def test_what_one_rank_holds_is_the_model_with_a_padded_vocabulary(drawn: ModelShape):
     padded = replace(drawn, vocabulary=padded_vocabulary(drawn.vocabulary))
@@ -166,6 +168,7 @@ def test_one_rank_holds_a_whole_preset():
         assert of_one_rank(model(name)) == parameter_counts(padded).total_with_mtp, name
 
 
+@settings(max_examples=40)
 @given(shapes())
 def test_experts_that_all_meet_a_token_are_all_active(drawn: ModelShape):
     assume(drawn.experts is not None)

@@ -1,7 +1,7 @@
 """Modules computed again: what moves into the backward, and what is not kept."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.errors import UnknownNameError
@@ -147,6 +147,7 @@ def test_every_module_has_a_title():
     assert found == set(RECOMPUTE)
 
 
+@settings(max_examples=40)
 @given(shapes() | hybrids(), st.sets(st.sampled_from(sorted(RECOMPUTE))))
 def test_never_keeps_more_than_everything(shape: ModelShape, modules: set[str]):
     """All but per-op checkpointing, which keeps outputs that nothing needs, keep at most what they would keep anyway."""

@@ -99,7 +99,7 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
     ("fix", "words"),
     [
         ({"tp": 3}, ("tp=3", "64 attention heads", "valid values of tp: 1, 2, 4, 8")),
-        ({"tp": 8, "dp": 16}, ("tp=8 dp=16", "must equal the 64 GPUs")),
+        ({"tp": 8, "dp": 16}, ("tp=8 dp=16", "must equal the 32 GPUs")),
         ({"ep": 2}, ("a dense model has no experts",)),
         ({"pp": 1, "vp": 2}, ("one chunk",)),
         ({"schedule": "zbv", "vp": 3}, ("the schedule does not support this shape",)),
@@ -119,7 +119,7 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
     ],
 )
 def test_what_stands_in_the_way_is_named(fix, words):
-    asked = request("llama3-70b", "h100-sxm:8x8", global_batch=128, sequence=8192, fix=fix, allowed=frozenset(UNUSUAL))
+    asked = request("llama3-70b", "h100-sxm:8x4", global_batch=32, sequence=8192, fix=fix, allowed=frozenset(UNUSUAL))
     error = refusal(asked)
     assert error is not None
     assert error.field == "fix"

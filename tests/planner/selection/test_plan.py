@@ -313,7 +313,7 @@ def test_configurations_without_a_pipeline_take_no_place_among_those_that_are_la
     found = plan(
         model("llama3-8b"),
         cluster("h100-sxm:4x1"),
-        global_batch=32,
+        global_batch=16,
         sequence=8192,
         seconds=30.0,
         order_seconds=0,
