@@ -69,7 +69,12 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     warnings, notes = assumed_times(settings, schedule)
     if transfers := transfers_in_words(costs.communication, costs.streams):
         notes = (f"transfers: {transfers}", *notes)
-    warnings = (*_again(name, opened_source), *_padding(settings, schedule), *_unused(settings, schedule, costs), *warnings)
+    warnings = (
+        *_again(name, opened_source),
+        *_padding(settings, schedule),
+        *_unused(settings, schedule, costs),
+        *warnings,
+    )
     return result_of(
         simulation, limits=limits, warnings=warnings, notes=notes, settings=settings, sharding=used or UNSET
     )
