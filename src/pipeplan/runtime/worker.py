@@ -27,7 +27,7 @@ def main(folder: Path, parent: int, ranks: Sequence[int]) -> int:
     # A collection runs before every measured step. Over the objects of the imported modules it takes a fifth of a second.
     gc.freeze()
     files = Files(folder)
-    return _fork(ranks, files) if len(ranks) > 1 else _be(ranks[0], files)
+    return _fork(ranks, files) if len(ranks) > 1 else _work_as(ranks[0], files)
 
 
 def _fork(ranks: Sequence[int], files: Files) -> int:
@@ -41,7 +41,7 @@ def _fork(ranks: Sequence[int], files: Files) -> int:
             with files.output(rank).open("ab") as output:
                 os.dup2(output.fileno(), 1)
                 os.dup2(output.fileno(), 2)
-            _leave(_be(rank, files))
+            _leave(_work_as(rank, files))
         running[process] = rank
     while running:
         process, status = os.wait()
@@ -50,12 +50,13 @@ def _fork(ranks: Sequence[int], files: Files) -> int:
 
 
 def _leave(code: int) -> None:
+    """Exit without the functions that the parent process registered for its own exit."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # What is registered for the end of the process is its parent's.
+    os._exit(code)
 
 
-def _be(rank: int, files: Files) -> int:
+def _work_as(rank: int, files: Files) -> int:
     """Do the task as a rank. Return the exit code: 1 if it failed."""
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
     task: RankTask = pickle.loads(files.task.read_bytes())
