@@ -10,8 +10,10 @@ import numpy as np
 from pipeplan.errors import CostError
 from pipeplan.model import (
     NOT_GIVEN,
+    Bools,
     Floats,
     MemoryRule,
+    MemoryUse,
     Placement,
     held_throughout,
     in_activations,
@@ -27,6 +29,13 @@ class Limits:
 
     values: Floats
     in_activations: bool
+
+    def exceeded(self, memory: MemoryUse) -> Bools:
+        """Return a mask of the ranks that hold more than their limit, shape (ranks,)."""
+        held = memory.peak_activation if self.in_activations else memory.peak_bytes
+        assert held is not None
+        over: Bools = held > self.values * (1 + tolerances.MEMORY)
+        return over
 
 
 def _not_given() -> Floats:
