@@ -65,8 +65,8 @@ class Memory:
         Factor of each microbatch on all activations and their parts, shape (stages, microbatches); empty if microbatches
         are alike.
     parameters, gradients
-        Bytes of a stage's gathered parameters (from UNSHARD to RESHARD), and of its whole gradients (from the first B or W
-        to WAIT_REDUCE_GRAD); empty for none.
+        Bytes of a stage's gathered parameters (from UNSHARD to RESHARD), and of its whole gradients (from the start of the
+        first B or W to WAIT_REDUCE_GRAD); empty for none.
 
     Raises
     ------

@@ -18,9 +18,12 @@ from pipeplan.model import (
     among,
     crosses_ranks,
     dependencies,
+    gradient_levels,
+    levels_before,
+    memory_levels,
     progress,
 )
-from pipeplan.simulation import Simulation, memory_use, post_messages, simulate
+from pipeplan.simulation import Simulation, post_messages, simulate
 from pipeplan.solver.candidate import orders_of
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.kernels.reorder_kernel import FixedOps, Taken, reordered
@@ -78,10 +81,9 @@ class Reorderer:
         rows, row = np.unique(computing.cost_index, return_inverse=True)
         self._kind, self._stage = np.divmod(rows, schedule.stages)
         rule = costs.memory.rule(schedule.placement, limits)
-        held = memory_use(computing, costs)
-        levels = held.activations if rule.unit == "activations" else held.bytes
-        assert levels is not None
-        before = np.where(np.isin(np.arange(len(computing)), computing.offsets), 0.0, np.roll(levels, 1))
+        sizes = rule.activation, rule.freed_by_weight, rule.recompute_keeps, rule.offloaded
+        levels = memory_levels(computing, *sizes)
+        gradients = rule.gradients if rule.gradients.size else np.zeros(schedule.stages)
         self._fixed = FixedOps(
             ops=np.argsort(progress(computing, needs).step, kind="stable"),
             rank=computing.rank.astype(np.int64),
@@ -89,7 +91,8 @@ class Reorderer:
             joined=computing.joined.astype(np.int64),
             row=row.astype(np.int64),
             microbatch=computing.columns.microbatch.astype(np.int64),
-            growth=levels - before,
+            growth=levels - levels_before(computing, levels),
+            beside=gradient_levels(computing, gradients)[0],
             # No order fits where static memory alone is above the limit: their lengths alone count.
             limit=np.where(rule.limit > 0, np.minimum(rule.limit, 1e300), 1e300),
         )
