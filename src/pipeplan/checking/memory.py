@@ -32,6 +32,7 @@ from pipeplan.readable import size_text
 
 def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
     """Yield the first op on each rank at which the memory held exceeds the rank's limit."""
+    static = rule.static if rule.static.size else np.zeros(schedule.ranks)
     slack = tolerances.MEMORY * np.maximum(rule.limit, 1.0)
     for rank in range(schedule.ranks):
         row = schedule.row(rank)
@@ -39,7 +40,8 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
         over = np.flatnonzero(held > rule.limit[rank] + slack[rank])
         if over.size:
             position = int(schedule.offsets[rank] + over[0])
-            amounts = (float(held[over[0]]), float(held.max()), float(rule.limit[rank]))
+            levels = held[over[0]], held.max(), rule.limit[rank]
+            amounts = [float(level + static[rank]) for level in levels]
             here, peak, limit = (size_text(amount) if rule.unit == "bytes" else f"{amount:.6g}" for amount in amounts)
             unit = "" if rule.unit == "bytes" else f" {rule.unit}"
             message = f"the rank holds {here}{unit} here and {peak} at its peak; its limit is {limit}"

@@ -162,7 +162,8 @@ class Memory:
                 "a memory limit in bytes needs activation bytes; set them, or use a limit in activations",
                 field="memory_limit",
             )
-        limit = limits.values - held_throughout(placement, self.static)
+        static = held_throughout(placement, self.static)
+        limit = limits.values - static
         sizes = self.activation, self.freed_by_weight
-        parts = self.recompute_keeps, self.offloaded, self.factors, self.parameters, self.gradients
+        parts = self.recompute_keeps, self.offloaded, self.factors, self.parameters, self.gradients, static
         return MemoryRule(*sizes, limit, "bytes", *parts)

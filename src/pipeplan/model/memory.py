@@ -58,6 +58,8 @@ class MemoryRule:
         Factor of each microbatch on the memory of each stage, shape (stages, microbatches); empty if microbatches are alike.
     parameters, gradients
         Memory of a stage's gathered parameters, and of its whole gradients, shape (stages,); empty for none.
+    static
+        Static memory of each rank, which ``limit`` is without, for messages; shape (ranks,), empty for none.
     """
 
     activation: Floats
@@ -69,6 +71,7 @@ class MemoryRule:
     factors: Floats = field(default_factory=lambda: NOT_GIVEN)
     parameters: Floats = field(default_factory=lambda: NOT_GIVEN)
     gradients: Floats = field(default_factory=lambda: NOT_GIVEN)
+    static: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     def __post_init__(self) -> None:
         sizes = self.activation, self.recompute_keeps, self.offloaded

@@ -68,6 +68,8 @@ class DiffOptions(Options):
 def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **options: Unpack[DiffKeywords]) -> Diff:
     """Compare a plan with a measured run, op by op: how much of the error op times explain, and how much waiting.
 
+    Times of both count from their first start: a gap before the first op of the plan is no part of its makespan.
+
     Parameters
     ----------
     planned
