@@ -95,7 +95,11 @@ def test_a_limit_that_no_order_keeps_is_said_and_lengthens_nothing():
             plan = replanner.plan(lengths)
             every = [
                 pipeplan.simulate(
-                    "1f1b", lengths=[lengths[number] for number in order], memory_limit=limit, static_bytes=static, **settings
+                    "1f1b",
+                    lengths=[lengths[number] for number in order],
+                    memory_limit=limit,
+                    static_bytes=static,
+                    **settings,
                 )
                 for order in permutations(range(4))
             ]

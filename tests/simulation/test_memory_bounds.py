@@ -176,7 +176,10 @@ def test_static_memory_above_the_limit_is_an_answer_at_every_door():
                 problems = pipeplan.check(result.schedule, **costs).problems
                 limits = np.broadcast_to(case["memory_limit"], 2)
                 over = np.flatnonzero(np.array(result.peak_bytes) > limits)
-                assert [f"its limit is {limits[rank]:.1f} B" in str(problem) for rank, problem in zip(over, problems, strict=True)]
+                assert [
+                    f"its limit is {limits[rank]:.1f} B" in str(problem)
+                    for rank, problem in zip(over, problems, strict=True)
+                ]
                 (compared,) = pipeplan.compare(name, **options).results
                 assert not compared.fits
             for search in (pipeplan.search, pipeplan.pareto):

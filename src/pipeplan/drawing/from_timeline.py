@@ -232,9 +232,7 @@ def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int
     return not in_activations, np.broadcast_to(values, (ranks,)).copy()
 
 
-def _steps(
-    timeline: Timeline, curve: MemoryCurve, base: Floats
-) -> tuple[Integers, Floats, Floats, Floats | None]:
+def _steps(timeline: Timeline, curve: MemoryCurve, base: Floats) -> tuple[Integers, Floats, Floats, Floats | None]:
     """Return offsets, times, levels and parameters of the curves: each op's from when its change takes effect."""
     schedule, lane = timeline.schedule, curve.rank
     ranks = np.arange(schedule.ranks, dtype=np.int32)

@@ -80,9 +80,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     )
 
 
-def ordered(
-    source: ScheduleLike, settings: Settings, *, called: str | None = None, posted: bool = True
-) -> Schedule:
+def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None, posted: bool = True) -> Schedule:
     """Return the schedule of a source, checked, and with its communication and collectives.
 
     With ``posted=False`` the messages of streams are left out: their order depends on the times of the ops.
