@@ -208,14 +208,14 @@ def test_gradients_are_held_from_the_start_of_the_first_backward_at_every_door()
     for name, peak in (("gpipe", 48), ("1f1b", 28), ("zb-h1", 28)):
         for limit, fits in ((peak, True), (peak - 0.5, False)):
             result = pipeplan.simulate(name, memory_limit=limit, **settings)
-            assert (result.peak_bytes[0], result.fits) == (peak, fits), name
+            assert (np.max(result.peak_bytes or []), result.fits) == (peak, fits), name
             verdict = pipeplan.check(result.schedule, memory_limit=limit, activation_bytes=10.0, gradient_bytes=8.0)
             assert verdict.valid == fits, name
             (compared,) = pipeplan.compare(name, memory_limit=limit, **settings).results
-            assert (compared.peak_bytes[0], compared.fits) == (peak, fits), name
+            assert (np.max(compared.peak_bytes or []), compared.fits) == (peak, fits), name
             assert bool(pipeplan.explain(name, memory_limit=limit, **settings).result.fits) == fits, name
     held = pipeplan.search(memory_limit=30.0, placement="linear", evaluations=20, **settings)
-    assert max(held.peak_bytes) <= 30
+    assert max(held.peak_bytes or []) <= 30
     # B0 runs from 1 to 3: it holds its activation and the gradients, and frees the former at its end.
     alone = pipeplan.simulate("1f1b", ranks=1, microbatches=1, activation_bytes=10.0, gradient_bytes=8.0)
     curves = alone.view().memory

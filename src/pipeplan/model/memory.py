@@ -18,6 +18,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeplan.model import tolerances
 from pipeplan.model.dependency import rows_of_stages
@@ -33,7 +34,7 @@ from pipeplan.model.op import (
     among,
 )
 from pipeplan.model.placement import Placement
-from pipeplan.model.quantities import Bools, Floats, Ints
+from pipeplan.model.quantities import Bools, Floats
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Timeline
 
@@ -290,7 +291,7 @@ class MemoryCurve:
         Part of ``level`` that gathered parameters take; None if there are none.
     """
 
-    rank: Ints
+    rank: NDArray[np.integer]
     time: Floats
     level: Floats
     parameters: Floats | None
