@@ -264,6 +264,50 @@ def partner(op: Op) -> Key:
     return kind, op.stage + step, op.microbatch, op.slice
 
 
+def slow_peaks(schedule: Schedule, costs: Costs) -> list[float]:
+    """The most bytes that every rank holds, without static ones: what an op allocates, it allocates before it frees."""
+    memory, peaks = costs.memory, []
+    for row in schedule:
+        ops = list(row)
+        again = {(op.stage, op.microbatch, op.slice) for op in ops if op.kind == Kind.R}
+        activations = peak = 0.0
+        gathered, unreduced = dict[int, float](), dict[int, float]()
+        for op in ops:
+            stage, freed = op.stage, 0.0
+            share = (float(memory.factors[stage, op.microbatch]) if memory.factors.size else 1.0) / schedule.slices
+            whole, late, kept, moved = (
+                float(sizes[stage]) * share
+                for sizes in (memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded)
+            )
+            match op.kind:
+                case Kind.F:
+                    activations += kept if (stage, op.microbatch, op.slice) in again else whole
+                case Kind.R:
+                    activations += whole - kept
+                case Kind.RELOAD:
+                    activations += moved
+                case Kind.OFFLOAD:
+                    freed = moved
+                case Kind.UNSHARD:
+                    gathered[stage] = float(memory.parameters[stage])
+                case Kind.RESHARD:
+                    del gathered[stage]
+                case Kind.WAIT_REDUCE_GRAD:
+                    del unreduced[stage]
+                case Kind.B:
+                    unreduced[stage], freed = float(memory.gradients[stage]), whole
+                case Kind.W:
+                    unreduced[stage], freed = float(memory.gradients[stage]), late
+                case Kind.I:
+                    freed = whole - late
+            sharded = sum(gathered.values()) + sum(unreduced.values())
+            peak = max(peak, activations + sharded)
+            activations -= freed
+            peak = max(peak, activations + sharded)
+        peaks.append(peak)
+    return peaks
+
+
 def sharded_levels(schedule: Schedule, costs: Costs) -> list[list[tuple[float, float]]]:
     """For every rank, the bytes of gathered parameters and of unreduced gradients after each op of its row."""
     memory, ranks = costs.memory, []

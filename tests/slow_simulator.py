@@ -204,7 +204,7 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
         Kind.R: costs.recompute,
     }
     alike = [float(times[op.kind][op.stage]) for op in turn]
-    factors = [factor(op, costs) * of_slice(op, schedule, costs) for op in turn]
+    factors = [longer(op, schedule, costs) for op in turn]
     alone = sum(one * more for one, more in zip(alike, factors, strict=True))
     if len(turn) == 2 and costs.overlap is not None:
         forward = next(op for op in turn if op.kind == Kind.F)
@@ -213,28 +213,33 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
     return alone / schedule.slices
 
 
+def longer(op: Op, schedule: Schedule, costs: Costs) -> float:
+    """How many times the time of its stage an op takes: a full backward as much as its two halves together."""
+    if op.kind != Kind.B:
+        return factor(op, costs) * of_slice(op, schedule, costs)
+    halves = [
+        (float(times[op.stage]), longer(replace(op, kind=kind), schedule, costs))
+        for kind, times in ((Kind.I, costs.backward_input), (Kind.W, costs.backward_weight))
+    ]
+    return sum(time * more for time, more in halves) / sum(time for time, _ in halves)
+
+
 def of_slice(op: Op, schedule: Schedule, costs: Costs) -> float:
     """How many times the mean time of its slices an op takes: attention to itself and to all slices before it."""
     if costs.slice_attention is None:
         return 1.0
     forward = float(costs.slice_attention.forward[op.stage])
-    inputs, weights = float(costs.backward_input[op.stage]), float(costs.backward_weight[op.stage])
-    of_inputs = inputs * 2 * forward / (1 + forward)
-    share = {Kind.I: of_inputs / inputs, Kind.W: 0.0, Kind.B: of_inputs / (inputs + weights)}.get(op.kind, forward)
+    share = {Kind.I: 2 * forward / (1 + forward), Kind.W: 0.0}.get(op.kind, forward)
     attended = op.slice + 0.5
     return 1 - share + share * attended / (schedule.slices / 2)
 
 
 def factor(op: Op, costs: Costs) -> float:
-    """How many times the time of its stage an op takes: a backward as much as its two halves together."""
+    """How many times the time of its stage an op of its microbatch takes; not for full backwards."""
     if costs.factors is None:
         return 1.0
-    place = op.stage, op.microbatch
-    inputs, weights = float(costs.factors.backward_input[place]), float(costs.factors.backward_weight[place])
-    if op.kind == Kind.B:
-        halves = float(costs.backward_input[op.stage]), float(costs.backward_weight[op.stage])
-        return (halves[0] * inputs + halves[1] * weights) / sum(halves)
-    return {Kind.I: inputs, Kind.W: weights}.get(op.kind, float(costs.factors.forward[place]))
+    tables = {Kind.I: costs.factors.backward_input, Kind.W: costs.factors.backward_weight}
+    return float(tables.get(op.kind, costs.factors.forward)[op.stage, op.microbatch])
 
 
 def size(stage: int, op: Op, costs: Costs) -> float:

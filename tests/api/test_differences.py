@@ -370,3 +370,38 @@ def test_ops_that_took_what_was_planned_are_not_simulated_again(monkeypatch):
         assert all(each.effect == 0 for each in pipeplan.diff(plan, plan).kinds)
         counts.append(len(calls))
     assert counts[1] == counts[0]
+
+
+def test_a_plan_held_against_itself_differs_by_nothing_whatever_its_overhead(tmp_path):
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 4, "time_unit": "ms", "p2p_time": 0.3}
+    overheads: list[dict[str, Any]] = [
+        {"op_gap": 0.2},
+        {"machine": "megatron-a100"},
+        {"message_time": 0.4, "step_time": 3.0},
+        {"op_gap": 0.2, "message_time": 0.1, "communication": "blocking"},
+        {"op_gap": 0.2, "message_time": 0.1, "communication": "streams"},
+        {"op_gap": 0.2, "unshard_times": 2.0, "reduce_times": 1.0},
+        {"op_gap": 0.2, "parameter_bytes": 2.0},
+    ]
+    for overhead in overheads:
+        for name in ("1f1b", "zbv", "dualpipev"):
+            plan = pipeplan.simulate(name, **shape, **overhead)
+            path = tmp_path / f"{name}.json"
+            path.write_text(timeline_json(plan.timeline))
+            for measured in (path, plan):
+                for planned in (path, plan.timeline):
+                    found = diff(planned, measured)
+                    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0), (name, overhead)
+
+
+def test_a_run_that_takes_what_was_planned_is_as_long_as_a_plan_with_overhead(tmp_path):
+    """A run is measured from its first start, so the gap before the first op of the plan is no part of its length."""
+    for name in ("1f1b", "zbv"):
+        plan = pipeplan.simulate(name, ranks=2, microbatches=4, time_unit="ms", op_gap=0.25).timeline
+        (tmp_path / "run.json").write_text(
+            timeline_json(replace(plan, start=plan.start - 0.25, end=plan.end - 0.25, occupied=None, source="measured"))
+        )
+        found = diff(name, tmp_path / "run.json", op_gap=0.25, time_unit="ms")
+        assert found.error == pytest.approx(0.0)
+        assert found.planned_makespan == pytest.approx(plan.makespan - 0.25)
+        assert found.notes[-1].startswith("the first op of the plan starts at 250 us; its times count from there")

@@ -66,3 +66,47 @@ def test_a_batch_of_another_size_is_refused():
         pipeplan.Replanner("1f1b", ranks=2, microbatches=4)([1, 2, 3])
     with pytest.raises(InputError, match="lengths: number 1 must be more than 0"):
         pipeplan.Replanner("1f1b", ranks=2)([1, 0, 3])
+
+
+def test_its_makespan_is_that_of_a_simulation_of_the_same_lengths_on_every_level_of_communication():
+    random = np.random.default_rng(3)
+    for communication in ("edge", "contended", "streams", "blocking"):
+        for schedule, chunks in (("1f1b", 1), ("zb-h1", 1), ("interleaved-1f1b", 2)):
+            settings: dict[str, Any] = {
+                "ranks": 3, "chunks": chunks, "microbatches": 6, "communication": communication, "p2p_time": 0.7,
+                "attention_share": 0.3, "reference_length": 2000.0,
+            }  # fmt: skip
+            lengths = random.lognormal(7.5, 0.8, 6).tolist()
+            plan = pipeplan.Replanner(schedule, settings).plan(lengths)
+            reordered = pipeplan.simulate(schedule, lengths=[lengths[number] for number in plan.order], **settings)
+            in_given_order = pipeplan.simulate(schedule, lengths=lengths, **settings)
+            assert plan.makespan == pytest.approx(reordered.makespan, rel=1e-12), (communication, schedule)
+            assert plan.given == pytest.approx(in_given_order.makespan, rel=1e-12), (communication, schedule)
+            assert plan.makespan <= plan.given
+
+
+def test_a_limit_that_no_order_keeps_is_said_and_lengthens_nothing():
+    """Several microbatches are held at a time on rank 0, or static memory alone is above the limit."""
+    settings: dict[str, Any] = {"ranks": 3, "microbatches": 4, "activation_bytes": 1.0, "reference_length": 1000.0}
+    for limit, static in ((1.0, 0.0), (2.0, 3.0), (3.0, 3.0)):
+        for seed in range(3):
+            lengths = np.random.default_rng(seed).lognormal(7, 0.8, 4).tolist()
+            replanner = pipeplan.Replanner("1f1b", settings, memory_limit=limit, static_bytes=static)
+            plan = replanner.plan(lengths)
+            every = [
+                pipeplan.simulate(
+                    "1f1b",
+                    lengths=[lengths[number] for number in order],
+                    memory_limit=limit,
+                    static_bytes=static,
+                    **settings,
+                )
+                for order in permutations(range(4))
+            ]
+            assert not any(result.fits for result in every)
+            assert not plan.fits
+            assert plan.makespan <= plan.given
+            if static >= limit:
+                assert plan.makespan == pytest.approx(min(result.makespan for result in every))
+    assert pipeplan.Replanner("1f1b", settings, memory_limit=100.0).plan([900.0] * 4).fits
+    assert pipeplan.Replanner("1f1b", settings).plan([900.0] * 4).fits

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.costs import Settings
+from pipeplan.costs import FactorTables, Settings
 from pipeplan.errors import CostError, InputError
 from pipeplan.formats.costs_record import costs_json, parse_costs_json
 from pipeplan.model import Kind
@@ -51,8 +51,14 @@ def cases(draw: st.DrawFn):
     def numbers(low: float, high: float) -> tuple[float, ...]:
         return tuple(draw(st.floats(low, high)) for _ in range(stages))
 
+    def factors() -> tuple[tuple[float, ...], ...]:
+        return tuple(tuple(draw(st.floats(0.2, 5)) for _ in range(shape.microbatches)) for _ in range(stages))
+
+    differ = FactorTables(forward=factors(), backward_input=factors(), backward_weight=factors(), size=factors())
     costs = Settings(
         times_per="stage",
+        microbatch_factors=differ if draw(st.booleans()) else None,
+        backward_times=draw(st.sampled_from((None, numbers(1, 4)))),
         forward_times=numbers(0.5, 2),
         backward_input_times=numbers(0.5, 2),
         backward_weight_times=numbers(0.5, 2),
@@ -77,6 +83,32 @@ def test_simulator_and_bounds_agree_with_the_slow_simulator(case) -> None:
     bound = lower_bound(*shape, slices=schedule.slices, recomputed=recomputed)
     assert bound.value <= timeline.makespan * (1 + 1e-9)
     assert span_bound(*shape, slices=schedule.slices).value <= timeline.spans.max() * (1 + 1e-9)
+
+
+def test_a_full_backward_is_the_sum_of_its_halves_for_every_slice_and_microbatch() -> None:
+    lengths, share, slices = (500.0, 4000.0, 1500.0), 0.4, 4
+    mean = sum(lengths) / len(lengths)
+    for inputs, weights in ((1.0, 1.0), (1.4, 0.6)):
+        result = pipeplan.simulate(
+            "seq1f1b",
+            ranks=1,
+            microbatches=len(lengths),
+            slices=slices,
+            slice_attention=share,
+            lengths=lengths,
+            attention_share=share,
+            backward_input_times=inputs,
+            backward_weight_times=weights,
+            forward_times=1.0,
+        )
+        in_inputs = 2 * share / (1 + share)
+        took = result.timeline.end - result.timeline.start
+        for op, time in zip((op for row in result.schedule for op in row), took.tolist(), strict=True):
+            length = lengths[op.microbatch] / mean
+            later = (2 * op.slice + 1 - slices) / slices
+            if op.kind == Kind.B:
+                of_inputs = inputs * ((1 - in_inputs) * length + in_inputs * length**2) * (1 + in_inputs * later)
+                assert time == pytest.approx((of_inputs + weights * length) / slices, rel=1e-12)
 
 
 def test_bounds_count_all_work() -> None:

@@ -48,7 +48,8 @@ def test_the_memory_shows_gathered_parameters():
     assert curves.parameters is not None
     steps = list(zip(curves.time.tolist(), curves.level.tolist(), curves.parameters.tolist(), strict=True))
     # F0 runs from 0.5 to 1.5, B0 from 2 to 4, its gradients are reduced until 5, and F1 and B1 follow.
-    assert steps == [(0, 12, 4), (0.5, 13, 4), (1.5, 13, 4), (4, 14, 4), (5, 13, 4), (8, 10, 0)]
+    # Gradients are there from the start of B0, and again of B1, on.
+    assert steps == [(0, 12, 4), (0.5, 13, 4), (1.5, 13, 4), (2, 15, 4), (4, 14, 4), (5, 13, 4), (6, 15, 4), (8, 10, 0)]
     assert curves.to_json_dict()["parameters"] == curves.parameters.tolist()
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pipeplan
 from pipeplan.checking import check_memory, check_times
 from pipeplan.costs import Communication, Costs, Limits, Overhead, Settings, settings_of
+from pipeplan.drawing import view_of
 from pipeplan.errors import CostError, InvalidScheduleError
 from pipeplan.formats.costs_record import costs_json, parse_costs_json
 from pipeplan.kernels import Kernel
@@ -27,7 +29,7 @@ from pipeplan.simulation import (
 )
 from pipeplan.strategies import STRATEGIES
 from tests.sharded_schedules import sharded
-from tests.slow_collectives import Events, sharded_levels
+from tests.slow_collectives import Events, sharded_levels, slow_peaks
 
 INTERLEAVED = STRATEGIES["interleaved-1f1b"]
 
@@ -178,10 +180,47 @@ def test_memory_is_held_between_the_ops_that_gather_and_free_it():
         assert held.parameters is None or np.allclose(held.parameters, levels[:, 0])
         assert held.parameters is not None or not levels[:, 0].any()
         assert np.array_equal(held.activations, bare.activations)
+        assert np.allclose(peak - held.static, slow_peaks(schedule, costs))
         # The checker counts for itself: the peak is a limit that the schedule keeps, and less is not.
         for less, problems in ((0.0, False), (0.01, True)):
             rule = costs.memory.rule(schedule.placement, Limits(peak - less, in_activations=False))
             assert any(check_memory(schedule, rule)) == problems
+
+
+def test_the_curve_of_the_memory_reaches_its_peak():
+    random = Random(5)
+    for _ in range(20):
+        schedule, costs = random_case(random, "edge")
+        run = simulate(schedule, costs)
+        peak = run.memory.peak_bytes
+        assert peak is not None
+        curves = view_of(run.timeline, run.memory).memory
+        assert curves is not None
+        parts = np.split(curves.level, curves.offsets[1:-1])
+        assert all(part.max() <= most * (1 + 1e-9) for part, most in zip(parts, peak.tolist(), strict=True))
+        points = run.memory.curve(run.timeline, in_bytes=True)
+        most = [points.level[points.rank == rank].max() for rank in range(schedule.ranks)]
+        assert np.allclose(most + run.memory.static, peak)
+
+
+def test_gradients_are_held_from_the_start_of_the_first_backward_at_every_door():
+    settings: dict[str, Any] = {"ranks": 2, "microbatches": 4, "activation_bytes": 10.0, "gradient_bytes": 8.0}
+    for name, peak in (("gpipe", 48), ("1f1b", 28), ("zb-h1", 28)):
+        for limit, fits in ((peak, True), (peak - 0.5, False)):
+            result = pipeplan.simulate(name, memory_limit=limit, **settings)
+            assert (np.max(result.peak_bytes or []), result.fits) == (peak, fits), name
+            verdict = pipeplan.check(result.schedule, memory_limit=limit, activation_bytes=10.0, gradient_bytes=8.0)
+            assert verdict.valid == fits, name
+            (compared,) = pipeplan.compare(name, memory_limit=limit, **settings).results
+            assert (np.max(compared.peak_bytes or []), compared.fits) == (peak, fits), name
+            assert bool(pipeplan.explain(name, memory_limit=limit, **settings).result.fits) == fits, name
+    held = pipeplan.search(memory_limit=30.0, placement="linear", evaluations=20, **settings)
+    assert max(held.peak_bytes or []) <= 30
+    # B0 runs from 1 to 3: it holds its activation and the gradients, and frees the former at its end.
+    alone = pipeplan.simulate("1f1b", ranks=1, microbatches=1, activation_bytes=10.0, gradient_bytes=8.0)
+    curves = alone.view().memory
+    assert curves is not None
+    assert list(zip(curves.time.tolist(), curves.level.tolist(), strict=True)) == [(0, 10), (1, 18), (3, 8)]
 
 
 def test_parameters_are_held_when_the_rank_comes_to_their_unshard():

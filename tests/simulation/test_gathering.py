@@ -95,8 +95,10 @@ def peak(row: list[Op], memory: Memory) -> float:
         elif op.kind == Kind.F:
             held += float(memory.activation[op.stage])
         elif op.kind == Kind.B:
-            held += (op.stage not in reduced) * float(memory.gradients[op.stage]) - float(memory.activation[op.stage])
+            held += (op.stage not in reduced) * float(memory.gradients[op.stage])
             reduced.add(op.stage)
+            most = max(most, held)
+            held -= float(memory.activation[op.stage])
         most = max(most, held)
     return most
 

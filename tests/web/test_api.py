@@ -58,6 +58,15 @@ def test_timelines_are_those_asked_for(client):
     assert ends.tolist() == pipeplan.simulate("1f1b", **COSTS).timeline.end.tolist()
 
 
+def test_memory_above_the_limit_is_an_answer(client):
+    static = {"static_bytes": 5, "memory_limit": 4, "weight_activation_bytes": [0, 1]}
+    for size, peak in ((static, 7), ({"gradient_bytes": 8, "memory_limit": 9.5}, 10)):
+        settings = {"ranks": 2, "microbatches": 2, "activation_bytes": 1, **size}
+        answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b"]})
+        (result,) = answer.json()["results"]
+        assert (result["fits"], max(result["peak_bytes"])) == (False, peak)
+
+
 def test_the_least_bound_is_that_of_the_workbench(client):
     names = ["1f1b", "zbv", "v-half"]
     costs = COSTS | {"memory_limit": "3act"}

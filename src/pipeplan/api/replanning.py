@@ -31,11 +31,15 @@ class Replan(Record, frozen=True, kw_only=True):
         Makespan of the step in this order.
     given
         Makespan with the microbatches in the order of the batch.
+    fits
+        True if every rank is within its memory limit in this order. An order within the limit is preferred to one that is
+        not; of two orders that are both within it, or both not, the shorter one.
     """
 
     order: list[int]
     makespan: float
     given: float
+    fits: bool
 
     @property
     def gain(self) -> float:
@@ -46,7 +50,8 @@ class Replan(Record, frozen=True, kw_only=True):
 class Replanner:
     """Orders the microbatches of one batch after the other for a schedule; the ops of its ranks keep their order.
 
-    Calling it takes milliseconds: its loops are compiled when it is made.
+    Calling it takes milliseconds: its loops are compiled when it is made. If no order that it finds is within the memory
+    limit, the result is at most as long as the order of the batch, and its ``fits`` is False.
 
     Parameters
     ----------
@@ -115,6 +120,7 @@ class Replanner:
             order=found.order.tolist(),
             makespan=found.reordered.timeline.makespan,
             given=found.given.timeline.makespan,
+            fits=found.fits,
         )
 
     def _reorderer(self, microbatches: int | None) -> Reorderer:
@@ -123,7 +129,7 @@ class Replanner:
             return known
         rule = {"reference_length": None, "attention_share": None, "attention_model": None}
         settings = replace(self._settings, **rule, microbatches=microbatches)  # type: ignore[arg-type]
-        schedule = ordered(self._source, settings)
+        schedule = ordered(self._source, settings, posted=False)
         costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
         made = Reorderer(schedule, costs, limits, settings.communication)
         self._reorderers[microbatches or 0] = self._reorderers[schedule.microbatches] = made

@@ -32,14 +32,16 @@ from pipeplan.readable import size_text
 
 def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
     """Yield the first op on each rank at which the memory held exceeds the rank's limit."""
+    static = rule.static if rule.static.size else np.zeros(schedule.ranks)
     slack = tolerances.MEMORY * np.maximum(rule.limit, 1.0)
     for rank in range(schedule.ranks):
         row = schedule.row(rank)
-        held = _held(row, rule) / schedule.slices + _sharded(row, rule)
+        held = _peaks(_held(row, rule) / schedule.slices, *_sharded(row, rule))
         over = np.flatnonzero(held > rule.limit[rank] + slack[rank])
         if over.size:
             position = int(schedule.offsets[rank] + over[0])
-            amounts = (float(held[over[0]]), float(held.max()), float(rule.limit[rank]))
+            levels = held[over[0]], held.max(), rule.limit[rank]
+            amounts = [float(level + static[rank]) for level in levels]
             here, peak, limit = (size_text(amount) if rule.unit == "bytes" else f"{amount:.6g}" for amount in amounts)
             unit = "" if rule.unit == "bytes" else f" {rule.unit}"
             message = f"the rank holds {here}{unit} here and {peak} at its peak; its limit is {limit}"
@@ -67,11 +69,17 @@ def _held(row: Columns, rule: MemoryRule) -> Floats:
     return np.cumsum(change)
 
 
-def _sharded(row: Columns, rule: MemoryRule) -> Floats:
-    """Return the memory of gathered parameters and unreduced gradients that a rank holds after each op of its row."""
-    held = np.zeros(len(row))
+def _peaks(activations: Floats, sharded: Floats, begins: Bools) -> Floats:
+    """Return the most that a rank holds from the start of each op on: gradients come before activations are freed."""
+    before = np.concatenate(([0.0], activations[:-1]))
+    return np.where(begins, np.maximum(before, activations), activations) + sharded
+
+
+def _sharded(row: Columns, rule: MemoryRule) -> tuple[Floats, Bools]:
+    """Return the memory of parameters and unreduced gradients after each op of a row, and which ops begin gradients."""
+    held, begins = np.zeros(len(row)), np.zeros(len(row), np.bool_)
     if not rule.parameters.any() and not rule.gradients.any():
-        return held
+        return held, begins
     gathered: dict[int, float] = {}
     unreduced: dict[int, float] = {}
     for place, (kind, stage) in enumerate(zip(row.kind.tolist(), row.stage.tolist(), strict=True)):
@@ -80,11 +88,12 @@ def _sharded(row: Columns, rule: MemoryRule) -> Floats:
         elif kind == Kind.RESHARD:
             gathered.pop(stage, None)
         elif kind in (Kind.B, Kind.W) and rule.gradients.size:
+            begins[place] = stage not in unreduced
             unreduced[stage] = float(rule.gradients[stage])
         elif kind == Kind.WAIT_REDUCE_GRAD:
             unreduced.pop(stage, None)
         held[place] = sum(gathered.values()) + sum(unreduced.values())
-    return held
+    return held, begins
 
 
 def _recomputed(row: Columns, recomputes: Bools) -> Bools:

@@ -10,8 +10,10 @@ import numpy as np
 from pipeplan.errors import CostError
 from pipeplan.model import (
     NOT_GIVEN,
+    Bools,
     Floats,
     MemoryRule,
+    MemoryUse,
     Placement,
     held_throughout,
     in_activations,
@@ -27,6 +29,13 @@ class Limits:
 
     values: Floats
     in_activations: bool
+
+    def exceeded(self, memory: MemoryUse) -> Bools:
+        """Return a mask of the ranks that hold more than their limit, shape (ranks,)."""
+        held = memory.peak_activation if self.in_activations else memory.peak_bytes
+        assert held is not None
+        over: Bools = held > self.values * (1 + tolerances.MEMORY)
+        return over
 
 
 def _not_given() -> Floats:
@@ -56,8 +65,8 @@ class Memory:
         Factor of each microbatch on all activations and their parts, shape (stages, microbatches); empty if microbatches
         are alike.
     parameters, gradients
-        Bytes of a stage's gathered parameters (from UNSHARD to RESHARD), and of its whole gradients (from the first B or W
-        to WAIT_REDUCE_GRAD); empty for none.
+        Bytes of a stage's gathered parameters (from UNSHARD to RESHARD), and of its whole gradients (from the start of the
+        first B or W to WAIT_REDUCE_GRAD); empty for none.
 
     Raises
     ------
@@ -153,7 +162,8 @@ class Memory:
                 "a memory limit in bytes needs activation bytes; set them, or use a limit in activations",
                 field="memory_limit",
             )
-        limit = limits.values - held_throughout(placement, self.static)
+        static = held_throughout(placement, self.static)
+        limit = limits.values - static
         sizes = self.activation, self.freed_by_weight
-        parts = self.recompute_keeps, self.offloaded, self.factors, self.parameters, self.gradients
+        parts = self.recompute_keeps, self.offloaded, self.factors, self.parameters, self.gradients, static
         return MemoryRule(*sizes, limit, "bytes", *parts)

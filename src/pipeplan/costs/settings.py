@@ -247,8 +247,8 @@ class SettingsTable(Options):
     )  # fmt: skip
     gradient_bytes: Times | None = option(
         kind="per_stage", title="Unreduced gradients", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
-        help="Memory of the whole gradients of a stage, held from its first weight gradient until the rank has waited for "
-        "their REDUCE_GRAD, beside the static bytes.",
+        help="Memory of the whole gradients of a stage, held from the start of its first weight gradient until the rank has "
+        "waited for their REDUCE_GRAD, beside the static bytes.",
     )  # fmt: skip
     microbatch_factors: FactorTable | FactorTables | None = option(
         kind="per_microbatch", title="Factors", group="microbatches", default="all 1", unit="times",

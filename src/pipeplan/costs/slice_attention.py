@@ -12,7 +12,7 @@ attention work between ranks, so that all slices take equally long; that is the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ class SliceAttention:
     forward
         Share in F and R.
     backward_input, backward_weight
-        Share in I and in W. A full backward has their mean, weighted by the two times.
+        Share in I and in W. A full backward has their mean, weighted by the two times of its microbatch.
     """
 
     forward: Floats
@@ -57,18 +57,18 @@ class SliceAttention:
         return cls(forward, 2 * forward / (1 + forward), np.zeros(stages)) if forward.any() else None
 
     def in_kind(self, kind: Kind, inputs: Floats, weights: Floats) -> Floats:
-        """Return the share of attention in the times of a kind, shape (stages,).
+        """Return the share of attention in the times of a kind, in the shape of ``inputs`` and ``weights``.
 
-        ``inputs`` and ``weights`` are the times of I and W.
+        These are the times of I and W, shape (stages, microbatches); (stages, 1) if microbatches are alike.
         """
+        forward, of_inputs, of_weights = (
+            np.broadcast_to(share[:, None], inputs.shape)
+            for share in (self.forward, self.backward_input, self.backward_weight)
+        )
         if kind == Kind.B:
-            both: Floats = (inputs * self.backward_input + weights * self.backward_weight) / (inputs + weights)
+            both: Floats = (inputs * of_inputs + weights * of_weights) / (inputs + weights)
             return both
-        return {Kind.I: self.backward_input, Kind.W: self.backward_weight}.get(kind, self.forward)
-
-    def unsplit(self, inputs: Floats, weights: Floats) -> SliceAttention:
-        """Return the shares if I does all of a full backward."""
-        return replace(self, backward_input=self.in_kind(Kind.B, inputs, weights))
+        return {Kind.I: of_inputs, Kind.W: of_weights}.get(kind, forward)
 
 
 def factors_of_slices(share: Floats, part: NDArray[np.integer], slices: int) -> Floats:

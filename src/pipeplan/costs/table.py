@@ -235,8 +235,8 @@ class Costs:
             return factors.size
         if kind != Kind.B:
             return {Kind.I: factors.backward_input, Kind.W: factors.backward_weight}.get(kind, factors.forward)
-        inputs, weights = (half[:, None] for half in self._halves())
-        both: Floats = (inputs * factors.backward_input + weights * factors.backward_weight) / (inputs + weights)
+        (inputs, weights), (mean_inputs, mean_weights) = self._halves(), self._mean_halves()
+        both: Floats = (inputs + weights) / (mean_inputs + mean_weights)
         return both
 
     def transfer_times(self, slices: int = 1) -> Floats:
@@ -249,32 +249,38 @@ class Costs:
         return times
 
     def unsplit(self) -> Costs:
-        """Return costs in which all of a full backward, and of what it frees, belongs to I."""
+        """Return costs in which all of a full backward, and of what it frees, belongs to I; slices take equally long."""
         factors = self.factors
         if factors is not None:
             factors = replace(factors, **dict.fromkeys(("backward_input", "backward_weight"), self._factors_on(Kind.B)))
         memory = replace(self.memory, freed_by_weight=np.zeros(self.stages))
-        attention = self.slice_attention
-        if attention is not None:
-            attention = attention.unsplit(*self._halves())
-        return replace(self, backward_input=self.backward, memory=memory, factors=factors, slice_attention=attention)
+        return replace(self, backward_input=self.backward, memory=memory, factors=factors, slice_attention=None)
+
+    def _mean_halves(self) -> tuple[Floats, Floats]:
+        """Return the times of I and W of factor 1, without overhead: two arrays of shape (stages, 1)."""
+        inputs = self.backward_input - self._overhead_in(Kind.I)
+        weights = self.backward_weight - self._overhead_in(Kind.W)
+        return inputs[:, None], weights[:, None]
 
     def _halves(self) -> tuple[Floats, Floats]:
-        """Return the times of I and W without overhead, two arrays of shape (stages,)."""
-        return (
-            self.backward_input - self._overhead_in(Kind.I),
-            self.backward_weight - self._overhead_in(Kind.W),
-        )
+        """Return the times of I and W without overhead: two arrays of shape (stages, microbatches), or (stages, 1)."""
+        inputs, weights = self._mean_halves()
+        if self.factors is None:
+            return inputs, weights
+        return inputs * self.factors.backward_input, weights * self.factors.backward_weight
 
     def unequal(self, slices: int) -> bool:
         """Return True if this many slices of a sequence take different times."""
         return slices > 1 and self.slice_attention is not None
 
     def first_slice(self, kind: Kind, slices: int) -> Floats:
-        """Return the factor of the first slice, the shortest one, on its equal share of a kind's time, shape (stages,)."""
+        """Return the factor of the first slice, the shortest one, on its equal share of a kind's time, shape (stages,).
+
+        If it depends on the microbatch, it is the smallest.
+        """
         if self.slice_attention is None:
             return np.ones(self.stages)
-        share = self.slice_attention.in_kind(kind, *self._halves())
+        share = self.slice_attention.in_kind(kind, *self._halves()).max(axis=1)
         return factors_of_slices(share, np.zeros(self.stages, np.int64), slices)
 
     def of_microbatch(self, microbatch: int) -> Costs:
@@ -403,7 +409,8 @@ class Costs:
             if self.factors is not None:
                 factors[ops] = self._factors_on(kind)[stage, columns.microbatch[ops]]
             if self.slice_attention is not None and schedule.slices > 1 and kind not in HOST_KINDS:
-                share = self.slice_attention.in_kind(kind, *self._halves())[stage]
+                shares = self.slice_attention.in_kind(kind, *self._halves())
+                share = shares[stage, np.minimum(columns.microbatch[ops], shares.shape[1] - 1)]
                 factors[ops] *= factors_of_slices(share, columns.slice[ops], schedule.slices)
         return factors
 

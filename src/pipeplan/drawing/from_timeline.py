@@ -15,15 +15,14 @@ from pipeplan.model import (
     NO_GROUP,
     Floats,
     Kind,
+    MemoryCurve,
     MemoryUse,
     Reason,
     Schedule,
     Timeline,
     among,
-    changes_memory,
     collectives_awaited,
     dependencies,
-    memory_moments,
     tolerances,
 )
 
@@ -212,8 +211,7 @@ def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | A
         raise ValueError("a memory limit in bytes needs memory in bytes")
     if len(levels) != len(timeline.schedule):
         raise ValueError(f"memory covers {len(levels)} ops, but the timeline has {len(timeline.schedule)}")
-    parameters = memory.parameters if in_bytes else None
-    offsets, time, level, gathered = _steps(timeline, levels, base, parameters)
+    offsets, time, level, gathered = _steps(timeline, memory.curve(timeline, in_bytes=in_bytes), base)
     return Curves(
         unit="bytes" if in_bytes else "activations",
         offsets=offsets,
@@ -234,24 +232,20 @@ def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int
     return not in_activations, np.broadcast_to(values, (ranks,)).copy()
 
 
-def _steps(
-    timeline: Timeline, levels: Floats, base: Floats, parameters: Floats | None
-) -> tuple[Integers, Floats, Floats, Floats | None]:
+def _steps(timeline: Timeline, curve: MemoryCurve, base: Floats) -> tuple[Integers, Floats, Floats, Floats | None]:
     """Return offsets, times, levels and parameters of the curves: each op's from when its change takes effect."""
-    schedule = timeline.schedule
-    counted = np.flatnonzero(changes_memory(schedule, levels))
-    lane = schedule.rank[counted]
+    schedule, lane = timeline.schedule, curve.rank
     ranks = np.arange(schedule.ranks, dtype=np.int32)
     order = np.argsort(np.concatenate((ranks, lane)), kind="stable")
     lanes = np.concatenate((ranks, lane))[order]
-    times = np.concatenate((np.zeros(len(ranks)), memory_moments(timeline)[counted]))[order]
-    held = np.concatenate((base, levels[counted] + base[lane]))[order]
+    times = np.concatenate((np.zeros(len(ranks)), curve.time))[order]
+    held = np.concatenate((base, curve.level + base[lane]))[order]
     for span in np.split(times, np.searchsorted(lanes, ranks[1:])):
         np.maximum.accumulate(span, out=span)  # measured clocks may disagree by a little
     same_time = tolerances.ROUNDING * timeline.makespan
     last = np.concatenate(((lanes[1:] != lanes[:-1]) | (times[1:] - times[:-1] > same_time), [True]))
     offsets = np.searchsorted(lanes[last], np.arange(schedule.ranks + 1))
-    if parameters is None:
+    if curve.parameters is None:
         return offsets, times[last], held[last], None
-    gathered = np.concatenate((np.zeros(len(ranks)), parameters[counted]))[order]
+    gathered = np.concatenate((np.zeros(len(ranks)), curve.parameters))[order]
     return offsets, times[last], held[last], gathered[last]

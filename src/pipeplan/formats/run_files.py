@@ -86,14 +86,9 @@ def _steps(timeline: Timeline, text: str, name: str) -> tuple[Timeline, ...]:
 def _measured_run(files: Iterable[tuple[Timeline, ...]]) -> MeasuredRun:
     """Return the run of the steps in some files."""
     recordings = list(files)
-    timelines = tuple(_from_zero(step) for steps in recordings for step in steps)
+    timelines = tuple(step.from_first_start() for steps in recordings for step in steps)
     pauses = [pause((before, 0.0), (after, 0.0)) for steps in recordings for before, after in pairwise(steps)]
     return MeasuredRun(timelines, len(timelines), 1, len(recordings), tuple(pauses))
-
-
-def _from_zero(timeline: Timeline) -> Timeline:
-    zero = timeline.start.min()
-    return replace(timeline, start=timeline.start - zero, end=timeline.end - zero)
 
 
 def _is_no_file(path: Path) -> bool:

@@ -23,10 +23,8 @@ from pipeplan.model import (
     MemoryUse,
     Timeline,
     among,
-    changes_memory,
     crosses_ranks,
     dependencies,
-    memory_moments,
     units_in,
 )
 
@@ -128,17 +126,13 @@ def _transfers(timeline: Timeline, scale: float) -> Iterator[Event]:
 
 
 def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[Event]:
-    """Yield the memory level after each op, at the time of its change; see :func:`~pipeplan.model.memory_moments`."""
-    schedule = timeline.schedule
-    moments = memory_moments(timeline) * scale
-    if memory.bytes is None:
-        unit, levels = "activations", memory.activations
-    else:
-        unit, levels = "bytes", memory.bytes + memory.static[schedule.rank]
-    counted = np.flatnonzero(changes_memory(schedule, levels))
-    parameters = memory.parameters if memory.bytes is not None else None
-    gathered = np.zeros(len(counted)) if parameters is None else parameters[counted]
-    columns = (schedule.rank[counted], moments[counted], levels[counted], gathered)
+    """Yield the levels of the memory, at the times of their changes."""
+    in_bytes = memory.bytes is not None
+    unit, curve = "bytes" if in_bytes else "activations", memory.curve(timeline, in_bytes=in_bytes)
+    levels = curve.level + memory.static[curve.rank] if in_bytes else curve.level
+    parameters = curve.parameters
+    gathered = np.zeros(len(levels)) if parameters is None else parameters
+    columns = (curve.rank, curve.time * scale, levels, gathered)
     for rank, moment, level, part in zip(*(column.tolist() for column in columns), strict=True):
         held = {unit: level} if parameters is None else {"parameters": part, f"other {unit}": level - part}
         yield {

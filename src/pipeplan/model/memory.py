@@ -6,9 +6,9 @@ keeps only the input of the recomputation, and R allocates the rest. OFFLOAD fre
 allocates it again. Their places in the row determine when, so the memory held depends on the order of a row alone.
 
 A stage whose parameters are sharded over a data-parallel group also holds its whole parameters from UNSHARD to RESHARD. It
-holds its whole gradients from its first weight gradient (B or W) until the rank has waited for their REDUCE_GRAD; without
-WAIT_REDUCE_GRAD, to the end of the row. Gradients grow layer by layer while B or W frees activations, so the larger one of
-the levels before and after it is its peak.
+holds its whole gradients from the start of its first weight gradient (B or W) until the rank has waited for their
+REDUCE_GRAD; without WAIT_REDUCE_GRAD, to the end of the row. So while its first B or W runs, a stage holds its gradients and
+all that this op frees at its end.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeplan.model import tolerances
 from pipeplan.model.dependency import rows_of_stages
@@ -58,6 +59,8 @@ class MemoryRule:
         Factor of each microbatch on the memory of each stage, shape (stages, microbatches); empty if microbatches are alike.
     parameters, gradients
         Memory of a stage's gathered parameters, and of its whole gradients, shape (stages,); empty for none.
+    static
+        Static memory of each rank, which ``limit`` is without, for messages; shape (ranks,), empty for none.
     """
 
     activation: Floats
@@ -69,6 +72,7 @@ class MemoryRule:
     factors: Floats = field(default_factory=lambda: NOT_GIVEN)
     parameters: Floats = field(default_factory=lambda: NOT_GIVEN)
     gradients: Floats = field(default_factory=lambda: NOT_GIVEN)
+    static: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     def __post_init__(self) -> None:
         sizes = self.activation, self.recompute_keeps, self.offloaded
@@ -188,19 +192,21 @@ def gathered_levels(schedule: Schedule, parameters: Floats) -> Floats:
 
     ``parameters`` is that of one stage between UNSHARD and RESHARD, shape (stages,).
     """
-    return _held_between(schedule, (Kind.UNSHARD,), Kind.RESHARD, parameters)
+    return _summed(schedule, _changes_between(schedule, (Kind.UNSHARD,), Kind.RESHARD, parameters))
 
 
-def gradient_levels(schedule: Schedule, gradients: Floats) -> Floats:
-    """Return the memory of gradients that each op's rank holds after it, shape (ops,).
+def gradient_levels(schedule: Schedule, gradients: Floats) -> tuple[Floats, Floats]:
+    """Return the memory of gradients that each op's rank holds after it, and the part allocated at its start.
 
-    ``gradients`` is that of one stage from its first weight gradient to WAIT_REDUCE_GRAD, shape (stages,).
+    ``gradients`` is that of one stage from its first weight gradient to WAIT_REDUCE_GRAD, shape (stages,); the results have
+    shape (ops,).
     """
-    return _held_between(schedule, WEIGHT_KINDS, Kind.WAIT_REDUCE_GRAD, gradients)
+    changes = _changes_between(schedule, WEIGHT_KINDS, Kind.WAIT_REDUCE_GRAD, gradients)
+    return _summed(schedule, changes), np.maximum(changes, 0.0)
 
 
-def _held_between(schedule: Schedule, first: tuple[Kind, ...], last: Kind, sizes: Floats) -> Floats:
-    """Return the levels of memory that a stage holds once from the first of some ops to an op of kind ``last``."""
+def _changes_between(schedule: Schedule, first: tuple[Kind, ...], last: Kind, sizes: Floats) -> Floats:
+    """Return the changes of memory that a stage holds once from the first of some ops to an op of kind ``last``."""
     order, row = rows_of_stages(schedule)
     chosen = among(schedule.columns.kind[order], (*first, last))
     order, row = order[chosen], row[chosen]
@@ -208,10 +214,17 @@ def _held_between(schedule: Schedule, first: tuple[Kind, ...], last: Kind, sizes
     held = np.append(False, holds[:-1] & (row[:-1] == row[1:])) if len(order) else holds
     changes = np.zeros(len(schedule))
     changes[order] = (holds.astype(np.float64) - held) * sizes[schedule.columns.stage[order]]
-    return _summed(schedule, changes)
+    return changes
 
 
-def changes_memory(schedule: Schedule, levels: Floats) -> Bools:
+def levels_before(schedule: Schedule, levels: Floats) -> Floats:
+    """Return the levels before each op: those after the one before it in its row, 0 for the first; shape (ops,)."""
+    before = np.concatenate(([0.0], levels[:-1])) if len(levels) else levels
+    before[schedule.offsets[:-1][np.diff(schedule.offsets) > 0]] = 0.0
+    return before
+
+
+def _changes_memory(schedule: Schedule, levels: Floats) -> Bools:
     """Return a mask of the ops with a point on the curve of their rank's memory, shape (ops,).
 
     These are the ops that compute, the copies to the host and back, and the stage-wide ops that change the ``levels``.
@@ -220,17 +233,15 @@ def changes_memory(schedule: Schedule, levels: Floats) -> Bools:
     shown = among(kind, (*COMPUTE_KINDS, *HOST_KINDS))
     if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
         return shown
-    before = np.concatenate(([0.0], levels[:-1])) if len(levels) else levels
-    starts = schedule.offsets[:-1]
-    before[starts[starts < len(levels)]] = 0.0
-    shown |= among(kind, STAGE_WIDE_KINDS) & (levels != before)
+    shown |= among(kind, STAGE_WIDE_KINDS) & (levels != levels_before(schedule, levels))
     return shown
 
 
 def memory_moments(timeline: Timeline) -> Floats:
     """Return when each op's change of memory takes effect, shape (ops,), in order within each rank.
 
-    A forward or recomputation allocates at its start; every other op takes effect at its end. OFFLOAD frees at the end
+    A forward or recomputation allocates at its start; every other op takes effect at its end, except for the gradients that
+    a backward allocates at its start. OFFLOAD frees at the end
     of its copy, but not before the rank reaches it. RELOAD allocates when the rank reaches it, even if its copy starts
     later; the same holds for UNSHARD. RESHARD and WAIT_REDUCE_GRAD free when the rank reaches them.
     """
@@ -266,11 +277,31 @@ def _messages_occupy(timeline: Timeline) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryCurve:
+    """Points of the ranks' memory over time, in the order of their ops: arrays of shape (points,).
+
+    Attributes
+    ----------
+    rank, time
+        Rank of each point, and the time from which its level holds.
+    level
+        Memory without the static one.
+    parameters
+        Part of ``level`` that gathered parameters take; None if there are none.
+    """
+
+    rank: NDArray[np.integer]
+    time: Floats
+    level: Floats
+    parameters: Floats | None
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryUse:
     """Memory that each rank holds after each op, in activations and in bytes.
 
-    :func:`memory_moments` returns the times at which the levels take effect.
+    :meth:`curve` puts them on the time of a timeline.
 
     Attributes
     ----------
@@ -284,6 +315,9 @@ class MemoryUse:
         Bytes of gathered parameters after each op, shape (ops,), which are part of ``bytes``; None if there are none.
     static
         Static bytes of each rank: parameters, gradients, optimizer state of all its copies, shape (ranks,).
+    gradients
+        Bytes of a stage's gradients that an op allocates at its start, shape (ops,), which are part of ``bytes``; None if
+        there are none.
     """
 
     schedule: Schedule
@@ -291,6 +325,7 @@ class MemoryUse:
     bytes: Floats | None
     static: Floats
     parameters: Floats | None = None
+    gradients: Floats | None = None
 
     @cached_property
     def peak_activation(self) -> Floats:
@@ -300,12 +335,35 @@ class MemoryUse:
     @cached_property
     def peak_bytes(self) -> Floats | None:
         """Peak bytes on each rank including static memory, shape (ranks,); None if sizes are unknown."""
-        return None if self.bytes is None else self._peaks(self.bytes) + self.static
+        if self.bytes is None:
+            return None
+        levels = self.bytes
+        if self.gradients is not None:
+            levels = np.maximum(levels, levels_before(self.schedule, levels) + self.gradients)
+        return self._peaks(levels) + self.static
 
     @cached_property
     def peak_parameters(self) -> Floats | None:
         """Peak bytes of gathered parameters on each rank, shape (ranks,); None if there are none."""
         return None if self.parameters is None else self._peaks(self.parameters)
+
+    def curve(self, timeline: Timeline, *, in_bytes: bool) -> MemoryCurve:
+        """Return the level of each rank's memory over the time of a timeline of the schedule, in bytes or in activations."""
+        levels = self.bytes if in_bytes else self.activations
+        assert levels is not None
+        schedule, moments = self.schedule, memory_moments(timeline)
+        counted = np.flatnonzero(_changes_memory(schedule, levels))
+        ops, times, held = counted, moments[counted], levels[counted]
+        if in_bytes and self.gradients is not None:
+            # What an op allocates at its start comes before what it frees.
+            begins = np.flatnonzero(self.gradients)
+            ops = np.concatenate((begins, counted))
+            order = np.argsort(ops, kind="stable")
+            at_start = levels_before(schedule, levels)[begins] + self.gradients[begins]
+            ops, times = ops[order], np.concatenate((timeline.start[begins], times))[order]
+            held = np.concatenate((at_start, held))[order]
+        parameters = self.parameters[ops] if in_bytes and self.parameters is not None else None
+        return MemoryCurve(schedule.rank[ops], times, held, parameters)
 
     def _peaks(self, levels: Floats) -> Floats:
         offsets = self.schedule.offsets

@@ -52,12 +52,13 @@ def most_work(things: Sequence[Thing], space: float) -> float:
     """Return the most work on things that fit into a space together; ``things`` are sorted by :func:`by_worth`.
 
     Parts of a thing count, so the greedy choice is optimal (fractional knapsack: Dantzig, "Discrete-variable extremum
-    problems", Operations Research 5, 1957) and an upper bound for whole things.
+    problems", Operations Research 5, 1957) and an upper bound for whole things. Into a space below 0, what is held
+    throughout being above the limit, goes as much as into none.
     """
-    total = 0.0
+    total, space = 0.0, max(space, 0.0)
     for size, work, count in things:
         if size * count > space:
-            return total + max(space, 0.0) / size * work
+            return total + space / size * work
         total += work * count
         space -= size * count
     return total

@@ -20,6 +20,7 @@ from pipeplan.model import (
     Schedule,
     among,
     gradient_levels,
+    levels_before,
     memory_levels,
     ops,
     tolerances,
@@ -119,11 +120,11 @@ class PlainRows:
             return limit
         sizes = rule.activation, rule.freed_by_weight, rule.recompute_keeps, rule.offloaded
         level = memory_levels(schedule, *sizes, factors=rule.factors)
+        allocated = np.zeros(len(schedule))
         if rule.gradients.any():
-            level = level + gradient_levels(schedule, rule.gradients)
-        before = np.concatenate(([0.0], level))[:-1]
-        before[schedule.offsets[:-1][np.diff(schedule.offsets) > 0]] = 0.0
-        highest = np.maximum(level, before)
+            gradients, allocated = gradient_levels(schedule, rule.gradients)
+            level = level + gradients
+        highest = np.maximum(level, levels_before(schedule, level) + allocated)
         second = np.flatnonzero(schedule.joined)
         highest[second - 1] = np.maximum(highest[second - 1], highest[second])
         slack = tolerances.SEARCHED_MEMORY * np.maximum(limit, 1.0)

@@ -361,14 +361,17 @@ def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
     if memory.parameters.any() and schedule.has(Kind.UNSHARD):
         parameters = gathered_levels(schedule, memory.parameters)
         in_bytes = None if in_bytes is None else in_bytes + parameters
+    allocated = None
     if memory.gradients.any() and in_bytes is not None:
-        in_bytes += gradient_levels(schedule, memory.gradients)
+        gradients, allocated = gradient_levels(schedule, memory.gradients)
+        in_bytes += gradients
     return MemoryUse(
         schedule,
         memory_levels(schedule, *in_activations(placement, *sizes), factors=memory.factors),
         in_bytes,
         held_throughout(placement, memory.static),
         parameters,
+        allocated,
     )
 
 

@@ -375,12 +375,7 @@ class Problem:
 
     def fits(self, simulation: Simulation) -> bool:
         """Return whether every rank is within its limit, with its collectives."""
-        if self.limits is None:
-            return True
-        memory = simulation.memory
-        held = memory.peak_activation if self.limits.in_activations else memory.peak_bytes
-        assert held is not None
-        return bool((held <= self.limits.values * (1 + tolerances.MEMORY)).all())
+        return self.limits is None or not self.limits.exceeded(simulation.memory).any()
 
     def value(self, timeline: Timeline) -> float:
         """Return the objective of a timeline."""

@@ -18,9 +18,12 @@ from pipeplan.model import (
     among,
     crosses_ranks,
     dependencies,
+    gradient_levels,
+    levels_before,
+    memory_levels,
     progress,
 )
-from pipeplan.simulation import Simulation, memory_use, simulate
+from pipeplan.simulation import Simulation, post_messages, simulate
 from pipeplan.solver.candidate import orders_of
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.kernels.reorder_kernel import FixedOps, Taken, reordered
@@ -44,22 +47,27 @@ class Reordering:
         The microbatch of the batch that each one of the schedule stands for, shape (microbatches,).
     reordered, given
         The schedule simulated with these microbatches, and with those of the batch in their own order.
+    fits
+        True if every rank is within its limit in this order.
     """
 
     order: Ints
     reordered: Simulation
     given: Simulation
+    fits: bool
 
 
 class Reorderer:
     """Finds an order of microbatches for a schedule; no order is worse than the given one.
 
-    Orders are annealed on transfers that only delay; the best one is simulated as the schedule runs.
+    Orders are annealed on transfers that only delay; the best one is simulated as the schedule runs. It replaces the given
+    order if it alone is within the limits, or if it is shorter and the given order is not within them alone.
 
     Parameters
     ----------
     schedule, costs, limits, communication
-        As for :func:`pipeplan.simulation.simulate`; the costs are those of microbatches of factor 1.
+        As for :func:`pipeplan.simulation.simulate`; the costs are those of microbatches of factor 1. On streams, a schedule
+        without messages gets those of each order (:func:`pipeplan.simulation.post_messages`).
     """
 
     def __init__(
@@ -73,10 +81,9 @@ class Reorderer:
         rows, row = np.unique(computing.cost_index, return_inverse=True)
         self._kind, self._stage = np.divmod(rows, schedule.stages)
         rule = costs.memory.rule(schedule.placement, limits)
-        held = memory_use(computing, costs)
-        levels = held.activations if rule.unit == "activations" else held.bytes
-        assert levels is not None
-        before = np.where(np.isin(np.arange(len(computing)), computing.offsets), 0.0, np.roll(levels, 1))
+        sizes = rule.activation, rule.freed_by_weight, rule.recompute_keeps, rule.offloaded
+        levels = memory_levels(computing, *sizes)
+        gradients = rule.gradients if rule.gradients.size else np.zeros(schedule.stages)
         self._fixed = FixedOps(
             ops=np.argsort(progress(computing, needs).step, kind="stable"),
             rank=computing.rank.astype(np.int64),
@@ -84,8 +91,10 @@ class Reorderer:
             joined=computing.joined.astype(np.int64),
             row=row.astype(np.int64),
             microbatch=computing.columns.microbatch.astype(np.int64),
-            growth=levels - before,
-            limit=np.minimum(rule.limit, 1e300),
+            growth=levels - levels_before(computing, levels),
+            beside=gradient_levels(computing, gradients)[0],
+            # No order fits where static memory alone is above the limit: their lengths alone count.
+            limit=np.where(rule.limit > 0, np.minimum(rule.limit, 1e300), 1e300),
         )
         # The kernel is compiled now, so that no batch waits for it.
         alike = MicrobatchFactors.of((1.0,) * schedule.microbatches, schedule.stages)
@@ -100,23 +109,21 @@ class Reorderer:
         start = min(starts, key=lambda order: self._annealed(taken, order, steps=0)[1])
         order, _ = self._annealed(taken, start, steps=max(WORK // max(len(self._computing), 1), 100))
         found = self._simulated(factors.taken(order.tolist()))
-        if self._worth(found) >= self._worth(given):
-            return Reordering(np.arange(len(order)), given, given)
-        return Reordering(order, found, given)
+        worth, least = self._worth(given), self._worth(found)
+        if least >= worth:
+            return Reordering(np.arange(len(order)), given, given, fits=not worth[0])
+        return Reordering(order, found, given, fits=not least[0])
 
     def _simulated(self, factors: MicrobatchFactors) -> Simulation:
         memory = replace(self.costs.memory, factors=factors.size)
         costs = replace(self.costs, factors=factors, memory=memory)
-        return simulate(self.schedule, costs, communication=self.communication, limits=self.limits)
+        schedule = post_messages(self.schedule, costs) if self.communication == "streams" else self.schedule
+        return simulate(schedule, costs, communication=self.communication, limits=self.limits)
 
-    def _worth(self, simulation: Simulation) -> tuple[float, float]:
-        """Return by how much a simulation is above the limits, and its makespan."""
-        limits = self.limits
-        if limits is None:
-            return 0.0, simulation.timeline.makespan
-        held = simulation.memory.peak_activation if limits.in_activations else simulation.memory.peak_bytes
-        assert held is not None
-        return float(np.maximum(held - limits.values * (1 + 1e-9), 0.0).max()), simulation.timeline.makespan
+    def _worth(self, simulation: Simulation) -> tuple[bool, float]:
+        """Return whether a simulation is above the limits, and its makespan."""
+        over = self.limits is not None and bool(self.limits.exceeded(simulation.memory).any())
+        return over, simulation.timeline.makespan
 
     def _annealed(self, taken: Taken, start: Ints, *, steps: int) -> tuple[Ints, float]:
         """Return the best order from a start, and its value."""

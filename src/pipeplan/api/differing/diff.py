@@ -29,6 +29,7 @@ from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
+from pipeplan.readable import Times
 from pipeplan.simulation import compute_only, critical_ops
 from pipeplan.strategies import Strategy
 
@@ -39,6 +40,8 @@ _SCALED = (
     "the planned times have no unit: 1 counts as {scale:.4g} {unit}, with which all ops take as long in sum as in the run; "
     "pass the plan's costs with a time unit to compare times as they are"
 )
+
+_OVERHEAD = "the first op of the plan starts at {}; its times count from there, as those of a run do"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,8 @@ class DiffOptions(Options):
 @takes(DiffOptions, ConfiguredSettings)
 def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **options: Unpack[DiffKeywords]) -> Diff:
     """Compare a plan with a measured run, op by op: how much of the error op times explain, and how much waiting.
+
+    Times of both count from their first start: a gap before the first op of the plan is no part of its makespan.
 
     Parameters
     ----------
@@ -121,8 +126,11 @@ def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, 
             plan_source, of_run(plan_source, settings, run) if isinstance(plan_source, Strategy) else settings
         )
         plan, notes = result.timeline, (*result.notes, *result.warnings)
+    shifted = plan.from_first_start()
+    if overhead := plan.makespan - shifted.makespan:
+        notes = (*notes, _OVERHEAD.format(Times.of((overhead,), plan.unit).text(overhead)))
     measured_of = "" if isinstance(measured, Timeline | Result) else str(run)
-    return diff_timelines(plan, run.typical, notes=notes, measured_of=measured_of, measured_from=source)
+    return diff_timelines(shifted, run.typical, notes=notes, measured_of=measured_of, measured_from=source)
 
 
 def of_run(rule: Strategy, settings: Settings, run: MeasuredRun) -> Settings:
@@ -146,7 +154,7 @@ def _run(measured: FilePath | Timeline | Result) -> tuple[MeasuredRun, str]:
     if isinstance(measured, Result):
         measured = measured.timeline
     if isinstance(measured, Timeline):
-        return MeasuredRun((measured,), steps=1, replicas=1, files=1), ""
+        return MeasuredRun((measured.from_first_start(),), steps=1, replicas=1, files=1), ""
     return read_run(measured), os.fspath(measured)
 
 

@@ -12,7 +12,7 @@ from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import settings_for, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
-from pipeplan.model import Schedule, counted, tolerances
+from pipeplan.model import Kind, Schedule, counted, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import Simulation, what_ifs
 from pipeplan.strategies import Strategy, all_strategies
@@ -77,7 +77,7 @@ def remedies(source: Strategy | Schedule, settings: Settings, result: Result) ->
 
     A ``source`` that is a schedule, not a strategy, keeps its chunks and microbatches.
     """
-    candidates = [*_costs(settings, result), *_other_order(settings, result)]
+    candidates = [*_costs(settings, result), *_other_order(source, settings, result)]
     if isinstance(source, Strategy):
         candidates += _same_strategy(source, settings, result)
     candidates += _other_schedules(settings, result)
@@ -115,14 +115,18 @@ def _costs(settings: Settings, result: Result) -> Iterator[Remedy]:
         yield _remedy(what.change, "costs", result, result, makespan=what.makespan)
 
 
-def _other_order(settings: Settings, result: Result) -> Iterator[Remedy]:
+def _other_order(source: Strategy | Schedule, settings: Settings, result: Result) -> Iterator[Remedy]:
     """Yield the same schedule with its microbatches in the best order found, if they differ."""
     factors = result.costs.factors
     if factors is None:
         return
+    from pipeplan.passes import without_communication
     from pipeplan.solver import Reorderer  # explanations without factors need no solver
 
-    found = Reorderer(result.schedule, result.costs, result.limits, settings.communication)(factors)
+    schedule = result.schedule
+    if settings.communication == "streams" and not (isinstance(source, Schedule) and source.has(Kind.SEND_F)):
+        schedule = without_communication(schedule)  # messages are posted anew for each order
+    found = Reorderer(schedule, result.costs, result.limits, settings.communication)(factors)
     changed = result_of(found.reordered, limits=result.limits)
     numbers = found.order.tolist()
     shown = ", ".join(map(str, numbers[:MOST_NUMBERS])) + (", ..." if len(numbers) > MOST_NUMBERS else "")

@@ -16,7 +16,7 @@ from pipeplan.api.parts import activations_of, columns, facts, left_out, line, n
 from pipeplan.api.searching.search_record import SearchRecord
 from pipeplan.api.sharding import ShardingUsed, in_words
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, counted, shortened, tolerances
+from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, counted, shortened
 from pipeplan.readable import Times, percent, size_texts, sizes_text, time_text
 from pipeplan.records import Evidence, Record, optional_fields
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
@@ -153,8 +153,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         limits = self.limits
         activations = None
         if limits is not None and limits.in_activations:
-            kept = self.memory.peak_activation <= limits.values * (1 + tolerances.MEMORY)
-            activations = np.where(kept, limits.values, np.inf)
+            activations = np.where(limits.exceeded(self.memory), np.inf, limits.values)
         return idle_times(self.timeline, self.costs, limit=activations)
 
     def view(self, *, reasons: bool = False) -> View:
@@ -338,11 +337,11 @@ def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
 
 def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
     """Return which rank is furthest over its limit; None if all are within theirs."""
-    peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
-    assert peaks is not None
-    over = peaks > limits.values * (1 + tolerances.MEMORY)
+    over = limits.exceeded(memory)
     if not over.any():
         return None
+    peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
+    assert peaks is not None
     worst = int(np.argmax(peaks / limits.values))
     return OverLimitRecord(
         rank=worst,

@@ -80,20 +80,22 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     )
 
 
-def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
+def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None, posted: bool = True) -> Schedule:
     """Return the schedule of a source, checked, and with its communication and collectives.
+
+    With ``posted=False`` the messages of streams are left out: their order depends on the times of the ops.
 
     Raises PipeplanError for what :func:`simulate` raises it, except for costs that cannot be.
     """
-    return _completed(resolve(source, settings, called=called), settings)
+    return _completed(resolve(source, settings, called=called), settings, posted=posted)
 
 
-def _completed(schedule: Schedule, settings: Settings) -> Schedule:
+def _completed(schedule: Schedule, settings: Settings, *, posted: bool = True) -> Schedule:
     """Return a schedule, checked, and with its communication and collectives."""
     check_schedule(schedule, **messages(settings)).require_valid()
     schedule = sharded(schedule, settings)
     if settings.communication == "streams":
-        return post_messages(schedule, settings.costs(schedule.placement))
+        return post_messages(schedule, settings.costs(schedule.placement)) if posted else schedule
     return _with_communication(schedule) if settings.communication == "blocking" else schedule
 
 

@@ -129,7 +129,7 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return (
             line(heading, "bold"),
             facts(rows, above=1, below=1),
-            _bubbles(predicted.timeline, self.measured.timeline),
+            _bubbles(predicted.timeline.from_first_start(), self.measured.timeline),
         )
 
     def _rows(self) -> Any:
@@ -155,7 +155,7 @@ def training_run(run: RunResult, predicted: Result, predicted_on: str) -> Traini
             median=run.median_step_seconds, steps=run.step_seconds, spread=run.step_spread.relative
         ),
         noise=noise_of_steps(run.step_spread, "s"),
-        predicted_seconds=predicted.makespan * units_in(predicted.timeline.unit, "s"),
+        predicted_seconds=predicted.timeline.from_first_start().makespan * units_in(predicted.timeline.unit, "s"),
         predicted_on=predicted_on,
         max_gradient_difference=_finite(run.max_gradient_difference),
         gradients_equal=run.gradients_equal,

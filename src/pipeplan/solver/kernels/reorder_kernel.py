@@ -27,6 +27,8 @@ class FixedOps(NamedTuple):
         Row of what it takes, and its microbatch in the schedule.
     growth
         Memory that it adds to its rank for a microbatch of factor 1.
+    beside
+        Memory of any microbatch that its rank holds beside that from its start on: gradients.
     limit
         Most memory of each rank; shape (ranks,).
     """
@@ -38,6 +40,7 @@ class FixedOps(NamedTuple):
     row: Ints
     microbatch: Ints
     growth: Floats
+    beside: Floats
     limit: Floats
 
 
@@ -138,8 +141,10 @@ def value_of(fixed: FixedOps, taken: Taken, turn: Ints, end: Floats, free: Float
                 clock = max(clock, end[source] + taken.delays[sent])
             cell = fixed.row[member] * microbatches + turn[fixed.microbatch[member]]
             time += taken.times[cell]
+            # A backward holds its gradients beside what it frees at its end; a forward adds memory at its start.
+            before = held
             held += fixed.growth[member] * taken.sizes[cell]
-            over = max(over, held / fixed.limit[rank])
+            over = max(over, (max(before, held) + fixed.beside[member]) / fixed.limit[rank])
         clock += time
         for member in range(op, last + 1):
             end[member] = clock
