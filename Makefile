@@ -9,6 +9,8 @@ SECONDS ?= 600
 SUITES ?=
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
+# The Python of the peers: 3.12 if it is at hand, which the newest releases of some need, else the same as for the rest.
+PEERS_PYTHON ?= $(shell PYENV_VERSION=3.12 python3.12 -c 'import sys; print(sys.executable)' 2>/dev/null || echo $(PYTHON))
 # The PyTorch of `make peers-trainer`: the newest; torchtitan's Trainer needs 2.14.
 TRAINER_TORCH ?= 2.15.0
 SOURCES := src tests benchmarks examples deploy docs/build docs/notebooks .ci hatch_build.py
@@ -164,7 +166,7 @@ audit: .venv-audit/.installed
 	touch $@
 
 .venv-peers/.installed: pyproject.toml constraints.txt tests/peers/constraints.txt tests/peers/peers.py
-	$(PYTHON) -m venv .venv-peers
+	$(PEERS_PYTHON) -m venv --clear .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --upgrade --constraint tests/peers/constraints.txt "pip>=25.1" setuptools wheel
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[pytorch,search]" $(PEERS_TOOLS)
 	.venv-peers/bin/python -m tests.peers.install

@@ -173,7 +173,7 @@ def test_it_runs_without_extras(bare, tmp_path):
     ],
 )
 def test_what_needs_an_extra_names_it(bare, command, extra, tmp_path):
-    assert f"pip install 'pipeplan[{extra}]'" in ran(bare / "pipeplan", *command, folder=tmp_path, code=2)
+    assert f"pip install '.[{extra}]'" in ran(bare / "pipeplan", *command, folder=tmp_path, code=2)
 
 
 def test_with_its_extras_it_proves_and_serves(with_extras, tmp_path):

@@ -112,11 +112,16 @@ class PluginError(InputError):
     """A plugin of an installed package cannot be loaded, or is invalid."""
 
 
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra, for messages: from a checkout, because no registry has the package."""
+    return f"pip install '.[{extra}]' in a checkout of pipeplan"
+
+
 class MissingExtraError(InputError):
     """An optional dependency is not installed: ``MissingExtraError("pytorch", "torch")``."""
 
     def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"this needs the package '{package}': pip install 'pipeplan[{extra}]'")
+        super().__init__(f"this needs the package '{package}': {how_to_install(extra)}")
 
 
 class NegativeAnswer(PipeplanError):

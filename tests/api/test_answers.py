@@ -96,7 +96,7 @@ def test_frames():
 
 def test_frames_need_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'pipeplan\[pandas\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[pandas\]'"):
         answers()["simulate"].to_frame()
 
 

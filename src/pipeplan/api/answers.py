@@ -121,11 +121,11 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
 
 
 class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
-    """Base of the answers that are lists: iteration gives the items, a name or a place one of them, and a frame has a row
-    for each.
+    """Base of the answers that are lists: iteration gives the items, and a frame has a row for each.
 
-    The first field holds the records of the items; a class whose first field is another defines ``_rows``, and one with a
-    better summary than the names defines ``__repr__``.
+    ``listing["zbv"]`` and ``listing[0]`` are one item, ``listing[:3]`` several. The first field holds the records of the
+    items; a class whose first field is another defines ``_rows``, and one with a better summary than the names defines
+    ``__repr__``.
     """
 
     listed: ClassVar[str]
