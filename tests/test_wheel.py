@@ -202,9 +202,7 @@ def answers_commands(pipeplan, tmp_path):
     offload = ("--offload", "all", "--offload-times", "0.5")
     assert "makespan" in ran(pipeplan, "simulate", "gpipe", *SMALL, *offload, folder=tmp_path)
     searches = ("--evaluations", "500", "--searches", "2", "--workers", "2")
-    assert "gain" in ran(
-        pipeplan, "search", *SMALL, *searches, "-o", "better.json", folder=tmp_path
-    )
+    assert "gain" in ran(pipeplan, "search", *SMALL, *searches, "-o", "better.json", folder=tmp_path)
     assert "valid" in ran(pipeplan, "check", "better.json", folder=tmp_path)
 
 

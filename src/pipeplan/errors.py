@@ -110,7 +110,9 @@ class UnknownNameError(InputError):
         shortest = [known for known in longer if len(known) == len(longer[0])]
         close = shortest[:_MOST_NEAR] or get_close_matches(name.lower(), names, n=1, cutoff=0.5)
         others = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-        remedy = f"did you mean {' or '.join(map(repr, close))}?" if close else f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
+        remedy = f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
+        if close:
+            remedy = "did you mean " + " or ".join(f"'{known}'" for known in close) + "?"
         super().__init__(f"unknown {what} '{name}'; {remedy}", field=field)
 
 

@@ -83,8 +83,8 @@ def load_config(path: Path) -> Config:
     Costs are settings with a value for each stage; ``stages`` is then how many there are. Without a name they have the
     file's.
 
-    Raises UnknownNameError for a name that is neither; the message suggests the nearest one. Raises InputError for a file that
-    cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
+    Raises UnknownNameError for a name that is neither; the message suggests the nearest one. Raises InputError for a file
+    that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
     """
     if not path.exists() and path.name == str(path):
         if is_shipped(path.name):

@@ -55,11 +55,12 @@ _TARGET = Parameter(
     help=f"File to write; its suffix selects the format: {' '.join(output_endings(built_in_formats()))}."
 )
 
-_SOURCE = Parameter(allow_leading_hyphen=True)  # a layout may be the flags of an uneven division
+Source = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""A file or a layout, which may be the flags of an uneven division."""
 
 
 @command
-def convert(source: Annotated[str, _SOURCE], target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
+def convert(source: Source, target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
     """Convert a schedule, a timeline or costs to another format, or a layout to another trainer.
 
     Nothing is simulated. A layout divides a model's layers into stages; it needs `--to`, and without an output it is
