@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import sys
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -115,7 +116,7 @@ def test_results_of_a_comparison_have_names():
 def test_lists_are_printed_pickled_and_indexed_alike(tmp_path):
     """By place, slice, name and alias, as a comparison is; plans and estimates, which hold a GPU, are pickled too."""
     row = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 4096}
-    lists = {
+    lists: dict[str, Any] = {
         "dualpipev": pipeplan.schedules(),
         "megatron-a100": pipeplan.schedules(machines=True),
         "LLaMA3_70B": pipeplan.models(),
@@ -144,6 +145,7 @@ def test_lists_are_printed_pickled_and_indexed_alike(tmp_path):
             assert items[name] in items
             assert name in items
     assert pickle.loads(pickle.dumps(lists["dualpipev"]))[0] is lists["dualpipev"][0]
+    assert copy.copy(replace(lists["dualpipev"][0], name="mine")).name == "mine"
     assert lists["H100"][0].name == lists["H100"][0].gpu.name
     with pytest.raises(UnknownNameError, match="unknown GPU 'h100-sx'; did you mean 'h100-sxm'"):
         lists["H100"]["h100-sx"]

@@ -80,7 +80,7 @@ def _pickled(entry: Strategy) -> tuple[Callable[..., Strategy], tuple[Any, ...]]
     """Pickle a built-in strategy as its name, since its formulas are functions without one; another one as its fields."""
     if STRATEGIES.built_in.get(entry.name) is entry:
         return strategy, (entry.name,)
-    return Strategy, tuple(getattr(entry, field.name) for field in fields(strategy))
+    return Strategy, tuple(getattr(entry, field.name) for field in fields(entry))
 
 
 copyreg.pickle(Strategy, _pickled)
