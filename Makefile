@@ -9,6 +9,8 @@ SECONDS ?= 600
 SUITES ?=
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
+# The Python of the peers: 3.12 if it is at hand, which the newest releases of some need, else the same as for the rest.
+PEERS_PYTHON ?= $(shell PYENV_VERSION=3.12 python3.12 -c 'import sys; print(sys.executable)' 2>/dev/null || echo $(PYTHON))
 # The PyTorch of `make peers-trainer`: the newest; torchtitan's Trainer needs 2.14.
 TRAINER_TORCH ?= 2.15.0
 SOURCES := src tests benchmarks examples deploy docs/build docs/notebooks .ci hatch_build.py
@@ -19,7 +21,7 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 	hardware/test_presets.py planner/test_configuration.py sweeps/test_store.py drawing/test_svg.py api/test_names.py \
 	cli/test_names.py web/test_guard.py runtime/test_recorder.py)
 
-.PHONY: axe demo demo-page check check-tests test test-all lint docs docs-test docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean
+.PHONY: axe demo demo-page check check-tests test test-all lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -70,7 +72,11 @@ docs-serve: .venv/.installed-docs
 
 # What is published: dist/*.whl, installed and run in bare environments.
 wheel: .venv/.installed-dev
-	PIPEPLAN_WHEEL=dist $(BIN)/python -m pytest -q tests/test_wheel.py
+	PIPEPLAN_WHEEL=dist $(BIN)/python -m pytest -q -k "not lowest" tests/test_wheel.py
+
+# The same with the lowest releases that pyproject.toml declares, which Python 3.11 has, and the README's commands: a minute.
+lowest: .venv/.installed-dev
+	PIPEPLAN_WHEEL=build/lowest $(BIN)/python -m pytest -q -k lowest tests/test_wheel.py
 
 # Other implementations beside ours, in an environment of their own (tests/peers): up to five minutes on two idle cores.
 peers: .venv-peers/.installed
@@ -164,7 +170,7 @@ audit: .venv-audit/.installed
 	touch $@
 
 .venv-peers/.installed: pyproject.toml constraints.txt tests/peers/constraints.txt tests/peers/peers.py
-	$(PYTHON) -m venv .venv-peers
+	$(PEERS_PYTHON) -m venv --clear .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --upgrade --constraint tests/peers/constraints.txt "pip>=25.1" setuptools wheel
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[pytorch,search]" $(PEERS_TOOLS)
 	.venv-peers/bin/python -m tests.peers.install

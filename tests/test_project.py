@@ -8,6 +8,8 @@ import pytest
 import yaml
 from hypothesis import settings
 
+from pipeplan.errors import MissingExtraError
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -70,7 +72,7 @@ def test_contributors_are_told_of_commands_that_exist():
 
 
 def test_ci_runs_the_tests_the_site_and_the_wheel():
-    assert {"test-all", "docs-test", "wheel"} <= targets_of_ci()
+    assert {"test-all", "docs-test", "wheel", "lowest"} <= targets_of_ci()
 
 
 def targets_of_ci() -> set[str]:
@@ -108,3 +110,20 @@ def test_accessibility_is_tested_where_it_can_be_and_skips_are_told(target):
 def test_no_property_fails_because_an_example_took_long():
     """On a loaded machine an example may take seconds; time limits are asserted where they are meant."""
     assert settings().deadline is None
+
+
+def test_nothing_installs_the_package_from_a_registry():
+    """No registry has it: messages, help, pages and skills name a checkout, or a wheel."""
+    places = ("README.md", "CONTRIBUTING.md", "docs", "skills", "deploy", "examples", "src", "web_ui/src")
+    files = [ROOT / place for place in places if (ROOT / place).is_file()]
+    files += [
+        path for place in places for path in (ROOT / place).rglob("*") if path.suffix in {".md", ".py", ".ts", ".ipynb"}
+    ]
+    from_registry = re.compile(r"pip install (?:-\S+ )*[\"']?pipeplan\b|\bpipeplan\[\w+\]")
+    found = {str(path): from_registry.findall(path.read_text(encoding="utf-8")) for path in files}
+    assert {path: texts for path, texts in found.items() if texts} == {}
+
+
+def test_a_missing_extra_names_an_installation_that_works():
+    for extra in PROJECT["optional-dependencies"]:
+        assert f"pip install '.[{extra}]' in a checkout" in str(MissingExtraError(extra, "it"))

@@ -36,6 +36,17 @@ def test_every_question_names_its_thread_and_has_an_answer():
     assert all(question.reason.endswith(".") for question in unanswered())
 
 
+def test_nothing_has_come_that_answers_an_unanswered_question():
+    """No command or option has such a name, and no answered question is that of the same thread."""
+    options = {f"{tool.name} {argument.name}" for tool in tools().values() for argument in tool.arguments}
+    assert "simulate microbatch_factors" in options
+    assert "simulate unshard_times" in options
+    for question in unanswered():
+        assert [option for option in options if re.search(question.absent, option)] == [], question.question
+    threads = {question.thread for question in questions()}
+    assert [question.thread for question in unanswered() if question.thread in threads] == []
+
+
 def answered(name, folder):
     question = QUESTIONS[name]
     answers = answers_to(question, folder)

@@ -50,7 +50,7 @@ def test_a_run_without_pytorch_says_how_to_install_it(tmp_path):
     environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     shell = ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"]
     done = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert "needs the package 'torch': pip install 'pipeplan[pytorch]'" in done.stderr
+    assert "needs the package 'torch': pip install '.[pytorch]'" in done.stderr
     assert done.returncode == 2
 
 

@@ -1,6 +1,7 @@
 """The wheel and the sdist as they are published: what is in them, and that they run in a bare environment.
 
-``make wheel`` builds it; environments are made anew and filled from the package registry.
+``make wheel`` builds it; environments are made anew and filled from the package registry. ``make lowest`` runs
+the tests that end in ``lowest``: the same commands, and those of the README, with the lowest releases that are declared.
 """
 
 import json
@@ -9,19 +10,23 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import urllib.request
 import zipfile
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 if "PIPEPLAN_WHEEL" not in os.environ:
     pytest.skip("the wheel is installed where it is built: make wheel", allow_module_level=True)
 
 ROOT = Path(__file__).parents[1]
 SMALL = ("-p", "4", "-m", "8")
-
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WITHOUT_PYTORCH = sorted(PROJECT["optional-dependencies"].keys() - {"all", "pytorch"})
 
 EPOCH = os.environ.get("SOURCE_DATE_EPOCH", "1700000000")
 
@@ -71,6 +76,30 @@ def with_extras(wheel, bare):
     """The same environment, later, with the extras ``web`` and ``search``; PyTorch's is as large as a release is."""
     subprocess.run([bare / "pip", "install", "--quiet", f"{wheel}[search,web]"], check=True)
     return bare
+
+
+@pytest.fixture(scope="module")
+def lowest_releases(tools, tmp_path_factory):
+    """A file with the lowest releases that are declared, of all extras but PyTorch's."""
+    if sys.version_info[:2] != (3, 11):
+        pytest.skip("the lowest releases are for the lowest Python, 3.11")
+    subprocess.run([tools / "pip", "install", "--quiet", "uv"], check=True)
+    file = tmp_path_factory.mktemp("releases") / "lowest.txt"
+    extras = [word for extra in WITHOUT_PYTORCH for word in ("--extra", extra)]
+    command = ["pip", "compile", "--quiet", "--resolution", "lowest-direct", *extras, "--output-file", file]
+    subprocess.run([tools / "uv", *command, ROOT / "pyproject.toml"], check=True)
+    return file
+
+
+@pytest.fixture(scope="module")
+def lowest(wheel, lowest_releases, tools, tmp_path_factory):
+    """The commands of a new environment with the wheel and these releases."""
+    folder = tmp_path_factory.mktemp("lowest")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    package = f"pipeplan[{','.join(WITHOUT_PYTORCH)}] @ {wheel.resolve().as_uri()}"
+    command = ["pip", "install", "--quiet", "--python", folder / "bin" / "python", "--constraint", lowest_releases]
+    subprocess.run([tools / "uv", *command, package], check=True)
+    return folder / "bin"
 
 
 def metadata_of(wheel):
@@ -149,7 +178,15 @@ def test_the_extra_of_the_search_brings_nothing_for_a_gpu(wheel, tools, tmp_path
 
 
 def test_it_runs_without_extras(bare, tmp_path):
-    pipeplan = bare / "pipeplan"
+    answers_commands(bare / "pipeplan", tmp_path)
+
+
+def test_it_runs_with_the_lowest(lowest, tmp_path):
+    answers_commands(lowest / "pipeplan", tmp_path)
+
+
+def answers_commands(pipeplan, tmp_path):
+    """Run commands that use each dependency."""
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", ran(pipeplan, "--version", folder=tmp_path))
     assert "makespan" in ran(pipeplan, "simulate", "zbv", *SMALL, folder=tmp_path)
     assert (tmp_path / "pipeline_zbv.png").read_bytes().startswith(b"\x89PNG")
@@ -161,6 +198,12 @@ def test_it_runs_without_extras(bare, tmp_path):
     assert record["schedule"] == "zb-h1"
     plan = ("--model", "llama3-8b", "--cluster", "h100-sxm:8", "--global-batch", "32", "--sequence", "8192")
     assert "step" in ran(pipeplan, "plan", *plan, "--seconds", "3", folder=tmp_path)
+    assert "step" in ran(pipeplan, "estimate", ROOT / "examples/plans/llama3-70b-64.yaml", folder=tmp_path)
+    offload = ("--offload", "all", "--offload-times", "0.5")
+    assert "makespan" in ran(pipeplan, "simulate", "gpipe", *SMALL, *offload, folder=tmp_path)
+    searches = ("--evaluations", "500", "--searches", "2", "--workers", "2")
+    assert "gain" in ran(pipeplan, "search", *SMALL, *searches, "-o", "better.json", folder=tmp_path)
+    assert "valid" in ran(pipeplan, "check", "better.json", folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +216,39 @@ def test_it_runs_without_extras(bare, tmp_path):
     ],
 )
 def test_what_needs_an_extra_names_it(bare, command, extra, tmp_path):
-    assert f"pip install 'pipeplan[{extra}]'" in ran(bare / "pipeplan", *command, folder=tmp_path, code=2)
+    assert f"pip install '.[{extra}]'" in ran(bare / "pipeplan", *command, folder=tmp_path, code=2)
 
 
 def test_with_its_extras_it_proves_and_serves(with_extras, tmp_path):
+    proves_and_serves(with_extras, tmp_path)
+
+
+def test_the_extras_prove_and_serve_with_the_lowest(lowest, tmp_path):
+    proves_and_serves(lowest, tmp_path)
+
+
+def test_the_declared_releases_are_the_lowest(lowest_releases):
+    """No declared release is below what another dependency needs, so that each is one with which the tests run."""
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)", lowest_releases.read_text(), re.MULTILINE))
+    declared = [
+        *PROJECT["dependencies"],
+        *(text for name in WITHOUT_PYTORCH for text in PROJECT["optional-dependencies"][name]),
+    ]
+    for requirement in map(Requirement, declared):
+        (bound,) = (each.version for each in requirement.specifier if each.operator == ">=")
+        pin = Version(pins[requirement.name])
+        assert pin.release[: len(Version(bound).release)] == Version(bound).release, requirement
+
+
+def test_the_commands_of_the_readme_run_with_the_lowest(lowest, tmp_path):
+    """As its page, without the command that needs PyTorch."""
+    page = tmp_path / "README.md"
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    page.write_text(re.sub(r"^(?=```console\n\$ pipeplan run )", "<!-- not run -->\n", text, flags=re.MULTILINE))
+    ran(lowest / "python", "-m", "docs.build.executed", page, folder=ROOT)
+
+
+def proves_and_serves(with_extras, tmp_path):
     question = ("-p", "2", "-m", "4", "--seconds", "5", "--json")
     assert json.loads(ran(with_extras / "pipeplan", "search", *question, folder=tmp_path))["optimal"] is True
     command = [with_extras / "python", "-u", "-m", "pipeplan", "serve", "--port", "0"]

@@ -57,11 +57,15 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class UnansweredQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question that pipeplan cannot answer, and the reason."""
+    """A question that pipeplan cannot answer, and the reason.
+
+    ``absent`` is a pattern of the commands and options that would answer it, none of which exists.
+    """
 
     question: str
     thread: str
     reason: str
+    absent: str
 
 
 def questions() -> list[Question]:

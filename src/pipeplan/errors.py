@@ -92,6 +92,10 @@ _MOST_NAMES = 40
 """Maximum number of known names listed in a message."""
 
 
+_MOST_NEAR = 3
+"""Maximum number of names that a message suggests, if several continue an unknown one."""
+
+
 class UnknownNameError(InputError):
     """Unknown name.
 
@@ -102,9 +106,13 @@ class UnknownNameError(InputError):
         names = sorted(names)
         if len(name) > _LONGEST_NAME:
             name = f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 :]}"
-        close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+        longer = sorted((known for known in names if known.lower().startswith(name.lower())), key=len)
+        shortest = [known for known in longer if len(known) == len(longer[0])]
+        close = shortest[:_MOST_NEAR] or get_close_matches(name.lower(), names, n=1, cutoff=0.5)
         others = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-        remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
+        remedy = f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
+        if close:
+            remedy = "did you mean " + " or ".join(f"'{known}'" for known in close) + "?"
         super().__init__(f"unknown {what} '{name}'; {remedy}", field=field)
 
 
@@ -112,11 +120,16 @@ class PluginError(InputError):
     """A plugin of an installed package cannot be loaded, or is invalid."""
 
 
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra, for messages: from a checkout, because no registry has the package."""
+    return f"pip install '.[{extra}]' in a checkout of pipeplan"
+
+
 class MissingExtraError(InputError):
     """An optional dependency is not installed: ``MissingExtraError("pytorch", "torch")``."""
 
     def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"this needs the package '{package}': pip install 'pipeplan[{extra}]'")
+        super().__init__(f"this needs the package '{package}': {how_to_install(extra)}")
 
 
 class NegativeAnswer(PipeplanError):

@@ -1,7 +1,10 @@
 """What every answer can do: be printed, saved, shown in a notebook, and turned into a dictionary or a frame."""
 
+import copy
 import json
+import pickle
 import sys
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -94,7 +97,7 @@ def test_frames():
 
 def test_frames_need_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'pipeplan\[pandas\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[pandas\]'"):
         answers()["simulate"].to_frame()
 
 
@@ -108,6 +111,46 @@ def test_results_of_a_comparison_have_names():
     refused = pipeplan.compare(ranks=3, microbatches=4)
     with pytest.raises(InputError, match=r"dualpipe is not possible here: .*even number"):
         refused["dualpipe"]
+
+
+def test_lists_are_printed_pickled_and_indexed_alike(tmp_path):
+    """By place, slice, name and alias, as a comparison is; plans and estimates, which hold a GPU, are pickled too."""
+    row = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 4096}
+    lists: dict[str, Any] = {
+        "dualpipev": pipeplan.schedules(),
+        "megatron-a100": pipeplan.schedules(machines=True),
+        "LLaMA3_70B": pipeplan.models(),
+        "H100": pipeplan.gpus(),
+        "expert-grid": pipeplan.review_rules(),
+        "ZBVZeroBubble": answers()["compare"],
+        "mine": pipeplan.estimate({"rows": [{"id": "mine"} | row]}),
+        "": answers()["pareto"],
+        "3": pipeplan.sweep("1f1b", ranks=[2, 3], microbatches=4),
+    }
+    for name, items in lists.items():
+        assert repr(items).startswith(f"<{type(items).__name__}")
+        for again in (pickle.loads(pickle.dumps(items)), copy.deepcopy(items)):
+            assert again.to_dict() == items.to_dict()
+            assert list(map(repr, again)) == list(map(repr, items))
+        assert items[0] is next(iter(items))
+        assert items[-1:] == (items[len(items) - 1],)
+        assert items[0] in items
+        assert "nonsense" not in items
+        with pytest.raises(IndexError):
+            items[len(items)]
+        for wrong in ("nonsense", 1.5, True, None):
+            with pytest.raises(InputError):
+                items[wrong]
+        if items.name_attribute:
+            assert items[name] in items
+            assert name in items
+    assert pickle.loads(pickle.dumps(lists["dualpipev"]))[0] is lists["dualpipev"][0]
+    assert copy.copy(replace(lists["dualpipev"][0], name="mine")).name == "mine"
+    assert lists["H100"][0].name == lists["H100"][0].gpu.name
+    with pytest.raises(UnknownNameError, match="unknown GPU 'h100-sx'; did you mean 'h100-sxm'"):
+        lists["H100"]["h100-sx"]
+    plan = pipeplan.plan(model="llama3-8b", cluster="h100-sxm:8", global_batch=8, sequence=4096, seconds=1, workers=1)
+    assert pickle.loads(pickle.dumps(plan)).to_dict() == plan.to_dict()
 
 
 def test_a_config_file_says_what_the_keywords_do_not(tmp_path):

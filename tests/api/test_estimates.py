@@ -120,7 +120,7 @@ def test_rows_that_cannot_be_say_why_beside_those_that_can():
         assert set(record) >= {"id", "step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown"}
         assert set(record) >= {"error_bar", "assumed", "refused"}
         assert (record["step_time_s"] is None) == (record["refused"] is not None)
-    with pytest.raises(KeyError):
+    with pytest.raises(UnknownNameError, match="unknown configuration 'nobody'"):
         found["nobody"]
 
 

@@ -1,14 +1,17 @@
 """Layouts of trainers in ``convert`` and in place of numbers of layers."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pipeplan
+from pipeplan.cli import main
 from pipeplan.costs import Layer
 from pipeplan.errors import InputError, UnknownNameError
 
+LAYOUTS_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "layouts.md"
 TITAN = "tok_embeddings,layers.0,layers.1 layers.2,layers.3 layers.4,norm,lm_head"
 
 
@@ -21,6 +24,19 @@ def test_a_layout_is_translated():
     )
     alone = pipeplan.convert("Et*2|t*2|m|L", to="bridge")
     assert (alone.layers, alone.mtp_layers) == ([2, 2, 0, 0], [0, 0, 1, 0])
+
+
+def test_flags_of_an_uneven_division_are_a_layout_in_the_shell(capsys):
+    """Though they begin with a hyphen; a word that begins with one and is no layout is an option."""
+    (row,) = (line for line in LAYOUTS_PAGE.read_text().splitlines() if line.startswith("| `--num-layers"))
+    flags = row.split("`")[1]
+    assert main(["convert", flags, "--to", "bridge"]) == 0
+    assert capsys.readouterr().out.strip() == str(pipeplan.convert(flags, to="bridge"))
+    assert main(["convert", "--from", "--to", "bridge"]) == 2
+    assert "unknown option '--from'" in capsys.readouterr().err
+    few = "--num-layers 8 --pipeline-model-parallel-size 3 --decoder-first-pipeline-num-layers 2"
+    assert main(["export", "1f1b", "-p", "3", "-m", "6", f"--layers-per-stage={few}", "--to", "megatron"]) == 0
+    assert "'Et*2|t*3|t*3L'" in capsys.readouterr().out
 
 
 def test_files_are_read_and_written(tmp_path):

@@ -273,7 +273,11 @@ def test_the_command_serves_on_its_standard_streams(mode):
 def test_without_the_package_the_command_names_the_extra(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "pipeplan.cli.tool_server")
-    assert run("mcp") == (2, "", "pipeplan: this needs the package 'mcp': pip install 'pipeplan[mcp]'\n")
+    assert run("mcp") == (
+        2,
+        "",
+        "pipeplan: this needs the package 'mcp': pip install '.[mcp]' in a checkout of pipeplan\n",
+    )
 
 
 def test_an_unknown_tool_is_refused_at_the_start(run):

@@ -133,7 +133,7 @@ def test_pytorch_is_missing_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
         raise PackageNotFoundError
 
     monkeypatch.setattr(requirements, "version", absent)
-    with pytest.raises(MissingExtraError, match=r"pip install 'pipeplan\[pytorch\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[pytorch\]'"):
         run(parse_schedule(PLAN))
 
 

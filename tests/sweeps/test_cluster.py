@@ -166,5 +166,5 @@ def test_a_file_that_no_scheduler_wrote(tmp_path: Path) -> None:
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'pipeplan\[cluster\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[cluster\]'"):
         list(sweep(even_only, [], answer=int, asked={}, dask="127.0.0.1:8786"))

@@ -50,7 +50,7 @@ def test_what_is_no_name_of_a_machine_is_refused(host):
 
 def test_without_the_extra_the_remedy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(MissingExtraError, match=r"pipeplan\[web\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[web\]'"):
         serve(port=0)
 
 

@@ -96,7 +96,7 @@ def test_a_newcomer_finds_the_schedule_for_a_limit(opened):
 def test_the_command_computes_what_shows(opened, capsys, monkeypatch, tmp_path):
     page = opened("#ranks=4&microbatches=8&costs=even&transfer=slow&limit=3&sort=makespan")
     lines = page.locator(".pd-command code").inner_text().splitlines()
-    assert lines[0] == "pip install pipeplan"
+    assert lines[0] == "pip install .  # in a checkout of pipeplan"
     monkeypatch.chdir(tmp_path)
     words = shlex.split(lines[1])
     assert words[0] == "pipeplan"

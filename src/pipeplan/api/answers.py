@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack, overload
 
 from pipeplan.costs import Costs
-from pipeplan.errors import InputError, MissingExtraError
+from pipeplan.errors import InputError, MissingExtraError, UnknownNameError
 from pipeplan.files import Written, path_of
 from pipeplan.formats import TimelineContent, Training
 from pipeplan.model import Schedule, Timeline, require_text, shortened
@@ -123,12 +123,19 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
 class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
     """Base of the answers that are lists: iteration gives the items, and a frame has a row for each.
 
-    The first field holds the records of the items; a class whose first field is another defines ``_rows``, and one whose
-    items have no ``name`` defines ``__repr__``.
+    ``listing["zbv"]`` and ``listing[0]`` are one item, ``listing[:3]`` several. The first field holds the records of the
+    items; a class whose first field is another defines ``_rows``, and one with a better summary than the names defines
+    ``__repr__``.
     """
 
     listed: ClassVar[str]
     """Name of the attribute that holds the items."""
+
+    noun: ClassVar[str] = "name"
+    """Noun of an item in messages."""
+
+    name_attribute: ClassVar[str] = "name"
+    """Attribute of an item that holds its name; empty if items have no names."""
 
     def __iter__(self) -> Iterator[Item]:
         return iter(getattr(self, self.listed))
@@ -136,11 +143,55 @@ class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
     def __len__(self) -> int:
         return len(getattr(self, self.listed))
 
+    def __contains__(self, item: object) -> bool:
+        if not isinstance(item, str) or not self.name_attribute:
+            return any(item == other for other in self)
+        own_name = self._own_name(item)
+        return any(self._name_of(other) == own_name for other in self)
+
+    @overload
+    def __getitem__(self, key: str | int) -> Item: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, key: str | int | slice) -> Item | tuple[Item, ...]:
+        """Return an item by its name or an alias, or by its place: 0 is the first one; several by a slice.
+
+        Raises
+        ------
+        IndexError
+            For a place that is not here.
+        UnknownNameError
+            For a name that is not here; the message suggests the nearest one.
+        InputError
+            For anything else, and for a name if the items have none.
+        """
+        if isinstance(key, str) and self.name_attribute:
+            return self._named(key)
+        if isinstance(key, bool) or not (isinstance(key, slice) or hasattr(key, "__index__")):
+            keys = "name or its place" if self.name_attribute else "place"
+            raise InputError(f"invalid key {shortened(repr(key), 60)}: an item is found by its {keys}")
+        items: tuple[Item, ...] = getattr(self, self.listed)
+        return items[key]
+
+    def _own_name(self, name: str) -> str:
+        """Return the name of the item that has this name or alias; the same text if no alias is known."""
+        return name
+
+    def _name_of(self, item: Item) -> str:
+        return str(getattr(item, self.name_attribute))
+
+    def _named(self, name: str) -> Item:
+        own_name = self._own_name(name)
+        for item in self:
+            if self._name_of(item) == own_name:
+                return item
+        raise UnknownNameError(self.noun, name, map(self._name_of, self))
+
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [record.to_dict() for record in getattr(self, self.__struct_fields__[0])]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {', '.join(item.name for item in getattr(self, self.listed))}>"
+        return f"<{type(self).__name__}: {', '.join(map(self._name_of, self))}>"
 
 
 Writable = AnswerRecord | Schedule | Timeline | Costs

@@ -19,7 +19,7 @@ from pipeplan.model import counted, require_flags, require_text
 from pipeplan.names import ScheduleName
 from pipeplan.readable import Times, percent
 from pipeplan.records import Evidence, Record
-from pipeplan.strategies import STRATEGIES, Strategy, strategy
+from pipeplan.strategies import STRATEGIES, Strategy, is_strategy, strategy
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -46,6 +46,7 @@ class Machines(Listing[Machine], frozen=True, kw_only=True, eq=False):
 
     schema_name = "answer-machines"
     listed = "machines"
+    noun = "machine"
 
     records: tuple[MachineRecord, ...] = msgspec.field(name="machines")
 
@@ -146,18 +147,15 @@ class Catalogue(Listing[Strategy], frozen=True, kw_only=True, eq=False):
 
     schema_name = "answer-schedules"
     listed = "strategies"
+    noun = "schedule"
 
     schedules: tuple[StrategyRecord, ...]
 
     strategies = Evidence[tuple[Strategy, ...]]()
     """All strategies, or the requested one."""
 
-    def __contains__(self, name: object) -> bool:
-        return any(entry.name == name for entry in self.strategies)
-
-    def __getitem__(self, name: str) -> Strategy:
-        """Return the strategy of this name or alias. Raises UnknownNameError, naming the nearest one."""
-        return strategy(name)
+    def _own_name(self, name: str) -> str:
+        return strategy(name).name if is_strategy(name) else name
 
     @cached_property
     def timings(self) -> tuple[ShapeTiming, ...]:

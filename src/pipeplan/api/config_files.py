@@ -8,7 +8,7 @@ from typing import Literal
 
 from pipeplan.costs import SETTINGS, Config, settings_of
 from pipeplan.costs import load_config as load_settings
-from pipeplan.documents import SIZE_LIMIT, read_document
+from pipeplan.documents import ENDINGS, SIZE_LIMIT, read_document
 from pipeplan.errors import UnknownNameError
 from pipeplan.files import read_text
 from pipeplan.formats import is_costs_json, parse_costs_json
@@ -83,10 +83,15 @@ def load_config(path: Path) -> Config:
     Costs are settings with a value for each stage; ``stages`` is then how many there are. Without a name they have the
     file's.
 
-    Raises InputError for a file that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
+    Raises UnknownNameError for a name that is neither; the message suggests the nearest one. Raises InputError for a file
+    that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
     """
-    if is_shipped(str(path)) and not path.exists():
-        return _named(shipped_costs(str(path)), str(path))
+    if not path.exists() and path.name == str(path):
+        if is_shipped(path.name):
+            return _named(shipped_costs(path.name), path.name)
+        if path.suffix.lower() not in ENDINGS or is_shipped(path.stem):
+            names = [candidate.name for candidate in shipped()]
+            raise UnknownNameError("config file or bundled costs", path.name, names, field="config")
     if path.suffix.lower() == ".json":
         text = read_text(path, limit=SIZE_LIMIT, what="config file")
         if is_costs_json(text):

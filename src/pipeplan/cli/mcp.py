@@ -33,7 +33,7 @@ def mcp(*, options: McpOptions) -> int:
 
     A client, such as a coding agent, starts this command in the folder whose files the tools read and write, and talks to it
     on the standard streams. Each command is a tool with the same name and arguments, and answers as with `--json`. Needs the
-    extra `mcp` (`pipeplan[mcp]`).
+    extra `mcp` (`pip install '.[mcp]'` in a checkout).
     """
     try:
         from pipeplan.cli.tool_server import create_server, serve

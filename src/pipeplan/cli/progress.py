@@ -63,7 +63,8 @@ class ProgressBar:
 
     def close(self) -> None:
         """Remove the bar."""
-        self._bar.stop()
+        if not self._bar.disable:  # before rich 14.3, stopping a disabled bar prints an empty line
+            self._bar.stop()
 
 
 @contextmanager

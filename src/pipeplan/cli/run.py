@@ -86,8 +86,8 @@ def run(
     """Train a model with a schedule, and compare the measured step with the prediction.
 
     Starts a process per rank on this host, or joins the torchrun job that it runs in. Without costs it profiles the model
-    first. `--output` writes the measured timeline. Needs PyTorch (`pipeplan[pytorch]`). Exits with 1 if gradients differ, or
-    a rank dies or hangs.
+    first. `--output` writes the measured timeline. Needs PyTorch (`pip install '.[pytorch]'`). Exits with 1 if
+    gradients differ, or a rank dies or hangs.
 
     Parameters
     ----------
@@ -120,8 +120,9 @@ def profile(
 ) -> int:
     """Measure the costs of a model's stages, as a config file.
 
-    All ranks measure their stages at the same time. Times are medians in milliseconds. Needs PyTorch (`pipeplan[pytorch]`),
-    except with `--from`, which reads the costs from the traces of a run. Pass the file to other commands with `-c`.
+    All ranks measure their stages at the same time. Times are medians in milliseconds. Needs PyTorch
+    (`pip install '.[pytorch]'`), except with `--from`, which reads the costs from the traces of a run. Pass the file to
+    other commands with `-c`.
 
     Parameters
     ----------

@@ -55,9 +55,12 @@ _TARGET = Parameter(
     help=f"File to write; its suffix selects the format: {' '.join(output_endings(built_in_formats()))}."
 )
 
+Source = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""A file or a layout, which may be the flags of an uneven division."""
+
 
 @command
-def convert(source: str, target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
+def convert(source: Source, target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
     """Convert a schedule, a timeline or costs to another format, or a layout to another trainer.
 
     Nothing is simulated. A layout divides a model's layers into stages; it needs `--to`, and without an output it is
@@ -69,6 +72,8 @@ def convert(source: str, target: Annotated[Path | None, _TARGET] = None, /, *, o
         File with a schedule, a timeline or costs (.csv, .json); with `--to` a layout such as `Et*3|t*4|t*3L`, or a file that
         contains one.
     """
+    if source.startswith("-") and source != STANDARD_INPUT and " " not in source:
+        raise InputError(f"unknown option '{source}': see pipeplan convert --help")
     if target == Path(STANDARD_INPUT):
         raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
     if options.to is not None:

@@ -34,7 +34,7 @@ class ServeOptions(Options):
 def serve(*, options: ServeOptions) -> int:
     """Serve the web app: forms, comparisons and timelines in a browser.
 
-    Needs the extra `web` (`pipeplan[web]`).
+    Needs the extra `web` (`pip install '.[web]'` in a checkout).
     """
     serve_app(options.host, options.port, open_page=options.open, tell=tell, names=options.allow_host)
     return 0

@@ -37,6 +37,11 @@ class Preset:
     node: Node
     aliases: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """Name of the GPU."""
+        return self.gpu.name
+
 
 _SURVEY = "vendor sheets as collected in stas00/ml-engineering compute/accelerator (744d01e1)"
 _T, _G = 1e12, 1e9
@@ -312,7 +317,7 @@ PRESETS = Registry(
     Preset,
     "GPU",
     lambda: _TABLE,
-    names=lambda preset: (preset.gpu.name, *preset.aliases),
+    names=lambda preset: (preset.name, *preset.aliases),
     plain=lambda name: " ".join(name.lower().replace("_", "-").split()),
 )
 """Every preset by the name of its GPU: those of pipeplan, then registered ones and plugins."""

@@ -33,10 +33,11 @@ from pipeplan.runtime.stage_modules import (
     evaluating,
     keep_gathered,
     leaving,
+    load_saved_state,
     modules_in,
     parts_of,
     require_runnable,
-    unwrapped,
+    saved_state,
     with_index,
 )
 from pipeplan.runtime.ties import Tied, Ties
@@ -332,13 +333,13 @@ class Pipeline:
     def state_dict(self) -> dict[str, Any]:
         """Return the state of this rank's stages; keys name the stage, as in ``stages.3.weight``.
 
-        The keys depend neither on the rank that holds a stage nor on DDP around it, so ``torch.distributed.checkpoint`` can
-        load the state under another schedule of the same stages.
+        The keys depend neither on the rank that holds a stage nor on DDP or ``torch.compile`` around it, so
+        ``torch.distributed.checkpoint`` can load the state under another schedule of the same stages.
         """
         return {
             f"stages.{number}.{name}": value
             for number, module in self.stages.items()
-            for name, value in unwrapped(module).state_dict().items()
+            for name, value in saved_state(module).items()
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -356,10 +357,9 @@ class Pipeline:
             for number, module in self.stages.items():
                 prefix = f"stages.{number}."
                 mine = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-                own = unwrapped(module)
-                if not mine and own.state_dict():
+                if not mine and saved_state(module):
                     raise InputError(f"the checkpoint has no state of stage {number}, which rank {self.rank} holds")
-                own.load_state_dict(mine)
+                load_saved_state(module, mine)
             return True, None
 
         if not self._ties:

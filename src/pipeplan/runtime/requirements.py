@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from pipeplan.errors import InputError, MissingExtraError
+from pipeplan.errors import InputError, MissingExtraError, how_to_install
 from pipeplan.formats import TORCH_RELEASES
 
 RUNTIME_VERSIONS = TORCH_RELEASES
@@ -31,6 +31,6 @@ def require_torch(supported: tuple[str, ...] = RUNTIME_VERSIONS, *, what: str = 
     if ".".join(installed.split(".")[:2]) not in supported:
         raise InputError(
             f"unsupported PyTorch {installed}: {what} uses private parts of its pipelining, and supports "
-            f"{', '.join(supported)}; pip install 'pipeplan[pytorch]'"
+            f"{', '.join(supported)}; {how_to_install('pytorch')}"
         )
     return installed

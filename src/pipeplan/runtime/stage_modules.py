@@ -38,9 +38,14 @@ def require_runnable(modules: Iterable[nn.Module], schedule: Schedule) -> None:
                 raise InputError(reason, field="modules")
 
 
+def is_compiled(module: nn.Module) -> bool:
+    """Return True for a module that torch.compile has wrapped, or that ``module.compile()`` has compiled in place."""
+    return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+
+
 def _unfit(part: nn.Module, stage: nn.Module, *, split: bool) -> str | None:
     """Return the reason why a part of a stage cannot run, with a remedy; None if it can."""
-    if split and type(part).__name__ == "OptimizedModule":
+    if split and is_compiled(part):
         return (
             "PyTorch cannot split a backward pass through torch.compile: leave stages uncompiled, or use a schedule of "
             "full backwards"
@@ -98,6 +103,22 @@ def evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
 def unwrapped(module: nn.Module) -> nn.Module:
     """Return the module inside ``DistributedDataParallel``; other modules unchanged."""
     return module.module if isinstance(module, DistributedDataParallel) else module
+
+
+def saved_state(module: nn.Module) -> dict[str, Any]:
+    """Return the state of a stage without DDP, with the names that its parameters have without ``torch.compile``."""
+    return {_without_compile(name): value for name, value in unwrapped(module).state_dict().items()}
+
+
+def load_saved_state(module: nn.Module, state: Mapping[str, Any]) -> None:
+    """Load a state from :func:`saved_state`, of a compiled module or another one. Raises PyTorch's RuntimeError."""
+    own = unwrapped(module)
+    names = {_without_compile(name): name for name in own.state_dict()}
+    own.load_state_dict({names.get(_without_compile(name), name): value for name, value in state.items()})
+
+
+def _without_compile(name: str) -> str:
+    return name.replace("_orig_mod.", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,8 +320,9 @@ def needs_of(order: MegatronOrder) -> Iterator[str]:
         )
     if order.delayed_weights:
         yield (
-            "--delay-wgrad-compute needs --transformer-impl transformer_engine and excludes --moe-use-legacy-grouped-gemm; "
-            "it delays the weight gradients of transformer layers, not those of embedding and head."
+            "--delay-wgrad-compute needs --transformer-impl transformer_engine and, before Megatron-core 0.17, excludes "
+            "--moe-use-legacy-grouped-gemm; it delays the weight gradients of transformer layers, not those of embedding "
+            "and head."
         )
 
 

@@ -6,6 +6,7 @@ gradients are delayed. In overlapped pairs the stages run as Megatron's own ``Tr
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +18,20 @@ from megatron.core.models.common.model_chunk_schedule_plan import (
     TransformerLayerSchedulePlan,
     TransformerModelChunkSchedulePlan,
 )
-from megatron.core.models.gpt.fine_grained_callables import TransformerLayerNode, TransformerLayerState
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.pipeline_parallel.utils import NoopScheduleNode, ScheduleNode, get_comp_stream
 from megatron.core.transformer import TransformerConfig
 from megatron.core.transformer.module import MegatronModule
+
+try:
+    from megatron.core.models.common.utils import LayerState, TransformerLayerNode
+
+    ATTENTION = "pre_dispatch_computation"
+except ImportError:  # an earlier release
+    from megatron.core.models.gpt.fine_grained_callables import TransformerLayerNode
+    from megatron.core.models.gpt.fine_grained_callables import TransformerLayerState as LayerState
+
+    ATTENTION = "attn"
 
 Note = Callable[[str], None]
 """Told of what runs: F forward, B full backward, I backward for inputs, W for weights."""
@@ -148,20 +158,21 @@ class LayerPlan(TransformerLayerSchedulePlan):
 
     def __init__(self, layer: Layer, config: TransformerConfig, event: torch.cuda.Event, note: Note) -> None:
         self.config = config
-        self.layer = SimpleNamespace(config=config, layer_number=1)
-        self.attn, self.mlp = (
+        self.layer = SimpleNamespace(config=config, layer_number=1, get_inner_quantization_context=nullcontext)
+        attention, self.mlp = (
             TransformerLayerNode(
                 get_comp_stream(),
                 event,
-                TransformerLayerState(),
+                LayerState(),
                 ModelChunkState(),
                 lambda node, x, part=part: part(x, note, config.delay_wgrad_compute),
                 name=name,
                 bwd_dw_callables=part,
                 extra_args={"config": config, "delay_wgrad_compute": config.delay_wgrad_compute},
             )
-            for name, part in (("attn", layer.attention), ("mlp", layer.mlp))
+            for name, part in ((ATTENTION, layer.attention), ("mlp", layer.mlp))
         )
+        setattr(self, ATTENTION, attention)
         self.moe_dispatch = self.moe_combine = self.mtp_post_process = NoopScheduleNode()
 
 

@@ -28,7 +28,7 @@ export class Command {
     // A line may end between options, and not after the hyphens within them.
     const parts = command.split(/ (?=--)/).map((part) => make("span", {}, part));
     this.text.replaceChildren(
-      "pip install pipeplan\n",
+      "pip install .  # in a checkout of pipeplan\n",
       ...parts.flatMap((part, at) => (at > 0 ? [" ", part] : [part])),
     );
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, final, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import msgspec
 import numpy as np
@@ -17,8 +17,8 @@ from pipeplan.api.comparing.leads import Lead, changes_in_words, times_of
 from pipeplan.api.parts import line, notes, show
 from pipeplan.api.simulating.result import Result, pictured
 from pipeplan.api.simulating.simulate import Summary
-from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.model import counted, one_line, shortened
+from pipeplan.errors import InputError
+from pipeplan.model import counted, one_line
 from pipeplan.readable import Times, percent
 from pipeplan.records import Record
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
@@ -124,6 +124,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
     schema_name = "answer-compare"
     listed = "results"
+    noun = "schedule of this comparison"
 
     results: tuple[Result, ...]
     refused: dict[str, str]
@@ -152,38 +153,14 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         """The first one."""
         return self.results[0]
 
-    def __contains__(self, name: object) -> bool:
-        return any(result.name == name for result in self.results)
+    def _own_name(self, name: str) -> str:
+        return strategy(name).name if is_strategy(name) else name
 
-    @overload
-    def __getitem__(self, name: str | int) -> Result: ...
-    @overload
-    def __getitem__(self, name: slice) -> tuple[Result, ...]: ...
-    def __getitem__(self, name: str | int | slice) -> Result | tuple[Result, ...]:
-        """Return the result of a schedule, by its name or an alias, or by its place: 0 is the first one; several by a slice.
-
-        Raises
-        ------
-        IndexError
-            For a place that is not here.
-        UnknownNameError
-            For a name that is not here; the message suggests the nearest one.
-        InputError
-            For a schedule that was refused, with the reason.
-        """
-        if not isinstance(name, str):
-            if isinstance(name, slice):
-                return self.results[name]
-            if isinstance(name, bool) or not hasattr(name, "__index__"):
-                raise InputError(f"a result is found by its name or its place, not by {shortened(repr(name), 60)}")
-            return self.results[name]
-        own_name = strategy(name).name if is_strategy(name) else name
-        match = next((result for result in self.results if result.name == own_name), None)
-        if match is not None:
-            return match
+    def _named(self, name: str) -> Result:
+        own_name = self._own_name(name)
         if own_name in self.refused:
             raise InputError(f"{own_name} is not possible here: {self.refused[own_name]}")
-        raise UnknownNameError("schedule of this comparison", name, [result.name for result in self.results])
+        return super()._named(name)
 
     def views(self) -> Sequence[View]:
         """Return the views of all results."""

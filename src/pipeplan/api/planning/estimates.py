@@ -128,12 +128,10 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
 
     schema_name = "answer-estimate"
     listed = "rows"
+    noun = "configuration"
+    name_attribute = "id"
 
     rows: tuple[EstimatedRow, ...]
-
-    def __getitem__(self, id: str) -> EstimatedRow:
-        """Return the row of this id. Raises KeyError for another one."""
-        return next((row for row in self.rows if row.id == id), None) or _missing(id)
 
     def table(self) -> Iterator[RenderableType]:
         """Return one configuration in full; for several, a row per configuration, with measured figures if there are any."""
@@ -156,10 +154,6 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)
         return f"<Estimates of {counted(len(self.rows) - refused, 'configuration')}, {refused} refused>"
-
-
-def _missing(id: str) -> EstimatedRow:
-    raise KeyError(id)
 
 
 def _cells(row: EstimatedRow, estimate: Estimate, measured: bool) -> list[str]:

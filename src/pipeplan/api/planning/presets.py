@@ -12,7 +12,7 @@ from pipeplan.api.parts import columns, line
 from pipeplan.hardware import PRESETS, Preset
 from pipeplan.readable import size_text
 from pipeplan.records import Evidence, Record
-from pipeplan.workload import ModelShape, model, model_names
+from pipeplan.workload import ModelShape, known_model, model, model_names
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,16 +35,21 @@ class PresetModel(Record, frozen=True, kw_only=True):
 class Models(Listing[ModelShape], frozen=True, kw_only=True, eq=False):
     """Published models by name, for ``model`` of a plan.
 
-    Iteration gives the shapes; ``to_frame()`` has a row per model.
+    Iteration gives the shapes, ``models["llama3-70b"]`` one of them; ``to_frame()`` has a row per model.
     """
 
     schema_name = "answer-models"
     listed = "models"
+    noun = "model"
 
     presets: tuple[PresetModel, ...] = field(name="models")
 
     models = Evidence[tuple[ModelShape, ...]]()
     """The shapes."""
+
+    def _own_name(self, name: str) -> str:
+        shape = known_model(name)
+        return name if shape is None else shape.name
 
     def table(self) -> Iterator[RenderableType]:
         """Return a row per model."""
@@ -77,16 +82,21 @@ class PresetGpu(Record, frozen=True, kw_only=True):
 class Gpus(Listing[Preset], frozen=True, kw_only=True, eq=False):
     """GPUs by name, each in its usual node, for ``cluster`` of a plan.
 
-    Iteration gives the presets; ``to_frame()`` has a row per GPU.
+    Iteration gives the presets, ``gpus["h100-sxm"]`` one of them; ``to_frame()`` has a row per GPU.
     """
 
     schema_name = "answer-gpus"
     listed = "gpus"
+    noun = "GPU"
 
     presets: tuple[PresetGpu, ...] = field(name="gpus")
 
     gpus = Evidence[tuple[Preset, ...]]()
     """The data sheets."""
+
+    def _own_name(self, name: str) -> str:
+        preset = PRESETS.find(name)
+        return name if preset is None else preset.name
 
     def table(self) -> Iterator[RenderableType]:
         """Return a row per GPU, with its usual node."""
@@ -120,8 +130,8 @@ def models() -> Models:
 
     Examples
     --------
-    >>> "llama3-70b" in [each.name for each in pipeplan.models()]
-    True
+    >>> pipeplan.models()["llama3-70b"].layers
+    80
     """
     shapes = tuple(map(model, model_names()))
     presets = (
@@ -150,8 +160,8 @@ def gpus() -> Gpus:
 
     Examples
     --------
-    >>> "h100-sxm" in [each.gpu.name for each in pipeplan.gpus()]
-    True
+    >>> pipeplan.gpus()["h100-sxm"].node.per_node
+    8
     """
     all_gpus = tuple(PRESETS.values())
     presets = (

@@ -37,6 +37,8 @@ class ReviewRules(Listing[ReviewRule], frozen=True, kw_only=True, eq=False):
 
     schema_name = "answer-review-rules"
     listed = "rules"
+    noun = "rule"
+    name_attribute = "id"
 
     rules: tuple[ReviewRule, ...]
 

@@ -59,6 +59,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
 
     schema_name = "answer-pareto"
     listed = "points"
+    name_attribute = ""
 
     memory: Literal["bytes", "activations"]
     points: tuple[FrontPoint, ...]

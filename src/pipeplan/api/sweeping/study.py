@@ -77,6 +77,7 @@ class Study(Listing[StudyCase], frozen=True, kw_only=True, eq=False):
     """
 
     listed = "cases"
+    name_attribute = ""
 
     varied: tuple[str, ...]
     time_unit: str
