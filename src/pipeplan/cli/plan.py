@@ -59,6 +59,7 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     if trainer_version is not None and flags is None:
         raise InputError("--trainer-version needs --flags TRAINER", field="trainer_version")
     if flags is not None:
+        flags = plan_trainer(flags).name
         options = replace(options, fix=_for_trainer(flags, options.fix))
         if trainer_version is not None:
             require_release(flags, trainer_version)
@@ -94,8 +95,7 @@ def _show(bar: ProgressBar, progress: PlanProgress) -> None:
 
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
-    """Return the fixed settings with the trainer added. Raises UnknownNameError for an unknown trainer."""
-    plan_trainer(flags)
+    """Return the fixed settings with the trainer added."""
     pairs = tuple(fix or ())
     return pairs if any(pair.startswith("trainer=") for pair in pairs) else (*pairs, f"trainer={flags}")
 
