@@ -36,7 +36,7 @@ def test_every_command_means_the_same_newest_release():
         assert kind.checked.startswith(kind.newest), kind
         assert kind.newest in kind.releases or not kind.releases, kind
         assert NEWEST[kind.name] == kind.newest
-        assert software(kind.software)
+        assert software(kind.software).name == kind.software
         trainer = TRAINERS.find(kind.name)
         if trainer is not None:
             assert (trainer.latest, trainer.releases, trainer.title) == (kind.newest, kind.releases, kind.title)

@@ -95,9 +95,16 @@ def _show(bar: ProgressBar, progress: PlanProgress) -> None:
 
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
-    """Return the fixed settings with the trainer added."""
+    """Return the fixed settings with the trainer added. Raises InputError if another trainer is fixed."""
     pairs = tuple(fix or ())
-    return pairs if any(pair.startswith("trainer=") for pair in pairs) else (*pairs, f"trainer={flags}")
+    fixed = next((pair.removeprefix("trainer=") for pair in pairs if pair.startswith("trainer=")), None)
+    if fixed is None:
+        return (*pairs, f"trainer={flags}")
+    if plan_trainer(flags).schedules is None:  # it shows the plan of any trainer
+        return pairs
+    if flags not in [plan_trainer(name.strip()).name for name in fixed.split(",")]:
+        raise InputError(f"--flags {flags} and --fix trainer={fixed} exclude each other", field="flags")
+    return (*(pair for pair in pairs if not pair.startswith("trainer=")), f"trainer={flags}")
 
 
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
