@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.null_model import Known, null_step_time
-from benchmarks.run_notes import read_rivals, read_runs
+from benchmarks.run_files import read_rivals, read_runs
 from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.planner import Estimate, RunRow, estimate

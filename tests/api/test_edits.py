@@ -260,7 +260,7 @@ def test_trainers_take_or_refuse_it_in_a_sentence():
         ("Megatron-LM", True),
         ("Megatron-Bridge", True),
         ("torchtitan", True),
-        ("NeMo Automodel", True),
+        ("NeMo AutoModel", True),
         ("Primus", True),
     ]
     moved = changed("1F3 1B1", "1B1 1F3")

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from math import exp
 
@@ -152,7 +153,7 @@ def predictions():
         ("Megatron Bridge performance summary, MoE", 11),
         ("NVIDIA DGX Cloud benchmarking recipes, dense", 3),
         ("NVIDIA DGX Cloud benchmarking recipes, MoE", 7),
-        ("NeMo long sequence performance", 6),
+        ("NeMo long sequence performance", 30),  # only their notes tell that they are of a release of 2024
         ("Primus Projection", 8),
         ("MoE Parallel Folding", 8),
         ("MPT training benchmarks", 7),
@@ -178,3 +179,17 @@ def test_the_page_and_the_package_hold_the_same_runs(predictions, monkeypatch):
     assert benchmark.BEGIN in page
     assert benchmark.END in page
     assert f"{len(made)} step times" in page
+
+
+def test_every_page_names_the_number_of_runs_that_the_package_holds():
+    page = benchmark.PAGE.read_text(encoding="utf-8")
+    steps, rows = map(int, re.findall(r"(\d+) step times of (\d+) rows", page)[0])
+    assert steps == len(table().runs)
+    pages = [benchmark.ROOT / "README.md", *(benchmark.ROOT / "docs").rglob("*.md")]
+    numbers = {
+        (path.name, int(number))
+        for path in pages
+        for number in re.findall(r"(\d+) published runs|all (\d+) runs by", path.read_text(encoding="utf-8"))
+        for number in filter(None, number)
+    }
+    assert {("README.md", steps), ("index.md", rows), ("planning.md", rows)} == numbers

@@ -7,9 +7,9 @@ import pytest
 from pipeplan.reviewing import RULES, SETTINGS, SEVERITIES, ReviewFacts, judged, trainer_kind
 from pipeplan.reviewing.facts import Entry
 from pipeplan.reviewing.repairs import REPAIRS
-from pipeplan.reviewing.rule import in_releases
 from pipeplan.reviewing.settings import UNKNOWN
 from pipeplan.reviewing.values import value_of
+from pipeplan.trainers import in_releases
 from tests.reviewing.examples import EXAMPLES
 
 LINES = dict(line.split(": ", 1) for line in EXAMPLES.strip().splitlines())
@@ -78,7 +78,15 @@ def test_the_line_of_a_finding_is_that_of_the_setting_at_fault():
 
 @pytest.mark.parametrize(
     ("release", "releases", "inside"),
-    [("0.16.1", ">=0.14", True), ("0.9", ">=0.10", False), ("0.15", ">=0.13 <0.16", True), ("main", "<0.2", True)],
+    [
+        ("0.16.1", ">=0.14", True),
+        ("0.9", ">=0.10", False),
+        ("0.15", ">=0.13 <0.16", True),
+        ("core_r0.16.0", "<0.16", False),
+        ("main", "<0.3", False),
+        ("main", ">=0.3", True),
+        ("", "<0.2", True),
+    ],
 )
 def test_releases(release, releases, inside):
     assert in_releases(release, releases) is inside

@@ -1,4 +1,4 @@
-"""Schedules as settings of Megatron-Bridge, NeMo Automodel and Primus; the trainers themselves run in ``tests/peers``."""
+"""Schedules as settings of Megatron-Bridge, NeMo AutoModel and Primus; the trainers themselves run in ``tests/peers``."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_automodel_has_the_batch_and_the_modules():
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
-        ("1f1b", {"ranks": 4, "microbatches": 3}, "3 microbatches are too few: NeMo Automodel needs at least 4"),
-        ("chimera", {"ranks": 4, "microbatches": 4}, "NeMo Automodel supports stages in a line, in a loop or on a V"),
-        ("interleaved-1f1b", {"ranks": 2, "microbatches": 4, "chunks": 3}, "NeMo Automodel builds 2 stages per rank"),
-        ("1f1b", {"ranks": 2, "microbatches": 4, "mtp_layers": 1}, "NeMo Automodel's pipelines do not support"),
+        ("1f1b", {"ranks": 4, "microbatches": 3}, "3 microbatches are too few: NeMo AutoModel needs at least 4"),
+        ("chimera", {"ranks": 4, "microbatches": 4}, "NeMo AutoModel supports stages in a line, in a loop or on a V"),
+        ("interleaved-1f1b", {"ranks": 2, "microbatches": 4, "chunks": 3}, "NeMo AutoModel builds 2 stages per rank"),
+        ("1f1b", {"ranks": 2, "microbatches": 4, "mtp_layers": 1}, "NeMo AutoModel's pipelines do not support"),
         ("1f1b", {"ranks": 2, "microbatches": 4, "trainer_version": "0.2"}, "unsupported nemo-automodel 0.2"),
     ],
 )

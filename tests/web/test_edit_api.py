@@ -48,7 +48,7 @@ def test_a_change_is_told_with_its_reason_and_its_trainers(client):
         "torchtitan": True,
         "Megatron-LM": False,
         "Megatron-Bridge": False,
-        "NeMo Automodel": True,
+        "NeMo AutoModel": True,
         "Primus": False,
     }
     assert verdict["result"]["schedule"] == "mine"

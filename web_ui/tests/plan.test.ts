@@ -5,6 +5,7 @@ import type { Candidate, Plan } from "../src/plan/api.js";
 import { shortened, timeOf } from "../src/plan/bars.js";
 import { rowsOf } from "../src/plan/candidates.js";
 import { axisOf, staircase } from "../src/plan/front_axes.js";
+import { prediction } from "../src/plan/flags.js";
 import { counted, searched } from "../src/plan/notes.js";
 
 function candidate(tensor: number, lost = ""): Candidate {
@@ -65,6 +66,16 @@ describe("what there is to choose from", () => {
     } as unknown as Plan);
     expect(rows.map((row) => row.role)).toEqual(["closest"]);
   });
+});
+
+test("flags come with the prediction for their trainer", () => {
+  const figures = { configuration: "tp8 dp8, no pipeline", step_time_s: 14.6, peak_memory_gib: 67.18, fit: "fits" };
+  const flags = { text: "", files: {}, warnings: [], release: "0.6", software: "megatron-bridge-26.04", ...figures };
+  expect(prediction("bridge", flags as never)).toBe(
+    "bridge 0.6: tp8 dp8, no pipeline; step 14.60 s, peak memory 67.2 GiB, fits",
+  );
+  const unknown = { ...flags, release: "", step_time_s: null };
+  expect(prediction("pipeplan", unknown as never)).toContain("does not run this schedule");
 });
 
 test("lines are whole, wherever an answer is cut", () => {

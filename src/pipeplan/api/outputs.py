@@ -75,8 +75,13 @@ def _is_exported(entry: Format) -> bool:
 
 
 def export_format(to: str) -> Format:
-    """Return the format of ``export`` with this name. Raises UnknownNameError for the name of an unknown format."""
+    """Return the format of ``export`` with this name, or a trainer's first one. Raises UnknownNameError for another name."""
     entry = known_formats().get(to) or all_formats().get(to)
+    if entry is None:
+        from pipeplan.trainers import TRAINERS  # loads what only an export for a trainer needs
+
+        trainer = TRAINERS.find(to)
+        entry = trainer.formats[0] if trainer is not None and trainer.formats else None
     if entry is None or not _is_exported(entry):
         raise UnknownNameError("format", to, export_formats(), field="to")
     return entry

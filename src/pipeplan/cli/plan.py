@@ -59,6 +59,7 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     if trainer_version is not None and flags is None:
         raise InputError("--trainer-version needs --flags TRAINER", field="trainer_version")
     if flags is not None:
+        flags = plan_trainer(flags).name
         options = replace(options, fix=_for_trainer(flags, options.fix))
         if trainer_version is not None:
             require_release(flags, trainer_version)
@@ -94,10 +95,16 @@ def _show(bar: ProgressBar, progress: PlanProgress) -> None:
 
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
-    """Return the fixed settings with the trainer added. Raises UnknownNameError for an unknown trainer."""
-    plan_trainer(flags)
+    """Return the fixed settings with the trainer added. Raises InputError if another trainer is fixed."""
     pairs = tuple(fix or ())
-    return pairs if any(pair.startswith("trainer=") for pair in pairs) else (*pairs, f"trainer={flags}")
+    fixed = next((pair.removeprefix("trainer=") for pair in pairs if pair.startswith("trainer=")), None)
+    if fixed is None:
+        return (*pairs, f"trainer={flags}")
+    if plan_trainer(flags).schedules is None:  # it shows the plan of any trainer
+        return pairs
+    if flags not in [plan_trainer(name.strip()).name for name in fixed.split(",")]:
+        raise InputError(f"--flags {flags} and --fix trainer={fixed} exclude each other", field="flags")
+    return (*(pair for pair in pairs if not pair.startswith("trainer=")), f"trainer={flags}")
 
 
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:

@@ -16,6 +16,7 @@ from pipeplan.planner.answers import (
     Sensitivity,
     StepTime,
     Totals,
+    TrainerPlan,
 )
 from pipeplan.planner.calibration import (
     Calibration,
@@ -81,6 +82,7 @@ __all__ = [
     "StageOption",
     "StepTime",
     "Totals",
+    "TrainerPlan",
     "WorkClock",
     "best_layout",
     "best_layout_of",

@@ -327,11 +327,37 @@ class Totals(Record, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerPlan:
+    """Best configuration for one trainer, estimated with its own software.
+
+    Attributes
+    ----------
+    trainer
+        Name of the trainer.
+    estimate
+        Estimate of its best configuration; None if no configuration fits.
+    fit
+        Whether its peak fits.
+    reason
+        Why there is no configuration; empty if there is one.
+    """
+
+    trainer: str
+    estimate: Estimate | None = None
+    fit: Fit | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
     """Result of the planner: the best configuration and its comparison with the others.
 
     Attributes
     ----------
+    trainer
+        Trainer that the best is for; empty if it is for none.
+    by_trainer
+        Own plans of the trainers among which the best was chosen, in their order; the best is one of them.
     objective
         Objective that was minimized.
     memory_limit
@@ -379,6 +405,8 @@ class PlanResult:
 
     objective: Objective
     memory_limit: float
+    trainer: str = ""
+    by_trainer: tuple[TrainerPlan, ...] = ()
     best: Estimate | None = None
     given_up: float = 0.0
     simpler_because: str = ""

@@ -8,13 +8,12 @@ from pipeplan.reviewing.readers import Reading, read_configurations, read_text_o
 from pipeplan.reviewing.rule import SEVERITIES, RuleFault, RuleRow, Severity, judged
 from pipeplan.reviewing.rules import RULES
 from pipeplan.reviewing.settings import SETTINGS
-from pipeplan.reviewing.trainers import TRAINER_KINDS, trainer_kind
+from pipeplan.trainers import trainer_kind
 
 __all__ = [
     "RULES",
     "SETTINGS",
     "SEVERITIES",
-    "TRAINER_KINDS",
     "Estimated",
     "NotSet",
     "Patch",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipeplan.errors import PipeplanError
 from pipeplan.reviewing.layouts import letters_of, part_letters
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN
-from pipeplan.reviewing.trainers import TrainerKind
+from pipeplan.trainers import TrainerKind
 
 if TYPE_CHECKING:
     from pipeplan.hardware import Cluster

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeplan.reviewing.facts import NotSet, ReviewFacts, SettingPlace
-from pipeplan.reviewing.trainers import NEWEST
+from pipeplan.trainers import NEWEST, in_releases
 
 Severity = Literal["error", "warning", "advice"]
 
@@ -124,24 +123,3 @@ class _Figures:
         from pipeplan.reviewing.estimating import estimated  # loads the planner
 
         return getattr(estimated(self._facts), name)
-
-
-def in_releases(release: str, releases: str) -> bool:
-    """Return True if a release is one of a range such as ``>=0.14 <0.16``; True for a release that is not a number."""
-    own = _numbers(release)
-    if not own:
-        return True
-    return all(_compared(own, bound) for bound in releases.split())
-
-
-def _compared(own: list[int], bound: str) -> bool:
-    match = re.fullmatch(r"(>=|<)([\d.]+)", bound)
-    if match is None:
-        raise ValueError(f"invalid range of releases {bound!r}")
-    other = _numbers(match[2])
-    return (own >= other) if match[1] == ">=" else (own < other)
-
-
-def _numbers(release: str) -> list[int]:
-    match = re.match(r"v?(\d+(?:\.\d+)*)", release)
-    return [int(part) for part in match[1].split(".")] if match else []

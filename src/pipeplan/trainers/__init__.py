@@ -17,19 +17,35 @@ from pipeplan.trainers.registry import (
     with_stage_layers,
     write_layout,
 )
+from pipeplan.trainers.table import (
+    NEWEST,
+    OTHER,
+    TRAINER_KINDS,
+    TrainerKind,
+    in_releases,
+    is_release,
+    trainer_kind,
+    trainer_names,
+)
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
 from pipeplan.trainers.trainer import Trainer
 
 __all__ = [
     "AUTOMODEL",
     "MOST_ENTRIES",
+    "NEWEST",
+    "OTHER",
     "TORCHTITAN",
     "TRAINERS",
+    "TRAINER_KINDS",
     "ModuleNames",
     "Trainer",
+    "TrainerKind",
     "TrainerLayout",
     "TrainerVerdict",
     "flags_of",
+    "in_releases",
+    "is_release",
     "layout_trainers",
     "module_names",
     "plan_trainer",
@@ -38,6 +54,8 @@ __all__ = [
     "refusal",
     "require_release",
     "runners",
+    "trainer_kind",
+    "trainer_names",
     "trainers_of",
     "uneven_layers",
     "unrolled",

@@ -1,4 +1,4 @@
-"""NeMo Automodel: the keys of its recipe's YAML file with which it trains a schedule's CSV.
+"""NeMo AutoModel: the keys of its recipe's YAML file with which it trains a schedule's CSV.
 
 As in torchtitan, the name of a schedule only sets the number of stages per rank and their placement
 (``split_model_into_stages`` in its ``components/distributed/pipelining/functional.py``), and the CSV sets the order of ops.
@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_warnings
 from pipeplan.model import Kind, Schedule, counted, one_line
+from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.torchtitan import SCHEDULE_NAMES, csv_name, require_buildable, schedule_csv
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, module_names
 from pipeplan.trainers.trainer import Trainer
 
 
 def automodel_settings(schedule: Schedule, training: Training) -> TrainerSettings:
-    """Return the keys of a recipe of NeMo Automodel that a schedule decides, and the schedule's CSV.
+    """Return the keys of a recipe of NeMo AutoModel that a schedule decides, and the schedule's CSV.
 
     Raises
     ------
@@ -79,21 +80,24 @@ def _keys(schedule: Schedule, training: Training) -> Iterator[str]:
         yield from (f"      - [{', '.join(part)}]" for part in module_names(layers, AUTOMODEL))
 
 
+_KIND = trainer_kind("nemo-automodel")
+
 TRAINER = Trainer(
     name="automodel",
-    title="NeMo Automodel",
-    software="torchtitan",
+    title=_KIND.title,
+    software=_KIND.software,
     formats=(
         Format(
             name="automodel",
-            title="NeMo Automodel recipe",
-            help="Keys of a recipe with which NeMo Automodel trains the schedule's CSV, which is also written.",
+            title="NeMo AutoModel recipe",
+            help="Keys of a recipe with which NeMo AutoModel trains the schedule's CSV, which is also written.",
             ending=".automodel.yaml",
             media="application/yaml; charset=utf-8",
             write_settings=automodel_settings,
         ),
     ),
-    package="nemo-automodel",
-    releases=("0.5", "0.6", "0.7", "main"),
-    latest="0.7",
+    aliases=_KIND.names,
+    package=_KIND.package,
+    releases=_KIND.releases,
+    latest=_KIND.newest,
 )

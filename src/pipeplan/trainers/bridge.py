@@ -22,6 +22,7 @@ from pipeplan.trainers.megatron import (
     order_and_compute,
 )
 from pipeplan.trainers.megatron_layout import SYMBOLS, layout_of_settings, read_string, settings_in
+from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.trainer import Trainer
 
 _FIELD = "pipeline_model_parallel_layout"
@@ -200,10 +201,12 @@ def _assignments(tree: ast.Module) -> dict[str, list[ast.expr]]:
     return values
 
 
+_KIND = trainer_kind("megatron-bridge")
+
 TRAINER = Trainer(
     name="bridge",
-    title="Megatron-Bridge",
-    software="megatron-bridge-26.04",
+    title=_KIND.title,
+    software=_KIND.software,
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     plans="pipeplan.trainers.bridge_plan",
     formats=(
@@ -220,7 +223,8 @@ TRAINER = Trainer(
     parse_layout=read_layout,
     layout_mark=r"\[\s*\[\s*[\"'](?:embedding|decoder)"
     r"|(?:^|[.\s])(?:num_layers|virtual_pipeline|pipeline_model_parallel)\w*[ \t]*=(?!=)",
-    package="Megatron-Bridge",
-    releases=("0.3", "0.4", "0.5", "0.6", "main"),
-    latest="0.6",
+    aliases=_KIND.names,
+    package=_KIND.package,
+    releases=_KIND.releases,
+    latest=_KIND.newest,
 )

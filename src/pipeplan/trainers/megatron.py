@@ -21,6 +21,7 @@ from pipeplan.passes import insert_recompute, merge_backward, split_backward, wi
 from pipeplan.strategies import strategy
 from pipeplan.trainers.layout import TrainerLayout
 from pipeplan.trainers.megatron_layout import read_layout, write_layout
+from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.trainer import Trainer, bash_array, offloaded_anywhere
 
 if TYPE_CHECKING:
@@ -383,9 +384,11 @@ def shards_as_fsdp(configuration: Configuration) -> bool:
     return configuration.zero in FSDP and configuration.pipeline == 1
 
 
+_KIND = trainer_kind("megatron-lm")
+
 TRAINER = Trainer(
     name="megatron",
-    title="Megatron-LM",
+    title=_KIND.title,
     software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     plans="pipeplan.trainers.megatron_plan",
@@ -404,7 +407,8 @@ TRAINER = Trainer(
     parse_layout=read_layout,
     layout_mark=r"^[ \t\"']*E[^\n]*L[ \t\"']*$|^[ \t\"'(]*[EtmL|][EtmL|*(), \t\d]*$"
     r"|--[a-z][-\w]{0,50}?(?:layers|layout|pipeline)|^[ \t\"]*(?:num_layers|pipeline_model_parallel_\w+)\"?:",
-    package="Megatron-core",
-    releases=("0.14", "0.15", "0.16", "0.17", "0.18", "0.19"),  # overlapped pairs need 0.14 or later
-    latest="0.19",
+    aliases=_KIND.names,
+    package=_KIND.package,
+    releases=_KIND.releases,
+    latest=_KIND.newest,
 )

@@ -26,6 +26,7 @@ from pipeplan.trainers.megatron import (
     order_and_compute,
 )
 from pipeplan.trainers.megatron_layout import write_layout
+from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.trainer import Trainer
 
 ALGORITHMS: Mapping[str, tuple[str, Callable[[int], int]]] = MappingProxyType(
@@ -142,10 +143,12 @@ def _written(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
+_KIND = trainer_kind("primus")
+
 TRAINER = Trainer(
     name="primus",
-    title="Primus",
-    software="megatron-core-overlapped",
+    title=_KIND.title,
+    software=_KIND.software,
     formats=(
         Format(
             name="primus",
@@ -157,7 +160,8 @@ TRAINER = Trainer(
             write_settings=primus_settings,
         ),
     ),
-    package="Primus",
-    releases=("26.5", "main"),
-    latest="26.5",
+    aliases=_KIND.names,
+    package=_KIND.package,
+    releases=_KIND.releases,
+    latest=_KIND.newest,
 )

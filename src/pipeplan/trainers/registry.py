@@ -16,6 +16,7 @@ from pipeplan.formats import TrainerSettings, Training, formats
 from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.registry import Registry
 from pipeplan.trainers.layout import LONGEST, TrainerLayout
+from pipeplan.trainers.table import TRAINER_KINDS
 from pipeplan.trainers.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def _built_in() -> list[Trainer]:
     return [trainer for trainer in declared if trainer is not None]
 
 
-TRAINERS = Registry("pipeplan.trainers", Trainer, "trainer", _built_in, names=lambda trainer: (trainer.name,))
+TRAINERS = Registry(
+    "pipeplan.trainers", Trainer, "trainer", _built_in, names=lambda trainer: (trainer.name, *trainer.aliases)
+)
 """Every trainer by its name: those of pipeplan, then registered ones and plugins."""
 
 _PYTORCH = "pytorch"
@@ -58,10 +61,10 @@ def plan_trainers() -> dict[str, Trainer]:
 
 def plan_trainer(name: str) -> Trainer:
     """Return a trainer that a plan can be for. Raises UnknownNameError for another name."""
-    among = plan_trainers()
-    if name not in among:
-        raise UnknownNameError("trainer", name, among, field="flags")
-    return among[name]
+    trainer = TRAINERS.find(name)
+    if trainer is None or trainer.plans is None:
+        raise UnknownNameError("trainer", name, plan_trainers(), field="flags")
+    return trainer
 
 
 _NEWEST: Mapping[str, str] = MappingProxyType({})
@@ -123,7 +126,8 @@ def write_layout(layout: TrainerLayout, to: str) -> str:
     ShapeError
         If it cannot run the layout.
     """
-    write = TRAINERS[to].write_layout if to in TRAINERS else None
+    trainer = TRAINERS.find(to)
+    write = None if trainer is None else trainer.write_layout
     if write is None:
         raise UnknownNameError("trainer with layouts", to, layout_trainers(), field="to")
     return write(layout)
@@ -172,9 +176,15 @@ def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:
 def refusal(name: str, schedule: Schedule) -> str:
     """Return why one of :func:`runners` cannot run a schedule, in one line; empty if it can.
 
-    Raises UnknownNameError for any other name.
+    Raises UnknownNameError for any other name, and InputError for a trainer that takes no schedules.
     """
     if name != _PYTORCH and ((trainer := TRAINERS.find(name)) is None or not trainer.formats):
+        kind = next((kind for kind in TRAINER_KINDS if name.lower() in kind.names), None)
+        if kind is not None:
+            raise InputError(
+                f"a schedule cannot be written for {kind.title}: expected one of {', '.join(runners())}",
+                field="trainer",
+            )
         raise UnknownNameError("trainer", name, runners(), field="trainer")
     return _verdict(name, schedule).reason
 

@@ -25,6 +25,7 @@ from pipeplan.files import file_name
 from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_compute, torch_csv_warnings
 from pipeplan.model import HOST_KINDS, Kind, Schedule, one_line
 from pipeplan.passes import without_recompute
+from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.torchtitan_layout import module_names, read_layout, require_layers_inside, write_layout
 from pipeplan.trainers.trainer import Trainer, bash_array
 
@@ -307,10 +308,12 @@ def _python_table(name: str, table: Fields) -> list[str]:
     return [f"{name} = {{", *(f"    {key!r}: {value!r}," for key, value in table.items()), "}"]
 
 
+_KIND = trainer_kind("torchtitan")
+
 TRAINER = Trainer(
     name="torchtitan",
-    title="torchtitan",
-    software="torchtitan",
+    title=_KIND.title,
+    software=_KIND.software,
     schedules=frozenset({"gpipe", "looped-bfs", "1f1b", "interleaved-1f1b", "interleaved-zb", "zbv", "dualpipev"}),
     plans="pipeplan.trainers.torchtitan_plan",
     formats=(
@@ -334,7 +337,8 @@ TRAINER = Trainer(
     write_layout=write_layout,
     parse_layout=read_layout,
     layout_mark=r"\blayers\.\d|\btok_embeddings\b|module_fqns_per_model_part",
-    package="torchtitan",
-    releases=tuple(RELEASES),
-    latest="0.3",
+    aliases=_KIND.names,
+    package=_KIND.package,
+    releases=_KIND.releases,
+    latest=_KIND.newest,
 )

@@ -26,6 +26,8 @@ class Trainer:
     ----------
     name, title
         Name on the command line, and name in sentences.
+    aliases
+        Further names that commands take.
     software
         Row of the planner's software table that describes the trainer.
     schedules
@@ -41,8 +43,8 @@ class Trainer:
     layout_mark
         Regular expression that finds something only in this trainer's layouts.
     package, releases, latest
-        Package that is installed, releases of it that the settings support, and the newest one that pip installs. Without
-        releases, settings are only for the installed release.
+        Package that is installed, releases of it that the settings support, and the newest one that pip installs; those of
+        built-in trainers are in the table of trainers. Without releases, settings are only for the installed release.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Trainer:
     write_layout: Callable[[TrainerLayout], str] | None = None
     parse_layout: Callable[[str], TrainerLayout] | None = None
     layout_mark: str = ""
+    aliases: tuple[str, ...] = ()
     package: str = ""
     releases: tuple[str, ...] = ()
     latest: str = ""

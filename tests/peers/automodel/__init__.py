@@ -1,4 +1,4 @@
-"""NeMo Automodel beside us: what it makes of the keys of a recipe that we write.
+"""NeMo AutoModel beside us: what it makes of the keys of a recipe that we write.
 
 ``PIPEPLAN_AUTOMODEL_SOURCE`` names the folder of a clone to test in place of the package.
 """

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from benchmarks.run_notes import with_notes
 from pipeplan.errors import UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import Kind, Schedule
@@ -117,7 +116,7 @@ def _measured(words: str) -> list[tuple[RunRow, tuple[GpuMemory, ...]]]:
     for document in planning("published_runs.json")["rows"]:
         if words not in document["source"]["title"]:
             continue
-        row = row_from(with_notes(document))
+        row = row_from(document)
         if row.measured.peak_bytes is None or row.model is None or row.cluster is None or row.configuration is None:
             continue
         key = _one_microbatch(row.configuration), row.model, row.configuration.microbatches < 16
@@ -167,7 +166,7 @@ def test_runs_that_ran_are_not_said_to_need_more_than_their_gpu_has():
     """Of rows that say what they computed again; 5 % are left for what is not known of them."""
     over, seen = [], set[object]()
     for document in planning("published_runs.json")["rows"]:
-        row = row_from(with_notes(document))
+        row = row_from(document)
         if row.model is None or row.cluster is None or row.configuration is None:
             continue
         few = 2 * row.configuration.pipeline * row.configuration.data * row.configuration.microbatch_size

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run_notes import read_runs
+from benchmarks.run_files import read_runs
 from pipeplan.errors import InputError
 from pipeplan.planner import row_from
 from pipeplan.planner.runs.schedules import chunks_of, layout_from, scheduled
@@ -166,6 +166,47 @@ def test_torchtitan_splits_the_batch_of_a_replica(framework, batch, expected):
     assert (found.microbatch_size, found.microbatches) == expected
 
 
+def of_batch(pipeline, batch, **parts):
+    document = changed(framework="torchtitan", schedule="1F1B" if pipeline > 1 else None, layout=None, **parts)
+    document["hardware"] |= {"count": 8 * pipeline}
+    document["parallel"] = {"tp": 1, "pp": pipeline, "dp": 8, "fsdp": "FSDP2"}
+    document["batch"] = batch
+    return row_from(document)
+
+
+def test_a_local_batch_is_what_a_replica_computes_at_once():
+    cases = (
+        # pipeline, batch, then size and number of microbatches, global batch
+        (2, {"local": 8, "micro": 1}, (1, 8, 64)),
+        (4, {"local": 16, "micro": 2}, (2, 8, 128)),
+        (2, {"local": 8}, (1, 8, 64)),
+        (1, {"local": 8, "micro": 1}, (1, 8, 64)),
+        (1, {"local": 8}, (8, 1, 64)),
+        (1, {"local": 8, "global": 128}, (8, 2, 128)),
+        (2, {"local": 8, "micro": 1, "global": 128}, (1, 16, 128)),
+    )
+    for pipeline, batch, expected in cases:
+        found = of_batch(pipeline, batch).configuration
+        assert found is not None
+        assert (found.microbatch_size, found.microbatches, found.global_batch) == expected, batch
+    assert any("2 passes of the pipeline" in text for text in of_batch(2, {"local": 8, "global": 128}).assumed)
+    assert "batch.local 8 is not a multiple of batch.micro 3" in of_batch(2, {"local": 8, "micro": 3}).refused
+    assert "batch.global 65 is not a multiple" in of_batch(2, {"local": 8, "global": 65}).refused
+    assert "invalid batch.local 0" in of_batch(2, {"local": 0}).refused
+
+
+def test_notes_decide_nothing():
+    notes = "async TP; recomputes RMSNorm and MLA up-projection; 24.07; peak of the reporting rank"
+    for row in (
+        ROW,
+        changed(framework="NeMo", recompute=None),
+        changed(source={"title": "torchtitan"}, recompute=None),
+    ):
+        assert row_from(row | {"notes": notes}) == row_from(row)
+    golden = changed(source={"title": "Megatron-LM functional release tests, golden values"})
+    assert row_from(golden).measured.peak_rank == 7, "the last rank logs"
+
+
 def test_nemo_automodel_spreads_experts_over_all_ranks():
     document = changed(
         framework="PyTorch FSDP2 (AutoModel)",
@@ -210,7 +251,13 @@ def test_layouts_in_words():
         ({"framework": "NeMo/Megatron Core", "source": {"title": "NVIDIA DGX Cloud"}}, "nemo"),
         ({"framework": "NeMo", "source": {"title": "NeMo", "locator": "24.07, table 2"}}, "nemo-2024"),
         ({"framework": "NeMo", "source": {"title": "NVIDIA DGX Cloud", "locator": "at tag v25.02.02"}}, "nemo"),
-        ({"framework": "NeMo", "notes": "as the 24.07 summary prints"}, "nemo-2024"),
+        ({"framework": "NeMo", "notes": "as the 24.07 summary prints"}, "nemo"),
+        ({"framework": "NeMo", "release": "24.07"}, "nemo-2024"),
+        ({"framework": "NeMo", "source": {"title": "NeMo", "version": "24.07"}}, "nemo-2024"),
+        ({"framework": "NeMo", "source": {"title": "NeMo", "date": "2024-07-15"}}, "nemo-2024"),
+        ({"framework": "NeMo", "software": "hai-llm"}, "hai-llm"),
+        ({"framework": "torchtitan, async TP", "precision": "bf16"}, "torchtitan-async-tp"),
+        ({"source": {"title": "torchtitan benchmarks, asyncTP 2025-06"}, "notes": "async TP"}, "torchtitan"),
         ({"source": {"title": "torchtitan benchmarks"}, "precision": "bf16, eager"}, "torchtitan-eager"),
         ({"source": {"title": "MPT training benchmarks"}, "precision": "bf16, PURE bf16"}, "llm-foundry-pure"),
         ({"framework": "MegaScale"}, "megascale"),
@@ -221,6 +268,15 @@ def test_layouts_in_words():
 )
 def test_software_by_words(row, name):
     assert software_of(row)[0] == name
+
+
+def test_a_release_that_a_row_does_not_have_is_assumed_and_said():
+    assert software_of({"framework": "NeMo"})[1] == "software: release of nemo: the current one"
+    dated = {"framework": "NeMo", "source": {"date": "2024-07"}}
+    assert software_of(dated)[1] == "software: release of nemo: 24.07, by the date of the source"
+    assert software_of({"framework": "NeMo", "release": "25.02"})[1] == ""
+    assert "asynchronous" in software_of({"source": {"title": "torchtitan benchmarks, asyncTP 2025-06"}})[1]
+    assert "unknown software 'nemoo'" in row_from(changed(software="nemoo")).refused
 
 
 def bridge_row(release, *, model="", gpu="GB200", precision="mxfp8", **parallel):

@@ -16,8 +16,9 @@ from pipeplan.planner.fitting import default_limit, fit_of, largest_limit, wides
 from pipeplan.planner.selection.candidates import unusual
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE, simpler_because, simplest
 from pipeplan.planner.selection.legality import UNUSUAL, usual_precision
-from pipeplan.planner.selection.plans import read_allowed, widened
+from pipeplan.planner.selection.plans import read_allowed
 from pipeplan.planner.selection.recipes import of_practice, recipes
+from pipeplan.planner.selection.trainers import widened
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
 from tests.planner.requests import as_draft, broken_rule, request

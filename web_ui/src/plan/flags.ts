@@ -1,16 +1,19 @@
-/** The flags to paste: a tab for each trainer, with a button that copies. */
+/** The flags to paste: a tab for each trainer, with the prediction for its flags and a button that copies. */
 
 import { button, make } from "../dom.js";
+import { figure } from "../format.js";
 import type { Flags } from "./api.js";
 
 export class FlagTabs {
   readonly element = make("section", { class: "flags" });
   private readonly said = make("span", { class: "link-said", role: "status" });
   private trainer = "";
+  private picked = "";
 
-  show(flags: Readonly<Record<string, Flags>>): void {
+  /** Show the flags of each trainer; the tab of `usual` is open unless the user picked another one. */
+  show(flags: Readonly<Record<string, Flags>>, usual = ""): void {
     const names = Object.keys(flags);
-    if (!names.includes(this.trainer)) this.trainer = names[0] ?? "";
+    this.trainer = [this.picked, usual].find((name) => names.includes(name)) ?? names[0] ?? "";
     const found = flags[this.trainer];
     if (found === undefined) {
       this.element.replaceChildren();
@@ -22,6 +25,7 @@ export class FlagTabs {
     this.element.replaceChildren(
       make("h3", {}, "Flags to paste"),
       make("div", { class: "tabs", role: "group", "aria-label": "trainer" }, ...tabs, copy, this.said),
+      make("p", { class: "flags-for" }, prediction(this.trainer, found)),
       make("pre", { tabindex: 0, "aria-label": `flags for ${this.trainer}` }, found.text),
       ...found.warnings.map((text) => make("p", { class: "note" }, text)),
       ...Object.entries(found.files).map(([name, text]) => fileOf(name, text)),
@@ -31,7 +35,7 @@ export class FlagTabs {
 
   private tab(name: string, flags: Readonly<Record<string, Flags>>): HTMLElement {
     const tab = button(name, `flags for ${name}`, () => {
-      this.trainer = name;
+      this.picked = name;
       this.show(flags);
     });
     tab.setAttribute("data-flags", name);
@@ -49,6 +53,16 @@ export class FlagTabs {
       this.said.textContent = "";
     }, 4000);
   }
+}
+
+/** What the flags train, and the prediction with this trainer's own software. */
+export function prediction(trainer: string, flags: Flags): string {
+  const named = flags.release === "" ? trainer : `${trainer} ${flags.release}`;
+  if (flags.step_time_s == null || flags.peak_memory_gib == null)
+    return `${named}: no prediction, because the trainer does not run this schedule`;
+  const fit = flags.fit === null ? "" : `, ${flags.fit}`;
+  const memory = `peak memory ${flags.peak_memory_gib.toFixed(1)} GiB${fit}`;
+  return `${named}: ${flags.configuration}; step ${figure(flags.step_time_s)} s, ${memory}`;
 }
 
 function fileOf(name: string, text: string): HTMLElement {

@@ -179,7 +179,9 @@ export class PlanPage {
     try {
       const found = await chosen(candidate, mine.signal);
       if (mine.signal.aborted) return;
-      this.flags.show(found.estimate.flags);
+      // The best has the flags of each trainer's own plan, another configuration those of itself.
+      const best = this.plan?.best ?? null;
+      this.flags.show(candidate === best ? best.flags : found.estimate.flags, this.plan?.trainer);
       // The timeline measures its place, which must be there.
       this.schedule.hidden = found.timeline === null;
       this.picture.show(found.timeline);

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from msgspec.structs import asdict
 
+from pipeplan.api.planning.configurations import in_words
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.costs import Config
+from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster
+from pipeplan.model import Schedule
 from pipeplan.planner import (
     Calibration,
     Configuration,
     Estimate,
+    Fit,
     costs_of,
     default_limit,
     estimate,
+    fit_of,
     schedule_of,
     stage_costs,
+    widest_limit,
 )
 from pipeplan.records import Record
 from pipeplan.simulation import simulate
-from pipeplan.trainers import flags_of
+from pipeplan.trainers import TRAINERS, flags_of, plan_trainer, plan_trainers
 from pipeplan.workload import ModelShape
 
 _MEBIBYTE = 2**20
@@ -41,20 +48,88 @@ def simulated(
     return result_of(simulate(schedule_of(configuration, costs), costs))
 
 
+def schedule_for(shape: ModelShape, machines: Cluster, configuration: Configuration) -> Schedule:
+    """Return the schedule of a configuration."""
+    return schedule_of(configuration, costs_of(stage_costs(shape, machines, configuration), configuration))
+
+
 class FlagsRecord(Record, frozen=True, kw_only=True):
-    """Flags of one trainer, the files that they name, and warnings on what they cannot express."""
+    """Flags of one trainer, the files that they name, and warnings on what they cannot express.
+
+    Attributes
+    ----------
+    release
+        Release of the trainer; empty if flags do not depend on it.
+    configuration, software
+        Configuration that they train, in words, and the trainer's software in its prediction.
+    step_time_s, peak_memory_gib, fit
+        Prediction for this configuration with this trainer; null if the trainer does not run its schedule.
+    """
 
     text: str
     files: dict[str, str]
     warnings: tuple[str, ...]
+    release: str
+    configuration: str
+    software: str
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    fit: Fit | None
 
 
-def flags_record(flags: Mapping[str, TrainerSettings]) -> dict[str, FlagsRecord]:
-    """Return flags by trainer."""
-    return {
-        name: FlagsRecord(text=settings.text, files=dict(settings.files), warnings=settings.warnings)
-        for name, settings in flags.items()
+def flags_record(
+    trainer: str, settings: TrainerSettings, estimate: Estimate | None, fit: Fit | None, release: str | None = None
+) -> FlagsRecord:
+    """Return the flags of a trainer for a configuration, with the prediction for them."""
+    return FlagsRecord(
+        text=settings.text,
+        files=dict(settings.files),
+        warnings=settings.warnings,
+        release=plan_trainer(trainer).latest if release is None else release,
+        configuration="" if estimate is None else in_words(estimate.configuration),
+        software="" if estimate is None else estimate.configuration.software,
+        step_time_s=None if estimate is None else estimate.step_time,
+        peak_memory_gib=None if estimate is None else estimate.peak_memory_gib,
+        fit=fit,
+    )
+
+
+def flags_of_one(
+    shape: ModelShape, machines: Cluster, flags: Mapping[str, TrainerSettings], chosen: Estimate
+) -> dict[str, FlagsRecord]:
+    """Return every trainer's flags of one configuration, each with the prediction for that trainer's own software."""
+    return {name: _record(shape, machines, name, settings, chosen) for name, settings in flags.items()}
+
+
+def _record(
+    shape: ModelShape, machines: Cluster, name: str, settings: TrainerSettings, chosen: Estimate
+) -> FlagsRecord:
+    trainer, configuration = plan_trainer(name), chosen.configuration
+    own: Estimate | None = chosen
+    if trainer.schedules is not None and trainer_of(configuration) != name:
+        try:
+            with_own = replace(configuration, software=trainer.software)
+            runs = configuration.pipeline == 1 or configuration.schedule in trainer.schedules
+            own = estimate(shape, machines, with_own, with_error_bar=False) if runs else None
+        except PipeplanError:
+            own = None
+    limit = default_limit(machines)
+    fit = None if own is None else fit_of(own.peak_bytes, limit, max(limit, widest_limit(machines)))
+    return flags_record(name, settings, own, fit)
+
+
+def trainer_of(configuration: Configuration) -> str:
+    """Return the trainer whose software a configuration has; empty if it is of none that plans are for."""
+    names = [name for name, trainer in plan_trainers().items() if trainer.schedules is not None]
+    software = configuration.software
+    begins = {TRAINERS[name].software: name for name in names} | {
+        alias: name for name in names for alias in TRAINERS[name].aliases
     }
+    return (
+        begins[max((begin for begin in begins if software.startswith(begin)), key=len)]
+        if any(map(software.startswith, begins))
+        else ""
+    )
 
 
 class ChosenConfiguration(Estimate, frozen=True, kw_only=True):
@@ -71,7 +146,7 @@ def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> 
     chosen = estimate(shape, machines, configuration)
     result = simulated(shape, machines, chosen.configuration)
     flags = {} if _fine_tunes(configuration) else flags_of(shape, machines, chosen.configuration, result.schedule)
-    return ChosenConfiguration(**asdict(chosen), flags=flags_record(flags)), result
+    return ChosenConfiguration(**asdict(chosen), flags=flags_of_one(shape, machines, flags, chosen)), result
 
 
 def _fine_tunes(configuration: Configuration) -> bool:

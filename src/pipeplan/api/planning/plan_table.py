@@ -68,6 +68,7 @@ def remarks_of(plan: PlanResult) -> tuple[str, ...]:
         f"the fastest configuration is {_given_up(plan)}" if plan.simpler_because else "",
         f"unusual: {'; '.join(plan.unusual)}" if plan.unusual else "",
         _pipelined(plan),
+        f"trainer {_trainer(plan)}" if len(plan.by_trainer) > 1 else "",
         unfinished(plan),
     ]
     return tuple(filter(None, remarks))
@@ -115,6 +116,7 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
     chosen = best.configuration
     limit = plan.memory_limit / GIBIBYTE
     return [
+        *((("trainer", _trainer(plan)),) if plan.trainer else ()),
         ("software", software(chosen.software).title),
         ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, {zero_in_words(chosen)}, {chosen.precision}"),
         ("schedule", ", ".join(_schedule(chosen))),
@@ -129,6 +131,17 @@ def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
         ("chosen for", f"{plan.objective}{_and_simplicity(plan)}; {_counted(plan)}"),
         *((("unusual", f"{'; '.join(plan.unusual)}"),) if plan.unusual else ()),
     ]
+
+
+def _trainer(plan: PlanResult) -> str:
+    """Return the trainer, and its step time beside those of the other trainers' own plans."""
+    if len(plan.by_trainer) < 2:
+        return plan.trainer
+    own = [
+        f"{each.trainer} {'nothing fits' if each.estimate is None else figure(each.estimate.step_time) + ' s'}"
+        for each in plan.by_trainer
+    ]
+    return f"{plan.trainer}: the best of {', '.join(own)}"
 
 
 def _training(totals: Totals) -> str:

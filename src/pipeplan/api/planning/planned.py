@@ -32,8 +32,10 @@ def plan(
 ) -> Plan:
     """Choose a configuration to train with: degrees, chunks, microbatches, schedule, layout, recomputation, and flags.
 
-    Every legal combination is estimated or ruled out by a bound; the finalists get the best layout and a search. The answer
-    says why the others lost, what would change the choice, and the error of such predictions on published runs.
+    Each trainer gets a plan of its own, with its software and its schedules; the best of them is the answer, which names its
+    trainer. ``fix={"trainer": "megatron"}`` asks for the plan of one. Every legal combination is estimated or ruled out by a
+    bound; the finalists get the best layout and a search. The answer says why the others lost, what would change the choice,
+    and the error of such predictions on published runs.
 
     Parameters
     ----------

@@ -14,7 +14,14 @@ from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import line
 from pipeplan.api.planning.configurations import configuration_document, in_words, layout_in_words, recompute_in_words
 from pipeplan.api.planning.estimates import step_in_words
-from pipeplan.api.planning.one_configuration import FlagsRecord, flags_record, simulated
+from pipeplan.api.planning.one_configuration import (
+    FlagsRecord,
+    flags_of_one,
+    flags_record,
+    schedule_for,
+    simulated,
+    trainer_of,
+)
 from pipeplan.api.planning.plan_table import (
     choice_parts,
     heading_of,
@@ -30,7 +37,18 @@ from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.hardware import Cluster, Link
-from pipeplan.planner import Calibration, Counts, Estimate, Fit, PlanResult, RunnerUp, Sensitivity, Totals, part_of
+from pipeplan.planner import (
+    Calibration,
+    Counts,
+    Estimate,
+    Fit,
+    PlanResult,
+    RunnerUp,
+    Sensitivity,
+    Totals,
+    TrainerPlan,
+    part_of,
+)
 from pipeplan.records import Evidence, Record
 from pipeplan.trainers import TRAINERS, flags_of, plan_trainers
 from pipeplan.workload import ModelShape
@@ -64,9 +82,21 @@ class PlannedConfiguration(Estimate, frozen=True, kw_only=True):
 
 
 class BestConfiguration(PlannedConfiguration, frozen=True, kw_only=True):
-    """Best configuration, and its flags by trainer."""
+    """Best configuration, and flags by trainer: each trainer's are those of its own plan, with the prediction for it."""
 
     flags: dict[str, FlagsRecord]
+
+
+class TrainerPlanRecord(Record, frozen=True, kw_only=True):
+    """Own plan of a trainer among which the best was chosen; ``reason`` says why there is none."""
+
+    trainer: str
+    configuration: str
+    software: str
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    fit: Fit | None
+    reason: str
 
 
 class RunnerUpRecord(PlannedConfiguration, frozen=True, kw_only=True):
@@ -138,6 +168,8 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     schema_name = "answer-plan"
 
     heading: str
+    trainer: str
+    by_trainer: tuple[TrainerPlanRecord, ...]
     miss: str
     model: ModelShape
     cluster_record: ClusterRecord = msgspec.field(name="cluster")
@@ -172,7 +204,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Calibration of the GPU; None without one."""
 
     flags = Evidence[Mapping[str, TrainerSettings]]()
-    """Flags of the best configuration by trainer, the files that they name, and warnings on what they cannot express."""
+    """Flags of each trainer's own plan, the files that they name, and warnings on what they cannot express."""
 
     best_result = Evidence[Result | None]()
     """The schedule of the best one on its times; None if nothing fits."""
@@ -195,19 +227,17 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the plan with flags for these releases, by trainer: ``{"torchtitan": "main"}``."""
         return plan_of(self.model, self.cluster, self.planned, self.calibration, versions)
 
-    @property
-    def trainer(self) -> str:
-        """The trainer whose software the best one was estimated with."""
-        software = self.chosen.configuration.software
-        own = [name for name in self.flags if TRAINERS[name].schedules and TRAINERS[name].software == software]
-        return [*own, *(name for name in self.flags if software.startswith(name)), *self.flags][0]
-
     def flags_for(self, trainer: str) -> TrainerSettings:
         """Return the flags of one trainer. Raises UnknownNameError for another name, InfeasibleError if nothing fits."""
         _ = self.chosen
-        if trainer not in self.flags:
+        known = TRAINERS.find(trainer)
+        name = trainer if known is None else known.name
+        missing = next((own.reason for own in self.by_trainer if own.trainer == name and own.reason), "")
+        if missing:
+            raise InfeasibleError(f"no plan for {name}: {missing}")
+        if name not in self.flags:
             raise UnknownNameError("trainer", trainer, self.flags, field="flags")
-        return self.flags[trainer]
+        return self.flags[name]
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, its picture, and the schedule of the best configuration with its times."""
@@ -270,8 +300,8 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """The choice with its step time and peak memory, in a line. Raises InfeasibleError if nothing fits."""
         used, limit = self.chosen.peak_bytes / GIBIBYTE, self.planned.memory_limit / GIBIBYTE
         return (
-            f"{in_words(self.chosen.configuration)}: step {step_in_words(self.chosen)}, peak memory {used:.1f} of "
-            f"{limit:.1f} GiB"
+            f"{self.trainer}: {in_words(self.chosen.configuration)}: step {step_in_words(self.chosen)}, peak memory "
+            f"{used:.1f} of {limit:.1f} GiB"
         )
 
     def cluster_of(self, estimate: Estimate) -> Cluster:
@@ -286,7 +316,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
             return
         yield from choice_parts(self.planned, self.best)
         if self.flags:
-            yield line(f"flags: --flags {'|'.join(self.flags)} prints those of one trainer")
+            yield line(f"flags: --flags {'|'.join(self.flags)} prints those of one trainer's own plan")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         planned = self.planned
@@ -299,8 +329,8 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         if self.best is None:
             return f"<Plan for {self.heading}: no configuration fits>"
         return (
-            f"<Plan for {self.heading}: {in_words(self.best.configuration)}; step {self.best.step_time:.4g} s, "
-            f"peak {self.best.peak_bytes / GIBIBYTE:.1f} GiB>"
+            f"<Plan for {self.heading} with {self.trainer}: {in_words(self.best.configuration)}; step "
+            f"{self.best.step_time:.4g} s, peak {self.best.peak_bytes / GIBIBYTE:.1f} GiB>"
         )
 
 
@@ -316,11 +346,12 @@ def plan_of(
     ``versions`` are the releases that flags are for, by trainer; other trainers have the newest known one.
     """
     best, closest, searched, pipelined = planned.best, planned.closest_miss, planned.searched, planned.pipelined
-    result, flags = None, {}
+    result: Result | None = None
+    flags: dict[str, TrainerSettings] = {}
+    records: dict[str, FlagsRecord] = {}
     if best is not None:
-        part = _part_for(best, cluster)
-        result = simulated(model, part, best.configuration, calibration)
-        flags = flags_of(model, part, best.configuration, result.schedule, versions=versions)
+        result = simulated(model, _part_for(best, cluster), best.configuration, calibration)
+        flags, records = _flags(model, cluster, planned, result, versions)
 
     def fields_of(estimate: Estimate) -> dict[str, Any]:
         configuration = estimate.configuration
@@ -337,12 +368,14 @@ def plan_of(
     shown = closest.estimate if best is None and closest is not None else best
     return Plan(
         heading=heading_of(model, cluster, shown),
+        trainer="" if best is None else planned.trainer or trainer_of(best.configuration) or next(iter(flags)),
+        by_trainer=tuple(map(_own_plan, planned.by_trainer)),
         miss=miss_of(planned),
         model=model,
         cluster_record=_cluster_record(cluster),
         objective=planned.objective,
         memory_limit_gib=planned.memory_limit / GIBIBYTE,
-        best=None if best is None else BestConfiguration(**fields_of(best), flags=flags_record(flags)),
+        best=None if best is None else BestConfiguration(**fields_of(best), flags=records),
         given_up=planned.given_up,
         simpler_because=planned.simpler_because,
         fit=planned.fit,
@@ -374,6 +407,45 @@ def plan_of(
         totals=planned.totals,
         remarks=() if best is None else remarks_of(planned),
     ).holding(cluster=cluster, planned=planned, calibration=calibration, flags=flags, best_result=result)
+
+
+def _flags(
+    model: ModelShape, cluster: Cluster, planned: PlanResult, best: Result, versions: Mapping[str, str]
+) -> tuple[dict[str, TrainerSettings], dict[str, FlagsRecord]]:
+    """Return the flags of each trainer's own plan, and of a trainer that runs any schedule those of the best.
+
+    A plan without trainers has all trainers' flags of the best.
+    """
+    chosen = planned.best
+    assert chosen is not None
+    if not planned.by_trainer:
+        part = _part_for(chosen, cluster)
+        flags = flags_of(model, part, chosen.configuration, best.schedule, versions=versions)
+        return flags, flags_of_one(model, part, flags, chosen)
+    own = {plan.trainer: (plan.estimate, plan.fit) for plan in planned.by_trainer}
+    flags, records = {}, {}
+    for name, trainer in plan_trainers().items():
+        estimate, fit = (chosen, planned.fit) if trainer.schedules is None else own.get(name, (None, None))
+        if estimate is None:
+            continue
+        part, configuration = _part_for(estimate, cluster), estimate.configuration
+        schedule = best.schedule if configuration == chosen.configuration else schedule_for(model, part, configuration)
+        flags[name] = trainer.plan_flags(model, part, configuration, schedule, versions.get(name))
+        records[name] = flags_record(name, flags[name], estimate, fit, trainer.release(versions.get(name)))
+    return flags, records
+
+
+def _own_plan(plan: TrainerPlan) -> TrainerPlanRecord:
+    estimate = plan.estimate
+    return TrainerPlanRecord(
+        trainer=plan.trainer,
+        configuration="" if estimate is None else in_words(estimate.configuration),
+        software="" if estimate is None else estimate.configuration.software,
+        step_time_s=None if estimate is None else estimate.step_time,
+        peak_memory_gib=None if estimate is None else estimate.peak_memory_gib,
+        fit=plan.fit,
+        reason=plan.reason,
+    )
 
 
 def _part_for(estimate: Estimate, cluster: Cluster) -> Cluster:

@@ -18,11 +18,10 @@ from pipeplan.costs import COUNT, Options, Settings, option, options_of
 from pipeplan.documents import json_text
 from pipeplan.errors import InputError, PipeplanError
 from pipeplan.files import path_of
-from pipeplan.model import TIME_UNITS, Reason
+from pipeplan.model import TIME_UNITS, Reason, one_line, shortened
 from pipeplan.readable import change, percent
 from pipeplan.reviewing import (
     RULES,
-    TRAINER_KINDS,
     Estimated,
     Reading,
     ReviewFacts,
@@ -37,6 +36,7 @@ from pipeplan.reviewing import (
     read_text_of,
     spelling,
 )
+from pipeplan.trainers import is_release, trainer_names
 
 AUTO = "auto"
 """Choice of the trainer that the file shows."""
@@ -47,7 +47,7 @@ class ReviewOptions(Options):
     """Options of a review."""
 
     trainer: str = option(
-        AUTO, kind="choice", title="Trainer", group="trainer", choices=(AUTO, *(kind.name for kind in TRAINER_KINDS)),
+        AUTO, kind="choice", title="Trainer", group="trainer", choices=(AUTO, *trainer_names()),
         flags=("--for",), help="Trainer of the configuration; auto: as the file shows.",
     )  # fmt: skip
     trainer_version: str | None = option(
@@ -108,6 +108,7 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
 
 def reviewed(sources: Sequence[FilePath | Mapping[str, Any]], options: ReviewOptions) -> Review:
     """See :func:`review`."""
+    _require_release(options)
     if not sources:
         raise InputError("a review needs a file with a configuration")
     named = [
@@ -143,8 +144,17 @@ def _review(readings: Sequence[Reading], options: ReviewOptions) -> Review:
 
 def reviewed_text(text: str, file: str, options: ReviewOptions) -> Review:
     """Return the review of a text; the suffix of ``file`` selects its form."""
+    _require_release(options)
     readings = read_text_of(text, file, trainer=_trainer(options), release=options.trainer_version or "")
     return _review(readings, options)
+
+
+def _require_release(options: ReviewOptions) -> None:
+    if options.trainer_version is not None and not is_release(options.trainer_version):
+        raise InputError(
+            f"invalid release '{one_line(shortened(options.trainer_version, 40))}': expected a number such as 0.16, or main",
+            field="trainer_version",
+        )
 
 
 def _trainer(options: ReviewOptions) -> str | None:

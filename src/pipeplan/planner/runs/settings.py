@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeplan.errors import InputError
 from pipeplan.hardware import Cluster, Preset, preset
+from pipeplan.planner.estimates.software import software
 from pipeplan.planner.runs.bridge import Release, bridge_software
 from pipeplan.workload import Precision
 
@@ -39,26 +40,45 @@ _BY_WORDS = (
 """Patterns of a row's framework, source and precision; the first match decides."""
 
 
+_STUDIED = re.compile(r"\basync\s*-?tp\b", re.IGNORECASE)
+"""Matches what the title of a study compares: its runs are with and without it, so that the title decides nothing."""
+
+
 def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return the name of a row's software, and the assumption about it.
 
-    The framework decides if the row names one, otherwise the source. Without either, fully sharded runs are assumed to use
-    torchtitan, those on A100 with an ungated FFN the Megatron-LM of that time, and others Megatron Core.
+    The row's ``software`` decides, a name of the software table; else its framework if it names one, otherwise the source.
+    Without any, fully sharded runs are assumed to use torchtitan, those on A100 with an ungated FFN the Megatron-LM of that
+    time, and others Megatron Core. Notes decide nothing.
+
+    Raises
+    ------
+    UnknownNameError
+        If ``software`` is not in the table.
     """
-    source = row.get("source", {})
-    title = source if isinstance(source, str) else str(source.get("title", ""))
+    if row.get("software"):
+        return software(str(row["software"])).name, ""
+    title = _title(row)
     framework = row.get("framework") or ""
     if re.fullmatch(r"megatron-lm", framework, re.IGNORECASE):
         return "megatron-core-plain", "software: Megatron-LM with flash attention, without overlap flags"
-    for text in (framework, title):
+    for text, studied in ((framework, False), (_STUDIED.sub("", title), _STUDIED.search(title) is not None)):
         for words, name in _BY_WORDS:
             if text and re.search(words, f"{text} {row.get('precision') or ''}", re.IGNORECASE):
-                return _released(name, row), ""
+                unsaid = studied and name.startswith("torchtitan") and "async-tp" not in name
+                return (
+                    _released(name, row) if not unsaid else (name, "software: without asynchronous tensor parallelism")
+                )
     if row.get("parallel", {}).get("fsdp"):
         return "torchtitan", "software: torchtitan, because parameters are fully sharded"
     if "A100" in str(row.get("hardware", {}).get("gpu")) and not row.get("model", {}).get("gated", True):
         return "megatron-lm-2021", "software: Megatron-LM before flash attention, as usual for such models on A100"
     return "megatron-core", "software: Megatron Core"
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    source = row.get("source") or {}
+    return source if isinstance(source, str) else str(source.get("title") or "")
 
 
 _SINCE_FLASH_3: Release = (24, 12, 0)
@@ -67,23 +87,40 @@ _SINCE_FLASH_3: Release = (24, 12, 0)
 _RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.(\d\d))?(?!\d)")
 """Matches ``26.08 container``, ``26.06.01 container``, ``tag v25.02.02``, ``24.07 summary``."""
 
+_DATE = re.compile(r"20(2\d)-?(0[1-9]|1[0-2])")
+"""Matches the year and month of ``2024-07``, ``2024-07-15`` and ``202407``."""
 
-def _released(name: str, row: Mapping[str, Any]) -> str:
-    """Return the software of a trainer in the release that a row names; without one, the current release."""
+
+def _released(name: str, row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the software of a trainer in the release that a row names, and the assumption about the release.
+
+    Without a release, it is that of the source's date; without a date, the current one.
+    """
+    if name not in ("megatron-bridge", "nemo"):
+        return name, ""
+    release, dated = _release(row), _date(row)
+    assumed = ""
+    if release is None:
+        when = "the current one" if dated is None else f"{dated[0]}.{dated[1]:02}, by the date of the source"
+        assumed = f"software: release of {name}: {when}"
     if name == "megatron-bridge":
-        return bridge_software(row, _release(row))
-    if name == "nemo" and (_release(row) or _SINCE_FLASH_3) < _SINCE_FLASH_3:
-        return "nemo-2024"
-    return name
+        return bridge_software(row, release or dated), assumed
+    return "nemo-2024" if (release or dated or _SINCE_FLASH_3) < _SINCE_FLASH_3 else name, assumed
 
 
 def _release(row: Mapping[str, Any]) -> Release | None:
-    """Return the release in a row's locator, title, framework or notes, in this order."""
-    source = row.get("source", {})
-    places = [source] if isinstance(source, str) else [source.get("locator"), source.get("title")]
-    matches = (_RELEASE.search(str(text or "")) for text in (*places, row.get("framework"), row.get("notes")))
+    """Return the release of a row: its own, or that in its source or framework, in this order."""
+    source = row.get("source") or {}
+    parts = [source] if isinstance(source, str) else [source.get(key) for key in ("version", "locator", "title")]
+    matches = (_RELEASE.search(str(text or "")) for text in (row.get("release"), *parts, row.get("framework")))
     match = next((match for match in matches if match), None)
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
+
+
+def _date(row: Mapping[str, Any]) -> Release | None:
+    source = row.get("source") or {}
+    match = None if isinstance(source, str) else _DATE.match(str(source.get("date") or ""))
+    return (int(match[1]), int(match[2]), 0) if match else None
 
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (

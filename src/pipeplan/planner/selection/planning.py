@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -20,6 +20,7 @@ from pipeplan.planner.answers import (
     SearchedOrder,
     Sensitivity,
     Totals,
+    TrainerPlan,
 )
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
@@ -103,7 +104,21 @@ class Planning:
     """Run of one planning request.
 
     It starts with a small sensible part of the space, continues with branch and bound over all configurations, and then
-    estimates neighbors, points of the front, layouts of the finalists, changed inputs, and better orders.
+    estimates neighbors, points of the front, layouts of the finalists, changed inputs, and better orders. A plan has one for
+    each trainer (:mod:`~pipeplan.planner.selection.trainers`).
+
+    Parameters
+    ----------
+    requests, value
+        Requests, one for each number of GPUs with the whole cluster last, and the objective.
+    seconds, latest
+        Budget, and the time at which this run ends on a loaded machine; None: the outermost limit.
+    progress
+        Called after each estimate.
+    tokens, deadline, comfort
+        Tokens of the training, longest step in seconds, and bytes per GPU that may be allocated in comfort.
+    known
+        Estimates of other runs by key, which are reused.
     """
 
     def __init__(
@@ -116,8 +131,11 @@ class Planning:
         tokens: float,
         deadline: float | None = None,
         comfort: float | None = None,
+        known: dict[str, Estimate | None] | None = None,
+        latest: float | None = None,
     ) -> None:
         self._begin = time.monotonic()
+        self._latest = self._begin + OUTERMOST * seconds if latest is None else latest
         self._seconds = seconds
         self._whole = requests[-1]
         self._value = value
@@ -131,9 +149,10 @@ class Planning:
             Branching(spaces, value, self._pool.limit, comfort=comfortable(comfort))
             for spaces in self._by_software(self._spaces)
         ]
-        self._known: dict[str, Estimate | None] = {}
+        self._known: dict[str, Estimate | None] = {} if known is None else known
+        self._tried: set[str] = set()
         self._varied: list[Sensitivity] = []
-        self._searched: SearchedOrder | None = None
+        self.searched: SearchedOrder | None = None
         self.stopped = False
         self.refused = ""
 
@@ -145,7 +164,7 @@ class Planning:
     @property
     def _late(self) -> bool:
         """True from the outermost limit on."""
-        return self.spent > OUTERMOST * self._seconds
+        return time.monotonic() > self._latest
 
     @property
     def spent(self) -> float:
@@ -153,7 +172,7 @@ class Planning:
         return time.monotonic() - self._begin
 
     @property
-    def _exhausted(self) -> bool:
+    def exhausted(self) -> bool:
         """True if every valid configuration was estimated or ruled out."""
         return all(branching.exhausted for branching in self._branchings)
 
@@ -168,21 +187,31 @@ class Planning:
         return self._pool.best
 
     def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
-        """Run all phases but the order search; Ctrl-C ends them early."""
+        """Run all phases that choose; Ctrl-C ends them early."""
+        self._sweep(self._chosen(), workers=workers, dask=dask, store=store)
+
+    def vary(self, *, workers: int, dask: str | None, store: Path | None) -> None:
+        """Estimate the effects of changed inputs on the best."""
+        if self.best is not None and not self.stopped:
+            self._phase = "varying"
+            self._sweep(self._vary(), workers=workers, dask=dask, store=store)
+
+    def _sweep(self, trials: Iterator[list[Trial]], *, workers: int, dask: str | None, store: Path | None) -> None:
         model, cluster = self._whole.model, self._whole.cluster
-        rounds = Rounds(self._rounds())
-        finished = sweep(
-            partial(tried, model=model, cluster=cluster, calibration=self._whole.calibration),
-            rounds,
-            answer=Estimate,
-            asked=identity(model, cluster, self._whole.calibration),
-            workers=workers if self._seconds >= STARTING else 1,
-            dask=dask,
-            store=store,
-            seconds=OUTERMOST * self._seconds,
-        )
+        rounds = Rounds(trials)
         try:
-            self._start()
+            if self._phase == "choosing":
+                self._start()
+            finished = sweep(
+                partial(tried, model=model, cluster=cluster, calibration=self._whole.calibration),
+                rounds,
+                answer=Estimate,
+                asked=identity(model, cluster, self._whole.calibration),
+                workers=workers if self._seconds >= STARTING else 1,
+                dask=dask,
+                store=store,
+                seconds=max(self._latest - time.monotonic(), 0.0),
+            )
             with closing(finished):
                 for result in finished:
                     if result.failure is not None and result.failure.kind != "refused":
@@ -190,6 +219,7 @@ class Planning:
                     elif result.failure is not None:
                         self.refused = result.failure.message
                     self._known[result.key] = result.answer
+                    self._tried.add(result.key)
                     rounds.finished()
                     self._tell()
         except KeyboardInterrupt:
@@ -244,7 +274,7 @@ class Planning:
 
     def fall_back(self) -> None:
         """Estimate the configuration with the least memory if the budget ended before anything was found that fits."""
-        if self.best is not None or self._exhausted:
+        if self.best is not None or self.exhausted:
             return
         estimate = thriftiest(self._whole)
         if estimate is not None:
@@ -259,15 +289,15 @@ class Planning:
         self._tell()
         same = [estimate for estimate in self._pool.fitting if estimate.configuration.gpus == best.configuration.gpus]
         request, left = self._pool.requests[best.configuration.gpus], OUTERMOST * self._seconds - self.spent
-        self._searched = better_order(request, same, seconds=seconds, at_most=left, workers=workers)
+        self.searched = better_order(request, same, seconds=seconds, at_most=left, workers=workers)
 
     def _tell(self) -> None:
         if self._progress is not None:
             share = min(self.spent / self._seconds, 1.0)
-            self._progress(PlanProgress(phase=self._phase, share=share, estimated=len(self._known), best=self.best))
+            self._progress(PlanProgress(phase=self._phase, share=share, estimated=len(self._tried), best=self.best))
 
-    def _rounds(self) -> Iterator[list[Trial]]:
-        """Yield the trials round by round; the answers of a round are known when the next is drawn."""
+    def _chosen(self) -> Iterator[list[Trial]]:
+        """Yield the trials that choose, round by round; the answers of a round are known when the next is drawn."""
         for branching in self._branchings:
             branching.best = self._pool.least
             yield from self._choose(branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
@@ -294,8 +324,6 @@ class Planning:
             yield from self._choose(branching, LEVEL_ROUNDS)
         self._phase = "layout"
         yield from self._lay_out()
-        self._phase = "varying"
-        yield from self._vary()
 
     def _of_other_kind(self, space: Space, best: Estimate) -> Iterator[list[Trial]]:
         """Yield trials for the best configuration with a pipeline if the best one has none, and vice versa."""
@@ -333,6 +361,7 @@ class Planning:
             configuration for configuration in dict.fromkeys(configurations) if configuration not in self._pool.plain
         ]
         trials = [self._trial(configuration) for configuration in new]
+        self._tried.update(trial.key for trial in trials)
         yield [trial for trial in trials if trial.key not in self._known]
         for configuration, trial in zip(new, trials, strict=True):
             estimate = self._known.get(trial.key)
@@ -371,18 +400,34 @@ class Planning:
                     of_change(change, estimates[0], [other for other in estimates[1:] if other is not None])
                 )
 
-    def result(self, objective: Objective) -> PlanResult:
-        """Return the best configuration with its comparisons, or the closest miss if nothing fits."""
-        answer = self._closest_miss() if self.best is None else self._comparisons(self.best)
+    @property
+    def value(self) -> float:
+        """Value of the best; infinite if nothing fits."""
+        return inf if self.best is None else self._pool.value(self.best)
+
+    def own_plan(self, trainer: str) -> TrainerPlan:
+        """Return the best configuration as the plan of a trainer."""
+        best = self.best
+        if best is None:
+            return TrainerPlan(trainer=trainer, reason=self.refused or "no configuration fits")
+        return TrainerPlan(trainer=trainer, estimate=self._with_bar(best), fit=self._pool.fit(best))
+
+    def result(self, objective: Objective, others: Sequence[Planning] = ()) -> PlanResult:
+        """Return the best configuration with its comparisons, or the closest miss if nothing fits.
+
+        ``others`` are the runs for other trainers: they count, and the best is at most as far from theirs as the gap says.
+        """
+        plannings = [self, *(other for other in others if other is not self)]
+        answer = self._closest_miss() if self.best is None else self._comparisons(self.best, plannings)
         # Counted last, because either of them bounds further configurations.
         return PlanResult(
             objective=objective,
             memory_limit=self._pool.comfort,
-            counts=self._counts(),
-            seconds=self.spent,
-            complete=self._exhausted or answer.get("optimality_gap") == 0,
+            counts=_total(planning.counts() for planning in plannings),
+            seconds=max(planning.spent for planning in plannings),
+            complete=all(planning.exhausted for planning in plannings) or answer.get("optimality_gap") == 0,
             left_out=left_out(self._whole),
-            interrupted=self.stopped,
+            interrupted=any(planning.stopped for planning in plannings),
             **answer,
         )
 
@@ -391,27 +436,35 @@ class Planning:
         # The search also tried what could fit within the error of predictions.
         return {"closest_miss": miss and replace(miss, over_by=miss.estimate.peak_bytes - self._pool.comfort)}
 
-    def _comparisons(self, best: Estimate) -> dict[str, Any]:
+    def _with_bar(self, best: Estimate) -> Estimate:
         cluster = self._pool.requests[best.configuration.gpus].cluster
-        interval = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
+        return best.replaced(error_bar=error_bar(self._whole.model, cluster, best.configuration, best.step_time))
+
+    def _comparisons(self, best: Estimate, plannings: Sequence[Planning]) -> dict[str, Any]:
+        cluster = self._pool.requests[best.configuration.gpus].cluster
         return {
             **self._pool.comparisons(best, self._varied),
-            "best": best.replaced(error_bar=interval),
-            "optimality_gap": self._gap(best),
+            "best": self._with_bar(best),
+            "optimality_gap": self._gap(best, plannings),
             "totals": Totals.of(best, self._tokens, cluster.gpu.price),
-            "searched": self._searched,
+            "searched": self.searched,
         }
 
-    def _gap(self, best: Estimate) -> float:
+    def _gap(self, best: Estimate, plannings: Sequence[Planning]) -> float:
         """Return the maximum distance of the best from any configuration, as a fraction."""
         until = time.monotonic() + BOUNDING
+        return max(0.0, self._pool.value(best) / min(planning.least(until) for planning in plannings) - 1)
+
+    def least(self, until: float) -> float:
+        """Return a lower bound on the value of every configuration, which is tightened until a time."""
         for branching in self._branchings:
             left = not branching.exhausted
             while left and time.monotonic() < until:
                 left = branching.price(PRICED)
-        return max(0.0, self._pool.value(best) / min(branching.least for branching in self._branchings) - 1)
+        return min(branching.least for branching in self._branchings)
 
-    def _counts(self) -> Counts:
+    def counts(self) -> Counts:
+        """Return the numbers of configurations that were considered."""
         legal = sum(branching.legal for branching in self._branchings)
         over = sum(branching.over_memory for branching in self._branchings)
         estimated = sum(branching.estimated for branching in self._branchings)
@@ -419,6 +472,10 @@ class Planning:
             legal=legal,
             over_memory=over,
             too_slow=max(0, legal - over - estimated),
-            estimated=len(self._known)
-            + sum(self._trial(configuration).key not in self._known for configuration in self._pool.plain),
+            estimated=len(self._tried | {self._trial(configuration).key for configuration in self._pool.plain}),
         )
+
+
+def _total(counts: Iterable[Counts]) -> Counts:
+    """Return the sums of counts."""
+    return Counts(**{name: sum(values) for name, *values in zip(Counts.__slots__, *map(astuple, counts), strict=True)})

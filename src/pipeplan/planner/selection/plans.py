@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeplan.errors import InfeasibleError, InputError, UnknownNameError
+from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.hardware import Cluster
 from pipeplan.planner.answers import Objective, PlanResult
 from pipeplan.planner.estimates.seconds import TimeFactors
-from pipeplan.planner.fitting import default_limit, widest_limit
+from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.selection.legality import UNUSUAL
-from pipeplan.planner.selection.nothing_fits import refusal, thriftiest
-from pipeplan.planner.selection.planning import ORDER_SHARE, Planning
-from pipeplan.planner.selection.request import (
-    NO_TRAINERS,
-    PlanListener,
-    PlanRequest,
-    PlanTrainer,
-    parts,
-    read_fixed,
-    value_of,
-    with_cluster,
-)
+from pipeplan.planner.selection.planning import ORDER_SHARE
+from pipeplan.planner.selection.request import NO_TRAINERS, PlanListener, PlanRequest, PlanTrainer, read_fixed, value_of
+from pipeplan.planner.selection.trainers import TrainerRuns
 from pipeplan.workload import ModelShape
 
 DEFAULT_TOKENS = 1e12
@@ -52,22 +42,6 @@ def read_allowed(names: Collection[str]) -> frozenset[str]:
     return frozenset(UNUSUAL if ALL in words else words)
 
 
-def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
-    """Yield a request, and then wider ones to try in turn if nothing fits.
-
-    First memory is used up to the end of its error bar, unless the user gave the limit (``strict``); then each unusual
-    choice is allowed alone, and at last all together.
-    """
-    limits = [request.memory_limit] if strict else [request.memory_limit, widest_limit(request.cluster)]
-    more = [
-        frozenset[str](),
-        *(frozenset({name}) for name in UNUSUAL if name not in request.allowed),
-        frozenset(UNUSUAL),
-    ]
-    for names in more:
-        yield from (replace(request, memory_limit=limit, allowed=request.allowed | names) for limit in limits)
-
-
 def plan(
     model: ModelShape,
     cluster: Cluster,
@@ -91,8 +65,9 @@ def plan(
 ) -> PlanResult:
     """Return the configuration to train with; :func:`pipeplan.plan` describes the other parameters.
 
-    All valid configurations are bounded. Those that could be the best are estimated, in rounds that do not depend on the
-    workers. The best of them get a layout search; runners-up, front and sensitivity are made of estimates.
+    Each trainer has its own plan, with its own software and schedules; the best of these is the answer, which names its
+    trainer. All valid configurations are bounded. Those that could be the best are estimated, in rounds that do not depend
+    on the workers. The best of them get a layout search; runners-up, front and sensitivity are made of estimates.
 
     Parameters
     ----------
@@ -137,29 +112,15 @@ def plan(
         trainers=trainers,
         calibration=calibration,
     )
-    everything = replace(request, allowed=frozenset(UNUSUAL))
-    if all(refusal(with_cluster(everything, part)) is not None for part in parts(cluster, objective)):
-        error = refusal(everything)
-        assert error is not None
-        raise error
-    usual, *between, widest = widened(request, strict=memory_limit is not None)
-    for wider in (usual, *between, widest):
-        # What is wider than the request is searched only if something fits, or to name the closest miss.
-        if wider in between and thriftiest(wider, must_fit=True) is None:
-            continue
-        requests = [with_cluster(wider, part) for part in parts(cluster, objective)]
-        planning = Planning(requests, value, seconds, progress, tokens=tokens, deadline=deadline, comfort=limit)
-        planning.run(workers=workers, dask=dask, store=store)
-        planning.fall_back()
-        if planning.best is not None or planning.stopped or (planning.refused and not planning.estimated):
-            break
-    planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
-    if planning.best is None and not planning.estimated and planning.refused:
-        raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
-    if planning.best is not None and deadline is not None and planning.best.step_time > deadline:
-        raise InfeasibleError(
-            f"no configuration meets the deadline of {deadline:g} s per step: the fastest step on all {cluster.gpus:,} GPUs "
-            f"takes {planning.best.step_time:.3g} s",
-            field="deadline",
-        )
-    return planning.result(objective)
+    run = TrainerRuns(
+        request=request,
+        value=value,
+        seconds=seconds,
+        progress=progress,
+        objective=objective,
+        tokens=tokens,
+        deadline=deadline,
+        limit=limit,
+    )
+    run.run(workers=workers, dask=dask, store=store, strict=memory_limit is not None)
+    return run.result(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)

@@ -26,6 +26,10 @@ class PlanTrainer(Protocol):
     """Properties of a trainer that the planner needs."""
 
     @property
+    def aliases(self) -> tuple[str, ...]:
+        """Further names of the trainer."""
+
+    @property
     def software(self) -> str:
         """Row of the software table that describes the trainer."""
 
@@ -221,9 +225,12 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, PlanTrainer] = NO_
         if not read:
             raise InputError(f"{choice.names[0]} is fixed to an empty list: expected at least one value", field="fix")
         fixed[choice.field] = read
-    for trainer in fixed.get("trainer", ()):
-        if trainer not in trainers:
-            raise UnknownNameError("trainer", trainer, trainers, field="fix")
+    if "trainer" in fixed:
+        named = {alias: name for name, trainer in trainers.items() for alias in (*trainer.aliases, name)}
+        for name in fixed["trainer"]:
+            if name not in named:
+                raise UnknownNameError("trainer", name, trainers, field="fix")
+        fixed["trainer"] = tuple(dict.fromkeys(named[name] for name in fixed["trainer"]))
     if "trainer" in fixed and "software" not in fixed:
         fixed["software"] = tuple(dict.fromkeys(trainers[trainer].software for trainer in fixed["trainer"]))
     return fixed

@@ -19,7 +19,7 @@ from pipeplan.reviewing.readers.rows import is_row, read_rows
 from pipeplan.reviewing.readers.shell import read_in_shell
 from pipeplan.reviewing.readers.source import Defaults, Form, RawEntry, Reading, SourceText, facts_of
 from pipeplan.reviewing.settings import setting_of
-from pipeplan.reviewing.trainers import OTHER, TrainerKind, trainer_kind
+from pipeplan.trainers import OTHER, TrainerKind, trainer_kind
 
 MOST_BYTES = 16 * MEBIBYTE
 """Maximum size of a file with a configuration, in bytes."""

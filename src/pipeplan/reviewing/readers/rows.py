@@ -11,8 +11,8 @@ from typing import Any
 from pipeplan.reviewing.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN
-from pipeplan.reviewing.trainers import trainer_kind
 from pipeplan.reviewing.values import value_of
+from pipeplan.trainers import trainer_kind
 
 _PARTS = ("config", "before", "after")
 """Parts of a row that hold a configuration."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pipeplan.reviewing.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN, setting_of, switch_of
-from pipeplan.reviewing.trainers import TrainerKind
 from pipeplan.reviewing.values import value_of
+from pipeplan.trainers import TrainerKind
 
 Defaults = Literal["none", "split", "all"]
 """Defaults of a trainer's parser: of no setting, of those of the pipeline split, or of all."""

@@ -1,0 +1,173 @@
+"""Table of trainers: names, releases, packages, and the rules that apply to each.
+
+``check --for``, ``review --for``, ``export --to`` and ``plan --flags`` take any of a row's names. ``checked`` is the release
+on PyPI or GitHub that a row was last compared with (November 2026).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipeplan.formats import TORCH_RELEASES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerKind:
+    """Trainer of a configuration.
+
+    Attributes
+    ----------
+    name, title
+        Name in rules and rows, and name in sentences.
+    aliases
+        Further names, the shortest first: it names the trainer in plans and checks.
+    scopes
+        Trainers and libraries whose rules apply, the trainer itself first.
+    pattern
+        Matches the names that rows and files give it.
+    package
+        Package or project whose releases count.
+    releases
+        Releases that settings can be written for, the oldest first; empty: none, or they do not depend on it.
+    newest
+        Newest release, whose rules apply and which settings are for by default.
+    checked
+        Release that the row was compared with.
+    core
+        Release of Megatron-core that it comes with; empty: the newest.
+    software
+        Row of the planner's software table for configurations that do not show more.
+    """
+
+    name: str
+    title: str
+    pattern: str
+    aliases: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    package: str = ""
+    releases: tuple[str, ...] = ()
+    newest: str = ""
+    checked: str = ""
+    core: str = ""
+    software: str = "megatron-core"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of its names, the shortest first."""
+        return (*self.aliases, self.name)
+
+
+_CORE = ("megatron-core", "transformer-engine")
+
+TRAINER_KINDS = (
+    TrainerKind(
+        name="megatron-bridge", title="Megatron-Bridge", aliases=("bridge",), pattern=r"bridge",
+        scopes=("megatron-bridge", *_CORE), software="megatron-bridge-26.04",
+        package="Megatron-Bridge", releases=("0.3", "0.4", "0.5", "0.6", "main"), newest="0.6", checked="0.6.2",
+    ),
+    TrainerKind(
+        name="nemo-rl", title="NeMo RL", pattern=r"^nemo-?rl$", scopes=("nemo-rl", "megatron-core"), core="0.16",
+    ),
+    TrainerKind(
+        name="primus", title="Primus", pattern=r"primus", scopes=("primus", "megatron-lm", *_CORE), core="0.16",
+        software="primus", package="Primus", releases=("26.5", "main"), newest="26.5", checked="26.5",
+    ),
+    TrainerKind(
+        name="ms-swift", title="ms-swift", pattern=r"swift", scopes=("ms-swift", "megatron-core"), core="0.15",
+        package="ms-swift", newest="4.6", checked="4.6.0",
+    ),
+    TrainerKind(
+        name="verl", title="verl", pattern=r"\bverl\b", scopes=("verl", "megatron-core"), core="0.16",
+        package="verl", newest="0.9", checked="0.9.1",
+    ),
+    TrainerKind(
+        name="megatron-lm", title="Megatron-LM", aliases=("megatron",), pattern=r"megatron|mcore|slime",
+        scopes=("megatron-lm", *_CORE), package="Megatron-core",
+        # Overlapped pairs need 0.14 or later.
+        releases=("0.14", "0.15", "0.16", "0.17", "0.18", "0.19"), newest="0.19", checked="0.19.2",
+    ),
+    TrainerKind(
+        name="nemo-automodel", title="NeMo AutoModel", aliases=("automodel",), pattern=r"automodel",
+        scopes=("nemo-automodel", "pytorch"), software="automodel",
+        package="nemo-automodel", releases=("0.5", "0.6", "0.7", "main"), newest="0.7", checked="0.7.0",
+    ),
+    TrainerKind(
+        # Releases from 2.6 on no longer train language models.
+        name="nemo", title="NeMo", pattern=r"nemo", scopes=("nemo", *_CORE), core="0.14", software="nemo",
+        package="nemo-toolkit", newest="2.5", checked="2.5.3",
+    ),
+    TrainerKind(
+        name="torchtitan", title="torchtitan", pattern=r"titan", scopes=("torchtitan", "pytorch"), software="torchtitan",
+        package="torchtitan", releases=("0.3", "main"), newest="0.3", checked="0.3.0",
+    ),
+    TrainerKind(
+        name="deepspeed", title="DeepSpeed", pattern=r"deepspeed|neox", scopes=("deepspeed",),
+        software="megatron-deepspeed", package="deepspeed", newest="0.19", checked="0.19.8",
+    ),
+    TrainerKind(
+        name="pytorch", title="PyTorch", pattern=r"pytorch|torch", scopes=("pytorch",), software="torchtitan",
+        package="torch", releases=TORCH_RELEASES, newest=TORCH_RELEASES[-1], checked="2.15.0",
+    ),
+)  # fmt: skip
+"""Every trainer; the first whose pattern matches a name is meant."""
+
+
+def trainer_names() -> tuple[str, ...]:
+    """Return every name of a trainer, those of plans and checks first."""
+    return tuple(dict.fromkeys(kind.names[place] for place in (0, -1) for kind in TRAINER_KINDS))
+
+
+OTHER = TrainerKind(name="", title="the trainer", pattern=r"$^")
+"""A trainer that is not in the table: only rules of every trainer apply."""
+
+NEWEST = {kind.name: kind.newest for kind in TRAINER_KINDS} | {"megatron-core": "0.19", "transformer-engine": "2.20"}
+"""Newest release of every trainer and library that has rules; empty: releases are not told apart."""
+
+
+def trainer_kind(name: str | None) -> TrainerKind:
+    """Return the trainer that a row or an option names; :data:`OTHER` if it is unknown.
+
+    ``megatron-lm (slime)`` is Megatron-LM: what stands in brackets does not count unless nothing else is known.
+    """
+    text = str(name or "").lower()
+    named = next((kind for kind in TRAINER_KINDS if text in kind.names), None)
+    for part in (re.sub(r"\(.*?\)", "", text).strip(), text) if named is None else ():
+        named = next((kind for kind in TRAINER_KINDS if re.search(kind.pattern, part)), None)
+        if named is not None:
+            break
+    return OTHER if named is None else named
+
+
+_NEWER = re.compile(r"main|master|trunk|head|latest|nightly|dev(elop)?", re.IGNORECASE)
+"""Matches names of a trainer's latest state, which is newer than every release."""
+
+
+def in_releases(release: str, releases: str) -> bool:
+    """Return True if a release is one of a range such as ``>=0.14 <0.16``; True if the release is unknown.
+
+    A branch such as ``main`` is newer than every release.
+    """
+    own = [float("inf")] if _NEWER.fullmatch(release.strip()) else _numbers(release)
+    if not own:
+        return True
+    return all(_compared(own, bound) for bound in releases.split())
+
+
+def is_release(text: str) -> bool:
+    """Return True if a text names a release: it has a number, or is a branch such as ``main``."""
+    return _NEWER.fullmatch(text.strip()) is not None or bool(_numbers(text))
+
+
+def _compared(own: list[float], bound: str) -> bool:
+    match = re.fullmatch(r"(>=|<)([\d.]+)", bound)
+    if match is None:
+        raise ValueError(f"invalid range of releases {bound!r}")
+    other = _numbers(match[2])
+    return (own >= other) if match[1] == ">=" else (own < other)
+
+
+def _numbers(release: str) -> list[float]:
+    """Return the numbers of a release, such as those of ``v0.16.0`` and of ``core_r0.16.0``."""
+    match = re.search(r"\d+(?:\.\d+)*", release)
+    return [float(part) for part in match[0].split(".")] if match else []

@@ -1,0 +1,64 @@
+import pytest
+
+import pipeplan
+from pipeplan.errors import InputError
+from pipeplan.formats import TORCH_RELEASES, torch_release
+from pipeplan.planner import software
+from pipeplan.trainers import NEWEST, TRAINER_KINDS, TRAINERS, plan_trainer, plan_trainers, trainer_kind
+from pipeplan.trainers.torchtitan import RELEASES
+
+ARGUMENTS = "--num-layers 32\n--pipeline-model-parallel-size 4\n--tensor-model-parallel-size 2\n"
+
+
+def test_every_command_takes_every_name_of_a_trainer(tmp_path):
+    file = tmp_path / "arguments.sh"
+    file.write_text(ARGUMENTS, encoding="utf-8")
+    for kind in TRAINER_KINDS:
+        for name in kind.names:
+            [configuration] = pipeplan.review(file, trainer=name).configurations
+            assert configuration.trainer == kind.title, name
+            trainer = TRAINERS.find(name)
+            if trainer is None:
+                continue
+            assert pipeplan.check("1f1b", ranks=2, microbatches=4, trainer=name).valid, name
+            assert pipeplan.export("1f1b", name, ranks=2, microbatches=4).text, name
+            if trainer.plans is not None:
+                assert plan_trainer(name).name == kind.names[0]
+
+
+def test_a_trainer_that_takes_no_schedule_is_named_as_such():
+    with pytest.raises(InputError, match="cannot be written for verl: expected one of pytorch, megatron"):
+        pipeplan.check("1f1b", ranks=2, microbatches=4, trainer="verl")
+
+
+def test_every_command_means_the_same_newest_release():
+    for kind in TRAINER_KINDS:
+        assert kind.checked.startswith(kind.newest), kind
+        assert kind.newest in kind.releases or not kind.releases, kind
+        assert NEWEST[kind.name] == kind.newest
+        assert software(kind.software).name == kind.software
+        trainer = TRAINERS.find(kind.name)
+        if trainer is not None:
+            assert (trainer.latest, trainer.releases, trainer.title) == (kind.newest, kind.releases, kind.title)
+    assert tuple(RELEASES) == trainer_kind("torchtitan").releases
+    assert trainer_kind("pytorch").newest == TORCH_RELEASES[-1] == torch_release(TORCH_RELEASES[-1])
+    assert {"megatron", "bridge", "torchtitan"} < set(plan_trainers())
+
+
+def test_a_release_that_is_none_is_refused():
+    row = {"trainer": "megatron", "config": {"pp": 2}}
+    with pytest.raises(InputError, match="invalid release 'tomorrow'"):
+        pipeplan.review(row, trainer_version="tomorrow")
+
+
+def test_rules_of_old_releases_do_not_judge_the_newest():
+    batch = {"gpus": 8, "tp": 1, "pp": 1, "cp": 1, "local_batch": 3, "global_batch": 32}
+    cases = (
+        ("torchtitan", batch, "titan-batch-not-divisible", "0.2", "0.3"),
+        ("megatron", {"tp": 8, "kv_heads": 4}, "groups-not-multiple", "0.15", "0.19"),
+    )
+    for trainer, config, rule, old, new in cases:
+        for release, judged in ((old, True), (new, False), ("main", False), (None, False)):
+            row = {"trainer": trainer, "config": config}
+            rules = {finding.rule for finding in pipeplan.review(row, trainer_version=release).findings}
+            assert (rule in rules) is judged, (rule, release)
