@@ -359,8 +359,10 @@ class Problem:
         return []
 
     def completed(self, schedule: Schedule) -> Schedule:
-        """Return the schedule as it is simulated: with messages, and with collectives."""
-        return self.with_collectives(self.with_messages(schedule))
+        """Return the schedule as it is simulated: with messages, and with collectives, in the order of :mod:`~pipeplan.passes`."""
+        if self.sharding is None or self.sharding.name == "best":
+            return self.with_collectives(self.with_messages(schedule))
+        return self.with_messages(self.with_collectives(schedule))
 
     def sharded(self, schedule: Schedule) -> Schedule:
         """Return the schedule as it is simulated if stages are sharded, else as it is."""
