@@ -359,7 +359,7 @@ class Problem:
         return []
 
     def completed(self, schedule: Schedule) -> Schedule:
-        """Return the schedule as it is simulated: with messages, and with collectives, in the order of :mod:`~pipeplan.passes`."""
+        """Return the schedule as it is simulated: with messages, and with collectives."""
         if self.sharding is None or self.sharding.name == "best":
             return self.with_collectives(self.with_messages(schedule))
         return self.with_messages(self.with_collectives(schedule))
