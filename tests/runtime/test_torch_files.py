@@ -7,7 +7,11 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime, get_schedule_class
+from torch.distributed.pipelining.schedules import (
+    _format_pipeline_order,
+    _PipelineScheduleRuntime,
+    get_schedule_class,
+)
 
 import pipeplan
 from pipeplan.checking import check
@@ -83,6 +87,14 @@ def test_files_of_pytorch_are_read(name: str, tmp_path: Path) -> None:
     assert check(theirs, waits=NEEDS_WAITS).valid
     assert torch_csv_comms(theirs) == path.read_text().replace("\r\n", "\n")
     assert pipeplan.read_schedule(path) == pipeplan.runtime.from_torch(live, communication=True)
+    printed = tmp_path / "printed.txt"
+    for order in (live.pipeline_order, live.pipeline_order_with_comms):
+        printed.write_text(_format_pipeline_order(order, error_step_number=1))
+        rows = pipeplan.read_schedule(printed)
+        assert [[str(op) for op in row] for row in rows] == [
+            [str(sub) for action in order[rank] if action is not None for sub in action.sub_actions or (action,)]
+            for rank in range(2)
+        ]
 
 
 @pytest.mark.skipif(not NEEDS_WAITS, reason=f"PyTorch {torch_release()} has no ops that wait: they came with 2.15")
