@@ -39,6 +39,22 @@ def test_it_is_explained_as_it_was_measured(tmp_path, name):
     assert found.result.bound.value == pytest.approx(simulated.bound.value)
 
 
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1", "interleaved-1f1b", "dualpipe"])
+def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
+    shape = {"ranks": 4, "microbatches": 8, "time_unit": "ms", "times_per": "stage"}
+    stages = pipeplan.simulate(name, **shape).stages
+    for slow in ((), (2,), (0, stages - 1)):
+        times = [3.0 if stage in slow else 1.0 for stage in range(stages)]
+        run = pipeplan.simulate(name, **shape, forward_times=times, backward_times=[2 * time for time in times])
+        path = tmp_path / "run.json"
+        pipeplan.save(replace(run.timeline, source="measured"), path)
+        sentences = [sentence for sentence in pipeplan.explain(path).sentences if sentence.startswith("Stage ")]
+        assert len(sentences) == len(slow)
+        for stage, sentence in zip(slow, sentences, strict=True):
+            assert sentence.startswith(f"Stage {stage}, on rank ")
+            assert "takes 3 times as long as the median of the other stages: 9" in sentence
+
+
 def test_its_costs_are_the_means_of_its_op_times(tmp_path):
     path, _ = measured(tmp_path)
     costs = pipeplan.explain(path).result.costs

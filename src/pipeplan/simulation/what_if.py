@@ -51,8 +51,18 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
 
 def work_of_microbatches(costs: Costs) -> Floats:
     """Return the time of the ops of each microbatch on all stages, shape (microbatches,); one number if they are alike."""
+    return _work(costs).sum(axis=0)
+
+
+def work_of_stages(costs: Costs) -> Floats:
+    """Return the mean time of the ops of one microbatch on each stage, shape (stages,)."""
+    return _work(costs).mean(axis=1)
+
+
+def _work(costs: Costs) -> Floats:
+    """Return the time of the ops of each stage and microbatch, shape (stages, microbatches or 1)."""
     halves = costs.times(Kind.I) + costs.times(Kind.W)
-    work: Floats = (costs.times(Kind.F) + np.minimum(costs.times(Kind.B), halves)).sum(axis=0)
+    work: Floats = costs.times(Kind.F) + np.minimum(costs.times(Kind.B), halves)
     return work
 
 
