@@ -51,7 +51,7 @@ def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
         sentences = [sentence for sentence in pipeplan.explain(path).sentences if sentence.startswith("Stage ")]
         assert len(sentences) == len(slow)
         for stage, sentence in zip(slow, sentences, strict=True):
-            assert sentence.startswith(f"Stage {stage}, on rank ")
+            assert sentence.startswith(f"Stage {stage}, on rank")
             assert "takes 3 times as long as the median of the other stages: 9" in sentence
 
 
