@@ -48,7 +48,7 @@ def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
         run = pipeplan.simulate(name, **shape, forward_times=times, backward_times=[2 * time for time in times])
         path = tmp_path / "run.json"
         pipeplan.save(replace(run.timeline, source="measured"), path)
-        sentences = [sentence for sentence in pipeplan.explain(path).sentences if sentence.startswith("Stage ")]
+        sentences = sorted(sentence for sentence in pipeplan.explain(path).sentences if sentence.startswith("Stage "))
         assert len(sentences) == len(slow)
         for stage, sentence in zip(slow, sentences, strict=True):
             assert sentence.startswith(f"Stage {stage}, on rank")
