@@ -224,8 +224,8 @@ def note_no_reduce_grad(schedule: Schedule) -> Iterator[Finding]:
     """Yield a note for a schedule with communication, so for a runtime, that has no stage-wide ops."""
     if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
         message = (
-            "there is no REDUCE_GRAD: PyTorch's runtime, which adds no ops to a schedule with communication, would not "
-            "reduce gradients over replicas; ignore this without replicas, or if another tool reduces them"
+            "there is no REDUCE_GRAD: PyTorch's runtime, which adds no ops to a schedule with communication, would neither "
+            "divide gradients by the number of microbatches nor reduce them over replicas; ignore this if another tool does"
         )
         yield finding("reduce-grad", "", message)
 
