@@ -42,7 +42,7 @@ def test_it_is_explained_as_it_was_measured(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["1f1b", "zb-h1", "interleaved-1f1b"])
 def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
-    shape = {"ranks": 4, "microbatches": 8, "time_unit": "ms", "times_per": "stage"}
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "time_unit": "ms", "times_per": "stage"}
     stages = pipeplan.simulate(name, **shape).stages
     for slow in ((), (2,), (0, stages - 1)):
         times = [3.0 if stage in slow else 1.0 for stage in range(stages)]

@@ -72,15 +72,15 @@ def test_a_rule_is_the_same_in_a_file_that_has_messages(tmp_path: Path) -> None:
         shapes, ("blocking", "streams"), ("pytorch", "megatron")
     ):
         shape: dict[str, Any] = {"ranks": ranks, "microbatches": microbatches, "chunks": chunks}
-        asks: dict[str, Any] = {**options, "communication": communication}
-        first = pipeplan.simulate(name, **shape, **asks, sharding=rule)
+        asks: dict[str, Any] = {**options, "communication": communication, "sharding": rule}
+        first = pipeplan.simulate(name, **shape, **asks)
         pipeplan.save(first.timeline.schedule, path)
-        again = pipeplan.simulate(path, **asks, sharding=rule)
+        again = pipeplan.simulate(path, **asks)
         assert (again.timeline.schedule, again.makespan) == (first.timeline.schedule, first.makespan)
         # Messages of another run keep their order, and collectives stand between the same ops as without messages.
-        plain = pipeplan.simulate(name, **shape, **asks, sharding="none").timeline.schedule
+        plain = pipeplan.simulate(name, **shape, **asks | {"sharding": "none"}).timeline.schedule
         pipeplan.save(plain, path)
-        placed = pipeplan.simulate(path, **asks, sharding=rule).timeline.schedule
+        placed = pipeplan.simulate(path, **asks).timeline.schedule
         assert without_collectives(placed) == plain
         assert without_communication(placed) == without_communication(first.timeline.schedule)
         for rank in placed:

@@ -60,7 +60,7 @@ def printed(text: str, values: dict[str, float]) -> float:
         body = rest.removeprefix("at most ")
         if (formula := expression(body)) == "" or (number and not colon):
             continue
-        value = float(evaluated(formula, values))
+        value = evaluated(formula, values)
         least = re.search(r"sum to (\S+) or more, no formula otherwise", body)
         if least and values["neighbors"] < evaluated(expression(least[1]), values):
             value = math.inf
@@ -71,7 +71,7 @@ def printed(text: str, values: dict[str, float]) -> float:
 
 
 def evaluated(formula: str, values: dict[str, float]) -> float:
-    return eval(formula, {"__builtins__": {}, "min": min, "max": max, "ceil": math.ceil}, values)
+    return float(eval(formula, {"__builtins__": {}, "min": min, "max": max, "ceil": math.ceil}, values))
 
 
 def values_of(entry: Strategy, shape: Shape) -> dict[str, float]:

@@ -51,12 +51,14 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
 
 def work_of_microbatches(costs: Costs) -> Floats:
     """Return the time of the ops of each microbatch on all stages, shape (microbatches,); one number if they are alike."""
-    return _work(costs).sum(axis=0)
+    work: Floats = _work(costs).sum(axis=0)
+    return work
 
 
 def work_of_stages(costs: Costs) -> Floats:
     """Return the mean time of the ops of one microbatch on each stage, shape (stages,)."""
-    return _work(costs).mean(axis=1)
+    work: Floats = _work(costs).mean(axis=1)
+    return work
 
 
 def _work(costs: Costs) -> Floats:
