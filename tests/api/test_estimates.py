@@ -12,6 +12,7 @@ from pipeplan.api.planning import estimation
 from pipeplan.api.planning.estimation import FEW
 from pipeplan.api.planning.one_configuration import simulated
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.reviewing.estimating import Estimated
 from tests.planning_data import FOLDER, planning
 from tests.plans import MACHINES, SHAPE, estimated
 
@@ -244,3 +245,15 @@ def test_the_schedule_of_an_estimate_takes_as_long_as_the_estimate_says(chosen):
     assert result.schedule.microbatches == found.configuration.microbatches
     pipeline = found.step_time - found.time.data - found.time.optimizer
     assert result.makespan == pytest.approx(pipeline, rel=0.01)
+    idle = result.bubble.idle_over_total * result.makespan
+    assert idle == pytest.approx(found.time.bubble, rel=0.03, abs=0.002 * found.step_time)
+
+
+def test_the_bubble_of_an_estimate_is_that_of_all_ranks_and_that_of_a_review():
+    """A last stage of one layer makes its rank idle, and not the others."""
+    found = estimated(pipeline=4, data=4, layers=(11, 11, 9, 1))
+    result = simulated(SHAPE, MACHINES, found.configuration)
+    bubble = found.time.bubble / found.step_time
+    assert bubble == pytest.approx(result.bubble.idle_over_total, abs=0.01)
+    assert max(result.timeline.idle) / result.makespan > 2 * bubble
+    assert Estimated(SHAPE, MACHINES, found.configuration, (), guessed=False).bubble == pytest.approx(bubble)

@@ -1,6 +1,7 @@
 """A measured timeline is explained and exported as it was measured, or refused; never simulated again."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,23 @@ def test_it_is_explained_as_it_was_measured(tmp_path, name):
     np.testing.assert_allclose(found.totals, expected.totals, atol=1e-9)
     assert found.explain.critical_path.by_kind == expected.explain.critical_path.by_kind
     assert found.result.bound.value == pytest.approx(simulated.bound.value)
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1", "interleaved-1f1b"])
+def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "time_unit": "ms", "times_per": "stage"}
+    stages = pipeplan.simulate(name, **shape).stages
+    for slow in ((), (2,), (0, stages - 1)):
+        times = [3.0 if stage in slow else 1.0 for stage in range(stages)]
+        run = pipeplan.simulate(name, **shape, forward_times=times, backward_times=[2 * time for time in times])
+        path = tmp_path / "run.json"
+        pipeplan.save(replace(run.timeline, source="measured"), path)
+        named = re.findall(
+            r"^Stage (\d+), on ranks? \d.* takes 3 times as long .*: 9",
+            "\n".join(pipeplan.explain(path).sentences),
+            re.M,
+        )
+        assert sorted(map(int, named)) == sorted(slow)
 
 
 def test_its_costs_are_the_means_of_its_op_times(tmp_path):

@@ -1,5 +1,6 @@
 """Collectives of sharded stages by the rule of the settings: from Python, as JSON, in files and in searches."""
 
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import pytest
 
 import pipeplan
 from pipeplan.errors import CostError, PipeplanError, ShapeError
-from pipeplan.model import Kind
+from pipeplan.model import SEND_KINDS, Kind
+from pipeplan.passes import without_collectives, without_communication
 
 COSTS: dict[str, Any] = {
     "ranks": 2,
@@ -59,6 +61,31 @@ def test_a_file_keeps_its_own_collectives(tmp_path: Path) -> None:
     best = pipeplan.simulate(path, **costs, sharding="best")
     assert best.makespan <= min(own.makespan, again.makespan)
     assert not pipeplan.simulate(path, **costs, sharding="none").schedule.has(Kind.RESHARD)
+
+
+def test_a_rule_is_the_same_in_a_file_that_has_messages(tmp_path: Path) -> None:
+    """Messages stand behind the collectives of their step, as where they are inserted last."""
+    options: dict[str, Any] = {"forward_times": 1, "p2p_time": 1, "unshard_times": 6, "reduce_times": 3}
+    shapes = (("1f1b", 4, 4, None), ("interleaved-1f1b", 2, 4, 2), ("zbv", 2, 4, None), ("dualpipev", 2, 4, None))
+    path = tmp_path / "placed.json"
+    for (name, ranks, microbatches, chunks), communication, rule in product(
+        shapes, ("blocking", "streams"), ("pytorch", "megatron")
+    ):
+        shape: dict[str, Any] = {"ranks": ranks, "microbatches": microbatches, "chunks": chunks}
+        asks: dict[str, Any] = {**options, "communication": communication, "sharding": rule}
+        first = pipeplan.simulate(name, **shape, **asks)
+        pipeplan.save(first.timeline.schedule, path)
+        again = pipeplan.simulate(path, **asks)
+        assert (again.timeline.schedule, again.makespan) == (first.timeline.schedule, first.makespan)
+        # Messages of another run keep their order, and collectives stand between the same ops as without messages.
+        plain = pipeplan.simulate(name, **shape, **asks | {"sharding": "none"}).timeline.schedule
+        pipeplan.save(plain, path)
+        placed = pipeplan.simulate(path, **asks).timeline.schedule
+        assert without_collectives(placed) == plain
+        assert without_communication(placed) == without_communication(first.timeline.schedule)
+        for rank in placed:
+            for op, behind in pairwise(rank):
+                assert behind.kind not in SEND_KINDS or op.kind not in (Kind.REDUCE_GRAD, Kind.UNSHARD)
 
 
 def test_commands_have_the_same_collectives() -> None:

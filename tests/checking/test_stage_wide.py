@@ -39,7 +39,8 @@ def test_what_is_wrong_and_where(text: str, rule: str, where: str):
 def test_only_one_of_two_stages_is_reduced():
     (problem,) = check(parse_schedule("0F0 1F0 1B0 1REDUCE_GRAD 0B0")).problems
     assert str(problem) == (
-        "reduce-grad: rank 0: 0REDUCE_GRAD is missing: replicas would train with different gradients and diverge"
+        "reduce-grad: rank 0: 0REDUCE_GRAD is missing: PyTorch would not divide the gradients by the number of "
+        "microbatches, and replicas would train with different ones and diverge"
     )
 
 

@@ -1,12 +1,13 @@
 """What stands only in ``export`` and ``convert``: their formats, and the passes that they take."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from pipeplan.api.outputs import export_formats, output_endings
+import pipeplan
+from pipeplan.api.outputs import export_formats, output_endings, require_own_ending
+from pipeplan.errors import InputError
 
 PLAN = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
 SPLIT = "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n"
@@ -78,18 +79,28 @@ def test_settings_never_overwrite_the_schedule_that_they_are_of(run):
     assert "never overwritten" in err
     assert Path("plan.csv").read_text() == PLAN
     assert not Path("plan.sh").exists()
-    assert run("export plan.csv --to torchtitan -o settings.csv")[0] == 0
-    assert Path("settings.order.csv").read_text() == PLAN
+    assert run("export plan.csv --to torchtitan -o settings.sh")[0] == 0
+    assert Path("settings.csv").read_text() == PLAN
 
 
-@pytest.mark.parametrize("to", [each.name for each in export_formats().values() if each.write_settings])
-def test_settings_are_refused_under_the_name_of_a_configuration_file(run, to):
-    code, out, err = run(f"export 1f1b -p 2 -m 2 --to {to} -o run.toml")
-    assert (code, out, list(Path().iterdir())) == (2, "", [])
-    message = re.fullmatch(rf"pipeplan: the settings of {to} are not a \.toml file: write them to (\S+)\n", err)
-    assert message, err
-    assert run(f"export 1f1b -p 2 -m 2 --to {to} -o {message[1]}")[0] == 0
-    assert Path(message[1]).is_file()
+def test_an_ending_of_another_format_is_refused(run):
+    assert run("export 1f1b -p 2 -m 2 --to torch-csv -o x.png") == (
+        2, "", "pipeplan: torch-csv is not written to a .png file: write it to x.csv\n",
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"torchtitan is not written to a \.toml file: write it to a.torchtitan.sh"):
+        pipeplan.export("1f1b", to="torchtitan", ranks=2, microbatches=2).save("a.toml")
+    assert not list(Path().iterdir())
+    endings = {*output_endings(), ".toml", ".yaml", ".py"}
+    for to, form in export_formats().items():
+        own = {form.ending[place:] for place, letter in enumerate(form.ending) if letter == "."}
+        for ending in endings - own:
+            with pytest.raises(
+                InputError, match=rf"{to} is not written to a {ending} file: write it to b.a{form.ending}"
+            ):
+                require_own_ending(to, Path(f"b.a{ending}"))
+        for ending in (*own, "", ".unknown"):
+            require_own_ending(to, Path(f"b.a{ending}"))
+    require_own_ending("torch-csv", Path("/dev/stdout"))
 
 
 def test_settings_on_stdout_leave_an_input_that_they_would_name_as_it_is(run):

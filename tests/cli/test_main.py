@@ -146,21 +146,21 @@ def test_check(run):
 
 def test_check_notes_what_needs_sends_that_do_not_block(run):
     write(
-        "sent.csv",
-        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
+        "sent.txt",
+        "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n",
     )
-    code, out, _ = run("check sent.csv")
+    code, out, _ = run("check sent.txt")
     assert code == 0
     assert "note: rendezvous" in out
-    code, out, _ = run("check sent.csv --communication blocking --json")
+    code, out, _ = run("check sent.txt --communication blocking --json")
     assert code == 1
     assert json.loads(out)["problems"][0]["rule"] == "rendezvous"
-    code, out, _ = run("check sent.csv --communication streams --json")
+    code, out, _ = run("check sent.txt --communication streams --json")
     assert code == 1
     assert json.loads(out)["problems"][0]["rule"] == "streams"
-    assert run("check sent.csv --communication streams --streams direction")[0] == 0
+    assert run("check sent.txt --communication streams --streams direction")[0] == 0
     for command in ("check", "simulate"):
-        code, _, error = run(f"{command} sent.csv --streams edge")
+        code, _, error = run(f"{command} sent.txt --streams edge")
         assert (code, error.count("\n")) == (2, 1)
         assert "applies only with communication=streams; communication is edge" in error
 

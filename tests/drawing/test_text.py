@@ -2,9 +2,10 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipeplan import simulate
 from pipeplan.drawing import LIGHT, order_of, text_of, view_of
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind, Timeline, parse_schedule
@@ -74,6 +75,36 @@ def test_mixed_cells_keep_the_shares_of_time():
         assert len(row) == 100
         assert row.count("F") / 100 == pytest.approx(200 / view.makespan, abs=0.03)
         assert row.count("B") / 100 == pytest.approx(400 / view.makespan, abs=0.03)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(["1f1b", "zbv", "interleaved-1f1b", "zb-h1"]),
+    microbatches=st.integers(8, 40),
+    times=st.tuples(*[st.integers(1, 9)] * 3) | st.tuples(*[st.floats(0.1, 3.0)] * 3),
+    p2p_time=st.sampled_from([0.0, 0.25, 1.3]),
+    width=st.integers(20, 160),
+)
+@example("zbv", 24, (1, 1, 1), 0.0, 40)
+@example("zbv", 24, (1, 1, 1), 0.0, 80)
+@example("zbv", 24, (1, 1, 1), 0.0, 100)
+def test_a_cell_is_idle_only_if_the_rank_is_idle_for_most_of_it(name, microbatches, times, p2p_time, width):
+    costs = dict(zip(("forward_times", "backward_input_times", "backward_weight_times"), times, strict=True))
+    timeline = simulate(name, ranks=4, microbatches=microbatches, p2p_time=p2p_time, **costs).timeline
+    rows = [line.split()[-1] for line in text_of(view_of(timeline), width=width).splitlines()[1:5]]
+    for rank, row in enumerate(rows):
+        cell = timeline.makespan / len(row)
+        edges = np.arange(len(row) + 1) * cell
+        ops = slice(*timeline.schedule.offsets[rank : rank + 2])
+        start, end = timeline.start[ops], timeline.end[ops]
+        shares = np.minimum(edges[1:, None], end) - np.maximum(edges[:-1, None], start)
+        busy = np.maximum(shares, 0).sum(axis=1)
+        for column, letter in enumerate(row):
+            assert letter != "." or busy[column] < 0.5 * cell + 1e-6, (row, column)
+        # A gap of two cells or more is seen.
+        for gap, (until, since) in enumerate(zip(end[:-1], start[1:], strict=True)):
+            if since - until > 2 * cell:
+                assert "." in row[int(until / cell) : int(since / cell) + 1], (row, gap)
 
 
 def test_of_many_ranks_the_first_and_the_last_are_shown():

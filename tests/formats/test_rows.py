@@ -79,3 +79,44 @@ def test_standard_input_says_its_format(text):
 def test_standard_input_that_is_no_schedule_is_refused(content, error, says):
     with pytest.raises(error, match=says):
         read_standard_input(io.BytesIO(content))
+
+
+PRINTED = """\
+        Rank 0 Rank 1
+Step 0: 0F0
+Step 1: 0F1    1F0
+Step 2:        1B0
+Step 3: 0B0    1F1    <-- ERROR HERE
+Step 4:        1B1
+Step 5: 0B1
+"""
+
+
+def test_orders_that_pytorch_prints_are_read(tmp_path: Path):
+    expected = parse_rows(PLAN)
+    steps = PRINTED.split("\n", 1)[1]
+    full = "Step 00: 0F0  1F0\nStep 01: 0B0  1B0\n"
+    for text in (PRINTED, steps, f"AssertionError: Rank 1, step 3: no\n\nFull pipeline schedule:\n{PRINTED}"):
+        assert parse_rows(text) == expected
+        assert parse_rows(text.replace("\n", "\r\n")) == expected
+    assert parse_rows("".join(f"[rank0]: {line}\n" for line in PRINTED.splitlines())) == expected
+    assert parse_rows(full) == parse_rows(full.replace("  ", "     ")) == parse_rows("0F0 0B0\n1F0 1B0")
+    for name in ("a.txt", "a.csv", "a.rows.txt"):
+        (tmp_path / name).write_text(PRINTED)
+        assert pipeplan.simulate(tmp_path / name).makespan == 9
+        assert pipeplan.check(tmp_path / name).valid
+    for text in (PRINTED, f"[rank0]: {full}"):
+        read_standard_input(io.BytesIO(text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PRINTED.replace("Step 3", "Step 4"), "has step 4 where step 3 is expected"),
+        (PRINTED.replace("Rank 0 Rank 1", "Rank 0 Rank 1 Rank 2"), "has 3 ranks, but ops in 2 columns"),
+        ("Step 0: nonsense\n", "nonsense"),
+    ],
+)
+def test_a_printed_order_that_lost_something_is_refused(text: str, message: str):
+    with pytest.raises(FormatError, match=f"plan: .*{message}"):
+        parse_rows(text, name="plan")

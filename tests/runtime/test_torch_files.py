@@ -7,7 +7,11 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime, get_schedule_class
+from torch.distributed.pipelining.schedules import (
+    _format_pipeline_order,
+    _PipelineScheduleRuntime,
+    get_schedule_class,
+)
 
 import pipeplan
 from pipeplan.checking import check
@@ -69,6 +73,41 @@ def test_pytorch_refuses_the_form_of_other_releases_and_so_does_check(tmp_path: 
     assert pipeplan.check(path).valid
 
 
+HOSTILE = {
+    "losses out of order": "0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n",
+    "two copies": "0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n",
+    "no backward": "0F0,0F1,0B0\n1F0,1B0,1F1\n",
+    "half a backward": "0F0,0F1,0I0,0B1\n1F0,1B0,1F1,1B1\n",
+    "deadlock": "0F0,0B0,0F1,0B1\n1F1,1F0,1B1,1B0\n",
+    "stage-wide ops without messages": "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n1UNSHARD,1F0,1B0,1REDUCE_GRAD,1RESHARD\n",
+    "blank cell": "0F0,0SEND_F0,,0RECV_B0,0B0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD\n",
+    "no reduction": "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+    "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
+    "never freed": "0UNSHARD,0F0,0B0,0REDUCE_GRAD\n",
+    "gathered in vain": "0UNSHARD,0RESHARD,0UNSHARD,0F0,0B0,0RESHARD,0REDUCE_GRAD\n",
+}
+"""Files of PyTorch's format that it refuses or trains wrongly."""
+
+TRAINED_WRONGLY = {"losses out of order", "no reduction", "never freed", "gathered in vain"}
+"""Those that PyTorch reads; see test_trained_by_csv, and for sharded stages ``_PipelineScheduleRuntime``."""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_check_refuses_what_pytorch_refuses_or_trains_wrongly(name: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "hostile.csv", HOSTILE[name]
+    path.write_text(text)
+    assert not pipeplan.check(path).valid
+    ranks, microbatches = text.count("\n"), 1 + ("F1" in text)
+    stages = [torch_internals.stand_in(0, ranks, ranks)]
+    live = _PipelineScheduleRuntime(stages, microbatches, loss_fn=lambda *_: None)
+    form = "compute_comms" if "SEND" in text or ranks == 1 else "compute_only"
+    if name in TRAINED_WRONGLY:
+        live._load_csv(str(path), format=form)
+    else:
+        with pytest.raises((AssertionError, ValueError)):
+            live._load_csv(str(path), format=form)
+
+
 @pytest.mark.parametrize(
     "name", ["LoopedBFS", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"]
 )
@@ -83,6 +122,14 @@ def test_files_of_pytorch_are_read(name: str, tmp_path: Path) -> None:
     assert check(theirs, waits=NEEDS_WAITS).valid
     assert torch_csv_comms(theirs) == path.read_text().replace("\r\n", "\n")
     assert pipeplan.read_schedule(path) == pipeplan.runtime.from_torch(live, communication=True)
+    printed = tmp_path / "printed.txt"
+    for order in (live.pipeline_order, live.pipeline_order_with_comms):
+        printed.write_text(_format_pipeline_order(order, error_step_number=1))
+        rows = pipeplan.read_schedule(printed)
+        assert [[str(op) for op in row] for row in rows] == [
+            [str(sub) for action in order[rank] if action is not None for sub in action.sub_actions or (action,)]
+            for rank in range(2)
+        ]
 
 
 @pytest.mark.skipif(not NEEDS_WAITS, reason=f"PyTorch {torch_release()} has no ops that wait: they came with 2.15")

@@ -28,7 +28,7 @@ def shapes(draw: st.DrawFn, found: Strategy) -> Shape:
         microbatches,
         None if found.fixed_chunks else draw(st.integers(1, 4)),
         group_size=draw(st.none() | st.integers(1, microbatches)) if found.grouped else None,
-        slices=draw(st.none() | st.integers(1, 4)) if found.slices > 1 else None,
+        slices=draw(st.none() | st.integers(1, 7)) if found.slices > 1 else None,
         variant=draw(st.none() | st.sampled_from(found.variants)) if found.variants else None,
     )
 

@@ -130,5 +130,5 @@ def test_a_file_has_the_ending_of_its_language(to: str, tmp_path: Any):
     path = tmp_path / f"plan.{endings.get(to, 'yaml')}"
     export.save(path)
     assert path.read_text().startswith("#")
-    with pytest.raises(InputError, match=r"are not a \.json file"):
+    with pytest.raises(InputError, match=r"is not written to a \.json file"):
         export.save(tmp_path / "plan.json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final, get_args
 
 import msgspec
@@ -14,14 +15,15 @@ from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.sharding import sharded, sharding_used
 from pipeplan.api.simulating.simulate import messages
-from pipeplan.api.sources import label, opened, resolve
+from pipeplan.api.sources import file_of, label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.drawing import View, order_of
 from pipeplan.errors import InputError, InvalidScheduleError
-from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
-from pipeplan.model import MemoryRule, Schedule, Timeline, counted
+from pipeplan.files import read_text
+from pipeplan.formats import SIZE_LIMIT, TORCH_RELEASES, has_waits, is_printed_by_torch, torch_release, unpacked_name
+from pipeplan.model import COMMUNICATION_KINDS, MemoryRule, Schedule, Timeline, counted
 from pipeplan.names import TrainerName
 from pipeplan.records import Evidence
 from pipeplan.trainers import refusal
@@ -112,7 +114,7 @@ def _verdict(
 
 class _Rules(TypedDict, total=False):
     waits: bool
-    losses_in_order: bool
+    pytorch: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,13 +165,18 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
 def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -> Verdict:
     """See :func:`check`."""
     rules = _rules_of(options.trainer, options.trainer_version)
-    name = label(schedule)
+    name, path = label(schedule), file_of(schedule)
     try:
         source = opened(schedule, keep_duplicates=True)
         resolved = resolve(source, settings, of_measured=True)
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
+    if path is not None and isinstance(source, Schedule) and unpacked_name(path.name).lower().endswith(".csv"):
+        rules = {"pytorch": True, **rules}
+        problems = tuple(_blank_cells(path, resolved))
+        if problems:
+            return _verdict(name, resolved, problems)
     if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved).valid:
         resolved = sharded(resolved, settings)
     report = check_schedule(resolved, memory=memory_rule(resolved, settings), **messages(settings), **rules)
@@ -188,7 +195,21 @@ def _rules_of(trainer: str | None, release: str | None) -> _Rules:
         if release is not None:
             raise InputError("trainer_version needs trainer pytorch", field="trainer_version")
         return {}
-    return {"waits": has_waits(torch_release(release)), "losses_in_order": True}
+    return {"waits": has_waits(torch_release(release)), "pytorch": True}
+
+
+def _blank_cells(path: Path, schedule: Schedule) -> Iterator[Finding]:
+    """Yield the first blank cell of a CSV that has messages: PyTorch reads bubbles only beside ops that compute."""
+    if schedule.kinds.isdisjoint(COMMUNICATION_KINDS):
+        return
+    text = read_text(path, limit=SIZE_LIMIT, what="schedule file")
+    for rank, line in enumerate(() if is_printed_by_torch(text) else text.splitlines()):
+        cells = line.split(",")
+        place = next((place for place, cell in enumerate(cells) if not cell.strip()), None)
+        if place is not None:
+            message = "is blank: PyTorch refuses blank cells in a schedule with SEND and RECV"
+            yield finding("form", f"rank {rank}, cell {place}", message)
+            return
 
 
 def memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:

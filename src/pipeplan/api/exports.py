@@ -13,7 +13,15 @@ from pipeplan.api.answers import contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.conversions import RearrangementOptions
 from pipeplan.api.keywords import ExportKeywords
-from pipeplan.api.outputs import export_format, export_formats, exported, placed, with_blocks, write_settings
+from pipeplan.api.outputs import (
+    export_format,
+    export_formats,
+    exported,
+    placed,
+    require_own_ending,
+    with_blocks,
+    write_settings,
+)
 from pipeplan.api.simulating.simulate import ordered, simulated, timed
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.costs import ConfiguredSettings, Settings, options_of
@@ -25,9 +33,6 @@ from pipeplan.names import FormatName
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Evidence, Record
 from pipeplan.trainers import TrainerLayout, read_layout
-
-_CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
-"""Endings of files that hold values by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +58,11 @@ class Export(Record, frozen=True, kw_only=True):
     files: dict[str, str]
     warnings: tuple[str, ...]
 
-    origin = Evidence[tuple[str, Schedule, Training] | None]()
-    """Format, schedule and training of a trainer's settings, which :meth:`save` writes for the place of the file."""
+    to = Evidence[str]()
+    """Name of the format."""
+
+    origin = Evidence[tuple[Schedule, Training] | None]()
+    """Schedule and training of a trainer's settings, which :meth:`save` writes for the place of the file."""
 
     def __str__(self) -> str:
         return self.text
@@ -62,21 +70,19 @@ class Export(Record, frozen=True, kw_only=True):
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
         """Return the content that :meth:`save` writes, with a CSV next to it unless ``csv`` is set; to a pipe, the text.
 
-        Raises InputError for a trainer's code under the name of a configuration file.
+        Raises InputError for an ending of another format.
         """
+        require_own_ending(self.to, Path(path))
         if self.origin is None or is_stream(Path(path)):
             return TrainerSettings(text=self.text)
-        to, schedule, training = self.origin
-        chosen = export_format(to)
-        if (suffix := Path(path).suffix.lower()) in _CONFIGURATION and suffix != chosen.suffix:
-            right = Path(path).with_suffix(chosen.ending)
-            raise InputError(f"the settings of {to} are not a {suffix} file: write them to {right}", field="output")
-        return _settings(to, schedule, placed(training, Path(path)))
+        schedule, training = self.origin
+        return _settings(self.to, schedule, placed(training, Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, as a whole or not at all, and the files that it names.
 
-        A CSV that was given no name gets one next to the file. Raises InputError if writing is not possible.
+        A CSV that was given no name gets one next to the file. Raises InputError if writing is not possible, or for an
+        ending of another format.
         """
         write_settings(self.written_to(path), Path(path))
 
@@ -148,7 +154,7 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     if training.csv is not None and not made.files:
         raise InputError(f"csv does not apply to {to}, which generates the order of ops itself", field="csv")
     export = Export(text=made.text, files=dict(made.files), warnings=made.warnings)
-    return export.holding(origin=(to, schedule, training))
+    return export.holding(to=to, origin=(schedule, training))
 
 
 def _of_schedule(
@@ -164,7 +170,7 @@ def _of_schedule(
     else:
         text = exported(contents_of(schedule), chosen.name)
     warnings = () if chosen.warnings is None or schedule is None else chosen.warnings(schedule)
-    return Export(text=text, files={}, warnings=warnings).holding(origin=None)
+    return Export(text=text, files={}, warnings=warnings).holding(to=chosen.name, origin=None)
 
 
 def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> Schedule:

@@ -87,6 +87,27 @@ def export_format(to: str) -> Format:
     return entry
 
 
+def require_own_ending(to: str, path: Path) -> None:
+    """Raise InputError if a file's ending belongs to another format than ``to``, or to a language that it is not written in.
+
+    Formats of one language share its last suffix: ``.csv`` is right for ``.comms.csv``, but not the reverse.
+    """
+    chosen, name = export_format(to), path.name.lower()
+    if is_stream(path) or (path.suffix.lower() == chosen.suffix and len(path.suffixes) == 1):
+        return
+    entries = [entry for entry in all_formats().values() if entry.writers]
+    languages = {*_CONFIGURATION, *(entry.suffix for entry in entries)}
+    # The longest ending, so that that of a format goes before that of its language.
+    named = max(filter(name.endswith, languages.union(entry.ending for entry in entries)), key=len, default="")
+    if not chosen.ending.endswith(named):
+        right = path.with_name(path.name[: -len(named)] + chosen.ending)
+        raise InputError(f"{to} is not written to a {named} file: write it to {right}", field="output")
+
+
+_CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
+"""Endings of files that hold values by name."""
+
+
 def output_endings(among: Mapping[str, Format] | None = None) -> tuple[str, ...]:
     """Return the suffixes of writable files, of all or ``among`` some formats, in the order of the formats."""
     entries = (all_formats() if among is None else among).values()

@@ -85,15 +85,14 @@ def sharded(schedule: Schedule, settings: Settings) -> Schedule:
     used = sharding_used(schedule, settings)
     if used == "own" or (used is None and schedule.kinds.isdisjoint(STAGE_WIDE_KINDS)):
         return schedule
-    from pipeplan.passes import without_collectives
-
-    plain = without_collectives(schedule)
     if used is None:
-        return plain
+        from pipeplan.passes import without_collectives
+
+        return without_collectives(schedule)
     if used != "best":
-        return rule_of(settings)(plain)
+        return rule_of(settings)(schedule)
     from pipeplan.simulation import best_collectives
 
-    placement = plain.placement
+    placement = schedule.placement
     costs, limits = settings.costs(placement), settings.limits(placement)
     return best_collectives(schedule, costs, limits=limits, communication=settings.communication)

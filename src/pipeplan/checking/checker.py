@@ -16,6 +16,7 @@ from pipeplan.checking.torch_rules import (
     check_progress_of_waits,
     check_reduce_grad,
     check_sharding,
+    check_torch_form,
     check_waits,
     note_no_reduce_grad,
     note_no_waits,
@@ -35,6 +36,7 @@ def check(
     buffers: int | None = None,
     waits: bool | None = None,
     losses_in_order: bool = False,
+    pytorch: bool = False,
 ) -> Report:
     """Report all problems of a schedule: first of its structure and then, if that is valid, of its order and messages.
 
@@ -60,12 +62,17 @@ def check(
     losses_in_order
         True if the runtime takes the k-th loss for microbatch k, as PyTorch's does. False: losses out of order are a
         note.
+    pytorch
+        True for the rules of PyTorch's runtime that all of its releases have, ``losses_in_order`` among them.
     """
     notes: list[Finding] = []
     problems = list(check_structure(schedule))
+    losses_in_order |= pytorch
     if not problems:
         problems += check_losses(schedule) if losses_in_order else ()
+        problems += check_torch_form(schedule) if pytorch else ()
         required = waits if has_messages(schedule) or waits is False else None
+        reduce_grad = True if pytorch and has_messages(schedule) and schedule.microbatches > 1 else reduce_grad
         problems += _check_content(schedule, reduce_grad, required, streams)
     if not problems and not losses_in_order:
         notes += check_losses(schedule)
@@ -74,7 +81,7 @@ def check(
         if streams is None:
             (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
         (notes if buffers is None else problems).extend(check_buffers(schedule, needs, limit=buffers))
-        notes += note_no_reduce_grad(schedule)
+        notes += () if reduce_grad else note_no_reduce_grad(schedule)
         notes += note_no_waits(schedule) if waits is None else ()
     if memory is not None:
         problems += check_memory(schedule, memory)

@@ -8,6 +8,8 @@ gradients are silently wrong. pipeplan's own runtime stores losses by the number
 op. It rejects a schedule that waits for something not started, waits twice or never, or has two reductions pending on a
 rank. Earlier releases do not have these ops.
 
+*Form*: the runtime adds all messages and stage-wide ops to a schedule that has only ops that compute, and none to others.
+
 *Stage-wide ops*: UNSHARD, RESHARD and REDUCE_GRAD belong to stages that are sharded or replicated over a data-parallel
 group. A schedule that has them for some stages needs them for every stage, because the runtime adds none.
 """
@@ -58,6 +60,49 @@ def check_losses(schedule: Schedule) -> Iterator[Finding]:
         f"use this one for microbatch {number}, which makes gradients wrong; export --to torch-csv renumbers microbatches"
     )
     yield finding("losses", schedule.place(position), message, position)
+
+
+def check_torch_form(schedule: Schedule) -> Iterator[Finding]:
+    """Yield what PyTorch's runtime refuses: two copies, stage-wide ops without messages, stages gathered in vain or left so.
+
+    The structure must be valid.
+    """
+    if schedule.placement.copies > 1:
+        yield finding("form", "", "PyTorch's runtime cannot run it: it has one rank per stage, and here are two")
+        return
+    table = schedule.placement.table
+    messages = not schedule.kinds.isdisjoint((*SEND_KINDS, *RECEIVE_KINDS))
+    if not messages and not schedule.kinds.isdisjoint(STAGE_WIDE_KINDS) and (table[:, 1:] != table[:, :-1]).any():
+        kind = min(schedule.kinds.intersection(STAGE_WIDE_KINDS))
+        position = int(schedule.where(kind)[0])
+        message = (
+            "stands in a schedule without SEND and RECV: PyTorch adds these only if all ops compute; export "
+            "--to torch-csv-comms adds what is missing"
+        )
+        yield finding("form", schedule.place(position), message, position)
+    yield from _check_gathered(schedule)
+
+
+def _check_gathered(schedule: Schedule) -> Iterator[Finding]:
+    """Yield each UNSHARD of a stage that runs no op before it is freed, or that is never freed."""
+    kind, cells = schedule.columns.kind.tolist(), _cell(schedule, np.arange(len(schedule))).tolist()
+    pending: dict[int, tuple[int, bool]] = {}
+    found: list[tuple[int, str]] = []
+    for position, (of, cell) in enumerate(zip(kind, cells, strict=True)):
+        if of == Kind.UNSHARD:
+            pending[cell] = position, False
+        elif of == Kind.RESHARD:
+            before, used = pending.pop(cell, (position, True))
+            if not used:
+                found.append((before, "gathers a stage that is freed before any op runs: PyTorch fails at the RESHARD"))
+        elif of in COMPUTE_KINDS and cell in pending:
+            pending[cell] = pending[cell][0], True
+    for position, _ in pending.values():
+        found.append(
+            (position, "gathers a stage that is never freed: PyTorch fails when the next step gathers it again")
+        )
+    for position, message in sorted(found)[:SHOWN]:
+        yield finding("sharding", schedule.place(position), message, position)
 
 
 def check_waits(schedule: Schedule, *, required: bool | None = None) -> Iterator[Finding]:
@@ -158,7 +203,10 @@ def check_reduce_grad(schedule: Schedule, *, required: bool | None = None) -> It
     counts = np.bincount(_cell(schedule, reductions), minlength=len(last))
     for cell in np.flatnonzero((last >= 0) & (counts == 0))[:SHOWN].tolist():
         rank, stage = divmod(cell, schedule.stages)
-        message = f"{stage}REDUCE_GRAD is missing: replicas would train with different gradients and diverge"
+        message = (
+            f"{stage}REDUCE_GRAD is missing: PyTorch would not divide the gradients by the number of microbatches, and "
+            "replicas would train with different ones and diverge"
+        )
         yield finding("reduce-grad", f"rank {rank}", message)
     seen: set[int] = set()
     for position, cell in zip(reductions.tolist(), _cell(schedule, reductions).tolist(), strict=True):
@@ -176,8 +224,8 @@ def note_no_reduce_grad(schedule: Schedule) -> Iterator[Finding]:
     """Yield a note for a schedule with communication, so for a runtime, that has no stage-wide ops."""
     if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
         message = (
-            "there is no REDUCE_GRAD: PyTorch's runtime, which adds no ops to a schedule with communication, would not "
-            "reduce gradients over replicas; ignore this without replicas, or if another tool reduces them"
+            "there is no REDUCE_GRAD: PyTorch's runtime, which adds no ops to a schedule with communication, would neither "
+            "divide gradients by the number of microbatches nor reduce them over replicas; ignore this if another tool does"
         )
         yield finding("reduce-grad", "", message)
 

@@ -129,6 +129,7 @@ def export(
         sys.stdout.write(text.text)
         _write_named(text, read)
     else:
+        require_apart([output], read)
         named = [Path(path) for path in text.written_to(output).files]
         require_apart([output, *named], read)
         text.save(output)

@@ -1,9 +1,10 @@
 """Plain-text diagram of a view: one line per rank, colored blocks or letters, within a given width.
 
-There are three scales, of which the finest one that fits is used. *Exact*: if all times are multiples of one unit, each
-unit has the same number of cells. *Rounded*: ops start and end at the nearest cell. *Mixed*: if ops are narrower than
-two cells, each cell shows the kind that is most overdue, so that over several cells every kind, and idle time, has its
-true share. Ranks with overlapped pairs have two lines, the forward in the upper one. Messages are not shown.
+There are three scales, of which the finest one that fits is used. *Exact*: if all times are multiples of one unit,
+each unit has the same number of cells. *Rounded*: ops start and end at the nearest cell. *Mixed*: if ops are narrower
+than two cells, each cell shows the kind in it that is most overdue, so that over several cells every kind has its
+true share. A cell is idle only if the rank is idle for most of it. Ranks with overlapped pairs have two lines, the
+forward in the upper one. Messages are not shown.
 """
 
 from __future__ import annotations
@@ -133,53 +134,70 @@ def _place(view: View, chosen: NDArray[np.intp], labels: list[str], rows: int, s
     """Draw bars from cell to cell, each starting with its label if there is room, else with its letter."""
     bars = view.bars
     canvas = _blank(view, rows, round(view.makespan * scale))
-    first = np.rint(bars.start[chosen] * scale).astype(int).tolist()
-    stop = np.rint(bars.end[chosen] * scale).astype(int).tolist()
-    places = zip(first, stop, bars.lane[chosen].tolist(), bars.part[chosen].tolist(), strict=True)
-    for (begin, end, lane, part), code, label in zip(places, kind_codes(view)[chosen].tolist(), labels, strict=True):
-        top = lane * rows + (part == LanePart.LOWER)
-        bottom = lane * rows + (rows - 1 if part == LanePart.FULL else part == LanePart.LOWER)
-        canvas.kind[top : bottom + 1, begin:end] = code
-        text = label if len(label) <= end - begin else label[:1]
-        canvas.letter[top : bottom + 1, begin:end] = "-"
-        canvas.letter[top, begin:end] = list(text[: end - begin].ljust(end - begin, "-"))
+    codes = kind_codes(view)[chosen]
+    for line, members in enumerate(_lines(view, chosen, rows)):
+        begin, end = _cells(bars.start[chosen[members]] * scale, bars.end[chosen[members]] * scale)
+        for first, stop, index in zip(begin.tolist(), end.tolist(), members.tolist(), strict=True):
+            canvas.kind[line, first:stop] = codes[index]
+            # The second line of a bar of two lines only continues it.
+            continues = line % rows and bars.part[chosen[index]] != LanePart.LOWER
+            text = "" if continues else labels[index] if len(labels[index]) <= stop - first else labels[index][:1]
+            canvas.letter[line, first:stop] = list(text[: stop - first].ljust(stop - first, "-"))
     return canvas
 
 
+def _cells(start: Floats, end: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first cell of each bar of a line, and the one behind it, for times in cells.
+
+    A gap takes the cells that are idle for more than a half of them; bars with a smaller one between them touch.
+    """
+    stop = np.floor(end + 0.5).astype(np.int64)
+    first = np.ceil(start - 0.5).astype(np.int64)
+    touches = np.append(False, start[1:] - end[:-1] <= 0.5) if len(start) else np.zeros(0, np.bool_)
+    first[touches] = stop[:-1][touches[1:]]
+    first = np.maximum(first, 0)
+    return first, np.maximum(stop, first)
+
+
 def _mixed(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> _Canvas:
-    """Draw cells by shares of time: each shows the kind that is most overdue on its line."""
+    """Draw cells by shares of time: each shows the kind in it that is most overdue on its line, or idle time if most is."""
     canvas = _blank(view, rows, columns)
     codes, shares = _shares(view, chosen, rows, columns)
+    busy = shares.sum(axis=0)
     overdue = np.zeros(shares.shape[:2])
     for column in range(columns):
-        overdue += shares[:, :, column]
-        shown = overdue.argmax(axis=0)
-        overdue[shown, np.arange(len(shown))] -= 1.0
-        canvas.kind[:, column] = codes[shown]
+        lines = np.flatnonzero(busy[:, column] >= 0.5 - tolerances.WHOLE_NUMBER)
+        share = shares[:, lines, column]
+        overdue[:, lines] += share / busy[lines, column]
+        shown = np.where(share > 0, overdue[:, lines], -np.inf).argmax(axis=0)
+        overdue[shown, lines] -= 1.0
+        canvas.kind[lines, column] = codes[shown]
     names = np.array([kind.name[0] for kind in Kind] + ["."])
     canvas.letter[...] = names[np.where(canvas.kind == _IDLE, len(Kind), canvas.kind // (view.copies * view.chunks))]
     return canvas
 
 
-def _shares(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> tuple[NDArray[np.int64], Floats]:
-    """Return the codes that occur, idle time last, and their share of each cell.
+def _lines(view: View, chosen: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the indices of the chosen bars on each line of each lane, in order."""
+    lanes = len(view.lanes.label)
+    absent = [LanePart.LOWER, LanePart.UPPER][:rows]
+    bounds = np.searchsorted(view.bars.lane[chosen], np.arange(lanes + 1)).tolist()
+    for lane, part in product(range(lanes), absent):
+        here = np.arange(bounds[lane], bounds[lane + 1])
+        yield here[view.bars.part[chosen[here]] != part]
 
-    The shares have shape (codes, rows of all lanes, columns).
-    """
-    bars, lanes = view.bars, len(view.lanes.label)
+
+def _shares(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> tuple[NDArray[np.int64], Floats]:
+    """Return the codes that occur, and their share of each cell, of shape (codes, rows of all lanes, columns)."""
+    bars = view.bars
     codes, code = np.unique(kind_codes(view)[chosen], return_inverse=True)
     edges = np.linspace(0.0, view.makespan, columns + 1)
-    shares = np.zeros((len(codes) + 1, rows * lanes, columns))
-    absent = [LanePart.LOWER, LanePart.UPPER][:rows]
-    bounds = np.searchsorted(bars.lane[chosen], np.arange(lanes + 1)).tolist()
-    for line, (lane, part) in enumerate(product(range(lanes), absent)):
-        here = slice(bounds[lane], bounds[lane + 1])
-        on_line = bars.part[chosen[here]] != part
+    shares = np.zeros((len(codes), rows * len(view.lanes.label), columns))
+    for line, on_line in enumerate(_lines(view, chosen, rows)):
         for index in range(len(codes)):
-            members = chosen[here][on_line & (code[here] == index)]
+            members = chosen[on_line[code[on_line] == index]]
             shares[index, line] = _busy(bars.start[members], bars.end[members], edges)
-    shares[-1] = 1.0 - shares[:-1].sum(axis=0)
-    return np.append(codes, _IDLE), shares
+    return codes, shares
 
 
 def _busy(start: Floats, end: Floats, edges: Floats) -> Floats:

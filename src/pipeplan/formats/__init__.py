@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         torch_release,
     )
     from pipeplan.formats.reading import (
+        SIZE_LIMIT,
         STANDARD_INPUT,
         endings,
         is_readable,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         read_standard_input,
         unpacked_name,
     )
-    from pipeplan.formats.rows import Rows, rows_of
+    from pipeplan.formats.rows import Rows, is_printed_by_torch, rows_of
     from pipeplan.formats.run_files import holds_run, read_run
     from pipeplan.formats.timeline_table import TimelineTable, timeline_columns, timeline_csv
     from pipeplan.formats.trace import chrome_trace as chrome_trace

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from pipeplan.errors import FormatError, InputError, NotationError
 from pipeplan.formats.format import Format
-from pipeplan.formats.rows import schedule_of_cells
+from pipeplan.formats.rows import is_printed_by_torch, parse_rows, schedule_of_cells
 from pipeplan.model import (
     HOST_KINDS,
     STAGE_WIDE_KINDS,
@@ -144,7 +144,8 @@ def torch_csv_warnings(schedule: Schedule) -> tuple[str, ...]:
 
 
 def _read(text: str, name: str, keep_duplicates: bool) -> Schedule:
-    return parse_torch_csv(text, name=name, keep_duplicates=keep_duplicates)
+    parse = parse_rows if is_printed_by_torch(text) else parse_torch_csv
+    return parse(text, name=name, keep_duplicates=keep_duplicates)
 
 
 FORMATS = (

@@ -11,6 +11,7 @@ from pipeplan.costs import Costs
 from pipeplan.errors import FormatError, InputError, UnknownNameError
 from pipeplan.files import MEBIBYTE, path_of, read_text
 from pipeplan.formats.format import Format, Readable, formats
+from pipeplan.formats.rows import is_printed_by_torch
 from pipeplan.model import Schedule, Timeline
 
 SIZE_LIMIT = 64 * MEBIBYTE
@@ -120,6 +121,6 @@ def _content(source: BinaryIO | None) -> bytes:
 
 def _suffix(text: str) -> str:
     start = text.lstrip()
-    if start.startswith(("{", "[")):
+    if start.startswith("{") or (start.startswith("[") and not is_printed_by_torch(text)):
         return ".json"
     return ".csv" if "," in start.partition("\n")[0] else ".txt"

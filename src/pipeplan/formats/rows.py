@@ -2,6 +2,12 @@
 
 This is the text notation of messages and of the web app's editor. Parsing is lenient: commas and tabs also separate ops,
 all line ends are accepted, and blank lines around the rows are skipped.
+
+PyTorch prints orders in errors and logs the other way around, with a line per step and a column per rank::
+
+            Rank 0 Rank 1
+    Step 0: 0F0
+    Step 1: 0F1    1F0
 """
 
 from __future__ import annotations
@@ -16,6 +22,16 @@ from pipeplan.model import Schedule, format_schedule, schedule_from_cells
 
 _APART = re.compile(r"[ ,\t\f\v\u00a0]+")
 """Separators of ops; the web app's editor must accept the same ones."""
+
+
+_STEP = re.compile(r"\bStep +(\d+):(?: |$)")
+"""Beginning of a line that PyTorch prints, behind what a launcher or a logger puts before it."""
+
+_HEADING = re.compile(r".*?((?:Rank \d+ *)+)")
+"""Line above the steps."""
+
+_ERROR = "<-- ERROR HERE"
+"""Mark of PyTorch's behind the step that it complains about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +60,8 @@ def rows_of(text: str, *, ranks: int | None = None) -> Rows:
         without a number, empty lines are skipped.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if is_printed_by_torch(text):
+        return _printed_rows(lines)
     cells = [[word for word in _APART.split(line) if word] for line in lines]
     while len(cells) > (ranks or 0) and not cells[-1]:
         cells.pop()
@@ -51,9 +69,47 @@ def rows_of(text: str, *, ranks: int | None = None) -> Rows:
     return Rows([cells[number] for number in numbers], list(numbers))
 
 
+def is_printed_by_torch(text: str) -> bool:
+    """Return True for an order as PyTorch prints it (``_format_pipeline_order``)."""
+    return _STEP.search(text) is not None
+
+
+def _printed_rows(lines: Sequence[str]) -> Rows:
+    """Return the rows of an order that PyTorch printed; other lines, such as those of an error, are skipped.
+
+    Raises
+    ------
+    FormatError
+        If a step is missing, or blanks are lost, so that the rank of an op is unknown.
+    """
+    found = [(place, match, line) for place, line in enumerate(lines) if (match := _STEP.search(line))]
+    for number, (_, match, _) in enumerate(found):
+        if int(match[1]) != number:
+            raise FormatError(f"the printed order has step {int(match[1])} where step {number} is expected")
+    words = [
+        [(word.start(), word[0]) for word in re.finditer(r"\S+", line[match.end() :].partition(_ERROR)[0])]
+        for _, match, line in found
+    ]
+    columns = sorted({start for step in words for start, _ in step})
+    counts = {len(step) for step in words}
+    if len(columns) != max(counts) and len(counts) == 1:
+        # Every rank has an op in every step, so the order of the words is enough if their places are lost.
+        words = [list(enumerate(word for _, word in step)) for step in words]
+        columns = list(range(counts.pop()))
+    by_rank = [[word for step in words for start, word in step if start == column] for column in columns]
+    heading = next((match[1] for line in lines if (match := _HEADING.fullmatch(line))), None)
+    if heading and heading.count("Rank") != len(by_rank):
+        raise FormatError(f"the printed order has {heading.count('Rank')} ranks, but ops in {len(by_rank)} columns")
+    return Rows(by_rank, [found[0][0]] * len(by_rank))
+
+
 def parse_rows(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
     """Return the schedule in a text of rows."""
-    return schedule_of_cells(rows_of(text).cells, name, keep_duplicates)
+    try:
+        cells = rows_of(text).cells
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from None
+    return schedule_of_cells(cells, name, keep_duplicates)
 
 
 def schedule_of_cells(cells: Sequence[Sequence[str]], name: str, keep_duplicates: bool) -> Schedule:
@@ -70,7 +126,8 @@ FORMATS = (
     Format(
         name="rows",
         title="Rows of ops",
-        help="One line per rank, ops separated by blanks: to read, type and paste. Any `.txt` is read like this.",
+        help="One line per rank, ops separated by blanks: to read, type and paste. Any `.txt` is read like this, also an "
+        "order as PyTorch prints it, with a line per step.",
         ending=".rows.txt",
         media="text/plain; charset=utf-8",
         write_schedule=lambda schedule: format_schedule(schedule) + "\n",

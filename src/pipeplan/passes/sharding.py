@@ -30,8 +30,12 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError
 from pipeplan.model import (
+    COMMUNICATION_KINDS,
     COMPUTE_KINDS,
     NO_MICROBATCH,
+    RECEIVE_KINDS,
+    SEND_KINDS,
+    SEND_WAIT_KINDS,
     STAGE_WIDE_KINDS,
     WEIGHT_KINDS,
     Columns,
@@ -40,8 +44,11 @@ from pipeplan.model import (
     Sharding,
     among,
     concatenate,
+    dependencies,
     ops,
+    progress,
 )
+from pipeplan.passes.communication import without_communication
 
 ACTIVE_STAGES = 3
 """Default number of stages with gathered parameters on a rank: one forward, one backward, one prefetched."""
@@ -73,13 +80,64 @@ class ShardingRule:
         return {"megatron": stages, "pytorch": min(self.max_active_stages, stages)}.get(self.name, min(1, stages))
 
     def __call__(self, schedule: Schedule) -> Schedule:
-        """Return a schedule without collectives with those of the rule; for ``best``, without any."""
+        """Return the schedule with the collectives of the rule in place of its own; for ``best``, without any.
+
+        Messages keep their order. The rule does not look at them, because trainers insert them last. A schedule that has
+        the collectives of the rule is returned unchanged.
+        """
+        plain = without_collectives(schedule)
+        silent = without_communication(plain)
+        placed = self._placed(silent)
+        if len(silent) == len(plain):
+            return placed
+        return schedule if placed == without_communication(schedule) else _with_messages_of(plain, placed)
+
+    def _placed(self, schedule: Schedule) -> Schedule:
         if self.name == "megatron":
             return add_megatron_collectives(schedule)
         if self.name == "pytorch":
             active, ahead = self.max_active_stages, self.unshard_lookahead
             return add_reduce_grad(add_unshard_reshard(schedule, max_active_stages=active, unshard_lookahead=ahead))
         return schedule
+
+
+def _with_messages_of(schedule: Schedule, placed: Schedule) -> Schedule:
+    """Return ``placed``, which has collectives and no messages, with the messages of ``schedule``, which has the reverse.
+
+    Between two ops, a collective stands before the first message that is sent in its step or later, as where
+    :func:`~pipeplan.passes.insert_communication` inserts the messages::
+
+        schedule          0F0  SEND  RECV  2F0        the result that RECV awaits is sent in step 3
+        placed            0F0  U2          2F0        U2 runs in step 2
+        both              0F0  SEND  U2  RECV  2F0
+    """
+    of_placed = progress(placed, dependencies(placed)).step.astype(np.int64)
+    is_collective = among(placed.columns.kind, STAGE_WIDE_KINDS)
+    collectives = np.flatnonzero(is_collective)
+    is_message = among(schedule.columns.kind, (*COMMUNICATION_KINDS, *SEND_WAIT_KINDS))
+    others = np.flatnonzero(~is_message)
+    step = np.zeros(len(schedule), np.int64)
+    step[others] = of_placed[~is_collective]
+    needs = dependencies(schedule)
+    # A SEND has the step of the op that it follows, a wait that of its SEND, and a RECV that of the SEND that it waits for.
+    for kinds, sources in (
+        (SEND_KINDS, needs.own_stage),
+        (SEND_WAIT_KINDS, needs.own_stage),
+        (RECEIVE_KINDS, needs.arrival),
+    ):
+        positions = schedule.where(*kinds)
+        step[positions] = np.where(sources[positions] >= 0, step[sources[positions]], 0)
+    # Gaps between ops are numbered over all rows, and places in them by their step, which messages keep in order.
+    messages = np.flatnonzero(is_message)
+    steps = int(step.max(initial=0)) + int(of_placed.max(initial=0)) + 1
+    behind = np.cumsum(~is_message)[messages] + schedule.rank[messages]
+    turn = np.maximum.accumulate(behind * steps + step[messages])
+    rank, seen = placed.rank[collectives], np.cumsum(~is_collective)[collectives]
+    next_message = np.searchsorted(turn, (seen + rank) * steps + of_placed[collectives])
+    ends = schedule.offsets[rank + 1]
+    next_op = np.minimum(np.append(others, len(schedule))[seen], ends)
+    before = np.minimum(np.append(messages, len(schedule))[next_message], next_op)
+    return insert_collectives(schedule, rank, before, placed.columns[collectives])
 
 
 def without_collectives(schedule: Schedule) -> Schedule:

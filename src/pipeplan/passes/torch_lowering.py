@@ -19,6 +19,7 @@ from pipeplan.model import (
     NO_MICROBATCH,
     SEND_KINDS,
     SEND_WAIT_KINDS,
+    STAGE_WIDE_KINDS,
     WAIT_KINDS,
     Kind,
     Schedule,
@@ -27,7 +28,7 @@ from pipeplan.model import (
     order_of_losses,
 )
 from pipeplan.passes.communication import Receives, insert_communication
-from pipeplan.passes.sharding import add_reduce_grad, add_unshard_reshard, insert_collectives
+from pipeplan.passes.sharding import ShardingRule, add_reduce_grad, add_unshard_reshard, insert_collectives
 
 
 def lower_for_torch(schedule: Schedule, *, receives: Receives = "early", waits: bool | None = None) -> Schedule:
@@ -51,6 +52,8 @@ def lower_for_torch(schedule: Schedule, *, receives: Receives = "early", waits: 
         If ranks wait for each other.
     """
     require_expressible(schedule)
+    if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
+        schedule = ShardingRule("pytorch")(schedule)
     if not schedule.has(Kind.UNSHARD):
         schedule = add_unshard_reshard(schedule)
     if not schedule.has(Kind.REDUCE_GRAD):

@@ -55,7 +55,7 @@ class GpuMemory(Record, frozen=True, kw_only=True):
 
 
 class StepTime(Record, frozen=True, kw_only=True, rename=lambda name: f"{name}_s"):
-    """Parts of the step time of the rank that finishes last, in seconds, which add up to the step.
+    """Parts of the step time, each as the mean of all ranks, in seconds; they add up to the step.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class StepTime(Record, frozen=True, kw_only=True, rename=lambda name: f"{name}_s
     tensor, context, expert
         Exposed communication of tensor, context and expert groups inside layers.
     bubble
-        Idle time, including transfers between stages.
+        Idle time of all ranks over their number, including transfers between stages.
     overhead
         Overhead between ops.
     data

@@ -168,10 +168,8 @@ class Estimated:
 
     @property
     def bubble(self) -> float:
-        """Idle time of the ranks, on average, over the step."""
-        time, work = self.estimate.time, sum(self.rank_times) / len(self.rank_times)
-        pipeline = self.estimate.step_time - time.data - time.optimizer - time.overhead
-        return max(0.0, pipeline - self.configuration.microbatches * work) / self.estimate.step_time
+        """Idle time of all ranks over their number and the step."""
+        return self.estimate.time.bubble / self.estimate.step_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         step_time,
     )
     from pipeplan.simulation.streams import held_up_by
-    from pipeplan.simulation.what_if import WhatIf, shortened, what_ifs, work_of_microbatches
+    from pipeplan.simulation.what_if import WhatIf, shortened, what_ifs, work_of_microbatches, work_of_stages
     from pipeplan.simulation.windows import LocatedWindow, RoundTrips, Window, located_windows
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -14,14 +14,7 @@ import numpy as np
 
 from pipeplan.costs import Communication, Costs, Limits
 from pipeplan.model import COLLECTIVE_KINDS, Kind, Objective, Schedule, tolerances
-from pipeplan.passes import (
-    Lookahead,
-    add_megatron_collectives,
-    add_reduce_grad,
-    add_unshard_reshard,
-    insert_communication,
-    without_collectives,
-)
+from pipeplan.passes import Lookahead, ShardingRule, insert_communication, without_collectives
 from pipeplan.simulation.placed import Placed
 from pipeplan.simulation.posting import post_messages
 from pipeplan.simulation.residency import PlainRows, Residency, most_stages
@@ -140,9 +133,8 @@ def _by_rules(plain: Schedule) -> Iterator[Schedule]:
         # More stages than a rank has make no difference, and long lookaheads little.
         lookaheads: list[Lookahead] = ["full", "auto", *range(1, min(active, 4))]
         for ahead in lookaheads if active > 1 else lookaheads[:1]:
-            unsharded = add_unshard_reshard(plain, max_active_stages=active, unshard_lookahead=ahead)
-            yield add_reduce_grad(unsharded)
-    yield add_megatron_collectives(plain)
+            yield ShardingRule("pytorch", active, ahead)(plain)
+    yield ShardingRule("megatron")(plain)
 
 
 def _by_paging(search: _Search, rows: PlainRows, evaluations: int, random: np.random.Generator) -> None:

@@ -51,8 +51,20 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
 
 def work_of_microbatches(costs: Costs) -> Floats:
     """Return the time of the ops of each microbatch on all stages, shape (microbatches,); one number if they are alike."""
+    work: Floats = _work(costs).sum(axis=0)
+    return work
+
+
+def work_of_stages(costs: Costs) -> Floats:
+    """Return the mean time of the ops of one microbatch on each stage, shape (stages,)."""
+    work: Floats = _work(costs).mean(axis=1)
+    return work
+
+
+def _work(costs: Costs) -> Floats:
+    """Return the time of the ops of each stage and microbatch, shape (stages, microbatches or 1)."""
     halves = costs.times(Kind.I) + costs.times(Kind.W)
-    work: Floats = (costs.times(Kind.F) + np.minimum(costs.times(Kind.B), halves)).sum(axis=0)
+    work: Floats = costs.times(Kind.F) + np.minimum(costs.times(Kind.B), halves)
     return work
 
 

@@ -360,7 +360,9 @@ class Problem:
 
     def completed(self, schedule: Schedule) -> Schedule:
         """Return the schedule as it is simulated: with messages, and with collectives."""
-        return self.with_collectives(self.with_messages(schedule))
+        if self.sharding is None or self.sharding.name == "best":
+            return self.with_collectives(self.with_messages(schedule))
+        return self.with_messages(self.with_collectives(schedule))
 
     def sharded(self, schedule: Schedule) -> Schedule:
         """Return the schedule as it is simulated if stages are sharded, else as it is."""

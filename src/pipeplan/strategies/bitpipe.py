@@ -30,10 +30,10 @@ def build_bitpipe(shape: Shape) -> Schedule:
     each direction wait for two forwards between the last backwards of a unit. With *early forwarding*, the default
     variant, two forwards of the next unit run there, where the variant ``direct`` runs one.
 
-    For u units, idle time is (p - 2)F/2 if F = B, and for B = 2F it is (p - 2)(u + 1)F/2 (``direct``), and (u - 1)F/2 less
-    with early forwarding. For one unit the bubble is (p - 2)/(4p - 2) of all time, or (p - 2)/(3m + p - 2) with m = p, as
-    in the paper. The peak is p activations, and every rank holds the parameters of four stages, twice what it holds
-    otherwise. Valid for even p and multiples m of p.
+    For u units, idle time is (p - 2)F/2 if F = B, and for B = 2F it is (p - 2)(u + 1)F/2 (``direct``), and (u - 1)F/2
+    less with early forwarding on four ranks or more. For one unit the bubble is (p - 2)/(4p - 2) of all time, or (p -
+    2)/(3m + p - 2) with m = p, as in the paper. The peak is p activations, and every rank holds the parameters of four
+    stages, twice what it holds otherwise. Valid for even p and multiples m of p.
 
     Source: Wu, Chen and Yu, BitPipe: Bidirectional Interleaved Pipeline Parallelism for Accelerating Large Models Training
     (2024); the orders are those of the figures in the authors' repository, for more than four ranks pipeplan's extension.
@@ -79,7 +79,7 @@ bitpipe = Strategy(
     title="bidirectional interleaved pipelines on a V, over two copies of the model",
     placement="bidirectional-v",
     shapes="p even, m a multiple of p",
-    bubble=Formula("(p-2)(u+1)F/2 - (u-1)F/2 for u = m/p units and B = 2F; direct: (p-2)(u+1)F/2", _bubble),
+    bubble=Formula("(p-2)(u+1)F/2 - (u-1)F/2 for u = m/p units and B = 2F; direct, or p = 2: (p-2)(u+1)F/2", _bubble),
     memory=Formula("p", lambda shape: shape.ranks),
     paper="Wu, Chen and Yu, BitPipe (2024), arXiv:2410.19367",
     build=build_bitpipe,

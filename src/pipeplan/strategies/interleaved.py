@@ -253,8 +253,7 @@ interleaved_zb = Strategy(
     placement="loop",
     shapes=_ACCEPTS,
     bubble=Formula(
-        "(p-1)F/v for equal groups of at least p; more for smaller ones, at most (p-1)(F+I) per group if two sum to p-1 "
-        "or more, no formula otherwise",
+        "(p-1)F/v; a group < p: at most (p-1)(F+I) per group if two sum to p-1 or more, no formula otherwise",
         _idle_zb,
     ),
     memory=Formula("min(p + (v-1)g, mv)/v", _peak_zb),
@@ -278,7 +277,7 @@ interleaved_1f1b_overlap = Strategy(
         lambda shape: idle_of_full_backwards(shape, "interleaved-1f1b-overlap", 5),
     ),
     memory=Formula(
-        "min(2(p-1) + (v-1)g + 2, mv)/v",
+        "min(2(p-1) + (v-1)g + 2, mv)/v; less if g < p",
         lambda shape: _peak(shape, "interleaved-1f1b-overlap", 2),
     ),
     paper="PP-schedule-visualizer, interleaved 1F1B with overlapped forward and backward",

@@ -59,7 +59,9 @@ mario = Strategy(
     title="1F1B with all activations recomputed, in the time that ranks wait for gradients",
     placement="linear",
     shapes="any p, m",
-    bubble=Formula("of the last rank: max((p-1)(F+B), mR + (p-2)(F+B)); of others (p-2)(F+B) if m > 3, R = F", _bubble),
+    bubble=Formula(
+        "of the last rank: max((p-1)(F+B), mR + (p-2)(F+B)); of others (p-2)(F+B) if m > 3, R = F; p = 1: 0", _bubble
+    ),
     memory=Formula("1, and the inputs of min(3(p-1) + 1, m)", lambda shape: 1),
     paper="Liu et al., Mario: Near Zero-cost Activation Checkpointing, PPoPP 2025",
     build=build_mario,

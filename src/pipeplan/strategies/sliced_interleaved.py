@@ -143,7 +143,7 @@ def _idle_svpp(shape: Shape) -> float:
 def _idle_mepipe(shape: Shape) -> float:
     p, v, (last, only) = shape.ranks, shape.chunks, _last_group(shape)
     if only:
-        late = max(p - (last - shape.slices + 1), 0)
+        late = max(p - 1 + shape.slices - last, 0)
         stalls = max(p - last, 0) + max(p - 2 * last, 0)
     else:
         late, stalls = 0, max(p - 2 * last, 0) + max(p - 3 * last, 0)
@@ -151,6 +151,7 @@ def _idle_mepipe(shape: Shape) -> float:
 
 
 _ANY, _MEPIPE = "any p, m, v, k", "Sun et al., MEPipe, EuroSys 2025"
+_PEAK = "min(p-1 + (v-1)g + k, kmv)/(kv), groups of g = min(k ceil(p/k), km) slices"
 
 slimpipe = Strategy(
     name="slimpipe",
@@ -161,7 +162,10 @@ slimpipe = Strategy(
         "(p-1)(F+B)/(kv) for k slices; last group of fewer than p slices: at most (v-1)(p-1)4F/(kv) more",
         _idle_slimpipe,
     ),
-    memory=Formula("1 + 2(p-1)/(kv) for k slices, a multiple of p", lambda shape: _peak(shape, "interleaved-1f1b")),
+    memory=Formula(
+        "at most min(2(p-1) + (v-1)g + k, kmv)/(kv), groups of g = min(k ceil(p/k), km) slices",
+        lambda shape: _peak(shape, "interleaved-1f1b"),
+    ),
     paper="Li et al., SlimPipe (2025), arXiv:2504.14519",
     build=build_slimpipe,
     chunks=2,
@@ -179,7 +183,7 @@ svpp = Strategy(
     bubble=Formula(
         "(p-1)(F+B)/(kv) for k slices; last group of L < p slices: at most (v-1)(p-L)(F+B)/(kv) more", _idle_svpp
     ),
-    memory=Formula("(v max(p,k) + min(p,k) - 1)/(kv) for k slices", lambda shape: _peak(shape, "interleaved-zb")),
+    memory=Formula(_PEAK, lambda shape: _peak(shape, "interleaved-zb")),
     paper=_MEPIPE,
     build=build_svpp,
     chunks=2,
@@ -194,9 +198,10 @@ mepipe = Strategy(
     placement="loop",
     shapes=_ANY,
     bubble=Formula(
-        "(p-1)F/(kv) for k slices, if m > 1 and groups have at least p slices; more for fewer", _idle_mepipe
+        "(p-1 + max(p-1 + k-mk, 0))F/(kv) for k slices; last group of L < p slices: at most (v-1)(p-L)2F/(kv) more",
+        _idle_mepipe,
     ),
-    memory=Formula("(v max(p,k) + min(p,k) - 1)/(kv) for k slices", lambda shape: _peak(shape, "interleaved-zb")),
+    memory=Formula(_PEAK, lambda shape: _peak(shape, "interleaved-zb")),
     paper=_MEPIPE,
     build=build_mepipe,
     chunks=2,

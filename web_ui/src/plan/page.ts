@@ -218,12 +218,12 @@ function inSentence({ field, message }: Fault): string {
   return field === "" ? message : `${field}: ${message}`;
 }
 
-/** Why the share of the bubble in the step and the idle share of the timeline are two numbers. */
+/** Why the bubble as a share of the step and as a share of the timeline are two numbers. */
 function idleText(idle: number, { breakdown, step_time_s: step }: Candidate): string {
   const bubble = breakdown.bubble_s ?? 0;
   return (
-    `The bubble above, ${percent(bubble / step)} of the step, is the idle time of the rank that finishes last. ` +
-    `All ranks of this timeline together idle ${percent(idle)} of the time, without the optimizer's step. ` +
+    `The bubble is the idle time of all ranks: ${percent(bubble / step)} of the step, and ${percent(idle)} of this ` +
+    "timeline, which has no optimizer's step. " +
     "The timeline shows activation memory only; the bars above show all memory of a rank."
   );
 }

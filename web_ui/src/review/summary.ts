@@ -34,7 +34,7 @@ export function estimate(found: Reviewed): HTMLElement {
     ]);
   if (work.length > 1) {
     facts.push(["heaviest rank", `${heaviest}, ${percent((work[heaviest] ?? 0) / mean - 1)} more work than the mean`]);
-    facts.push(["idle", `${percent(found.bubble ?? 0)} of the step`]);
+    facts.push(["bubble", `${percent(found.bubble ?? 0)} of the step, over all ranks`]);
   }
   const list = facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
   return make(

@@ -40,6 +40,7 @@ from pipeplan.simulation import (
     shortened,
     timed_only,
     work_of_microbatches,
+    work_of_stages,
 )
 
 
@@ -213,12 +214,14 @@ def sentences_of(
     what_ifs: Sequence[Remedy],
     times: Times,
 ) -> tuple[str, ...]:
-    """Return a heading, one sentence per selected rank, one on the longest microbatch, and one on the lower bound.
+    """Return a heading, one sentence per selected rank, then those on slow stages, the longest microbatch and the bound.
 
-    The last two are left out if microbatches are alike, and if no idle windows explain the bound.
+    The last three are left out if stages take about the same time or were not measured, if microbatches are alike, and if
+    no idle windows explain the bound.
     """
     ranks = [_sentence(result, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
-    return (_heading(result, times), *ranks, *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
+    rest = (*_slow_stages(result), *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
+    return (_heading(result, times), *ranks, *rest)
 
 
 def _heading(result: Result, times: Times) -> str:
@@ -272,6 +275,32 @@ def _behind(message: str) -> str:
     if op.kind in COLLECTIVE_KINDS:
         return f"which waits for the {'parameters' if op.kind == Kind.UNSHARD else 'reduced gradients'} of stage {op.stage}"
     return f"behind a {'receive' if op.kind in RECEIVE_KINDS else 'send'} of microbatch {op.microbatch}"
+
+
+SLOW = 1.5
+"""Ratio of a stage's time to the median of the other stages from which it is named."""
+
+_MOST_SLOW = 3
+"""Maximum number of slow stages that are named, the slowest first."""
+
+
+def _slow_stages(result: Result) -> Iterator[str]:
+    """Yield a sentence for each stage of a measured run that takes far longer than the others."""
+    if result.timeline.source != "measured" or result.stages == 1:
+        return
+    work = work_of_stages(result.costs)
+    others = np.array([np.median(np.delete(work, stage)) for stage in range(len(work))])
+    ratios = np.round(work / np.maximum(others, 1e-300), 6)
+    for stage in np.argsort(-ratios, kind="stable")[:_MOST_SLOW].tolist():
+        if not work[stage] >= SLOW * others[stage] > 0:
+            return
+        form = Times.of([float(others[stage])], result.time_unit)
+        holders = np.unique(result.schedule.placement.table[:, stage]).tolist()
+        ranks = f"rank{'s' if len(holders) > 1 else ''} {' and '.join(map(str, holders))}"
+        yield (
+            f"Stage {stage}, on {ranks}, takes {ratios[stage]:.3g} times as long as the median of the "
+            f"other stages: {form.text(float(work[stage]))} per microbatch instead of {form.text(float(others[stage]))}."
+        )
 
 
 def _longest_microbatch(result: Result, what_ifs: Sequence[Remedy]) -> Iterator[str]:

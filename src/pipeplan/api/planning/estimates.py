@@ -235,7 +235,7 @@ def estimate_parts(estimate: Estimate, limit: float | None = None) -> Iterator[R
 
 
 def _spent(estimate: Estimate) -> RenderableType:
-    table = columns("the step's time", "s", "share", padding=1)
+    table = columns("the step's time, mean of all ranks", "s", "share", padding=1)
     # All with the digits of the step: a part that rounds to zero with them is left out.
     digits = len(figure(estimate.step_time).partition(".")[2])
     titles = titles_of(StepTime)

@@ -97,7 +97,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     heaviest_rank
         Rank with the most work.
     bubble
-        Idle time of the pipeline over the step.
+        Idle time of all ranks over their number and the step.
     lower_bound_s
         Lower bound on the pipeline's part of the step for these stages; null with one rank.
     idle
@@ -281,7 +281,8 @@ def _estimate(configuration: ReviewedConfiguration) -> Iterator[Part]:
                 f"{configuration.heaviest_rank}, {percent(max(work) / mean - 1)} more work than the mean",
             )
         )
-        rows.append(("idle", f"{percent(configuration.bubble)} of the step{_reasons(configuration.idle)}"))
+        idle = f"{percent(configuration.bubble)} of the step, over all ranks"
+        rows.append(("bubble", f"{idle}{_reasons(configuration.idle)}"))
     if configuration.lower_bound_s is not None:
         rows.append(("lower bound", f"{figure(configuration.lower_bound_s)} s for the pipeline with these stages"))
     yield facts(rows)

@@ -241,19 +241,21 @@ _ROUNDING = 1e-9
 
 
 def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, end: StepEnd) -> StepTime:
-    """Return the step time of the rank that finishes last, by kind; idle time and transfers are the bubble."""
+    """Return the step time by kind, as the mean of all ranks; idle time and transfers are the bubble."""
     # Without a barrier the step of a rank is its own span; with one, all ranks start together at 0.
     begins = ran.starts if not software(configuration.software).barrier else np.zeros_like(ran.starts)
     done = ran.ends - begins + end.reduce
-    rank = int(done.argmax())
-    spent = _spent(configuration, stages, ran, rank)
-    kinds = dict(zip(KINDS, spent.sum(axis=0).tolist(), strict=True))
+    last = int(done.argmax())
+    # Each op runs on one rank, so the mean of the ranks is the work of all stages over the ranks.
+    share = configuration.microbatches / ran.schedule.ranks
+    kinds = dict(zip(KINDS, (stages.seconds.sum(axis=(0, 1)) * share).tolist(), strict=True))
     # Recomputation runs inside I, so its kernels are taken out of the computation again below.
-    recompute = float(_on_rank(stages.recompute, ran, rank).sum()) * configuration.microbatches
-    overhead = kinds["host"] + _gaps(configuration, stages, ran, rank)
+    recompute = float(stages.recompute.sum()) * share
+    # The simulated schedule may have fewer microbatches than the step; ops grow in proportion.
+    overhead = kinds["host"] + len(ran.schedule) / ran.schedule.microbatches * share * op_gap_of(configuration)
     compute = sum(kinds[kind] for kind in ("gemm", "grouped_gemm", "attention", "memory"))
     exposed = {kind: kinds[kind] for kind in ("tensor", "context", "expert")}
-    pipeline = float(done[rank] - end.reduce[rank])
+    pipeline = float(done[last] - end.reduce[last])
     # Everything that is neither work, overhead nor exposed communication is idle time.
     bubble = pipeline - compute - overhead - sum(exposed.values()) - kinds["data"]
     return StepTime(
@@ -261,29 +263,10 @@ def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, en
         recompute=recompute,
         bubble=bubble if bubble > _ROUNDING * pipeline else 0.0,
         overhead=overhead,
-        data=float(end.reduce[rank] + end.gather.max()) + kinds["data"],
+        data=float(end.reduce[last] + end.gather.max()) + kinds["data"],
         optimizer=float(end.optimizer.max()),
         **exposed,
     )
-
-
-def _spent(configuration: Configuration, stages: StageCosts, ran: StepRun, rank: int) -> Floats:
-    """Return the seconds of all microbatches on a rank, F, I and W together; shape (stages of the rank, kinds of work)."""
-    times: Floats = _on_rank(stages.seconds.sum(axis=1), ran, rank) * configuration.microbatches
-    return times
-
-
-def _on_rank(values: Floats, ran: StepRun, rank: int) -> Floats:
-    table = ran.schedule.placement.table
-    # Each copy of a bidirectional pipeline runs its share of the microbatches.
-    selected: Floats = values[(table == rank).any(axis=0)] / len(table)
-    return selected
-
-
-def _gaps(configuration: Configuration, stages: StageCosts, ran: StepRun, rank: int) -> float:
-    # The simulated schedule may have fewer microbatches than the step; ops grow in proportion.
-    ops = float(np.diff(ran.schedule.offsets)[rank]) / ran.schedule.microbatches * configuration.microbatches
-    return ops * op_gap_of(configuration)
 
 
 def _costs_from(
