@@ -6,7 +6,7 @@ A rule takes the fields and returns keys of the short form (:mod:`pipeplan.workl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipeplan.errors import InputError
@@ -26,11 +26,14 @@ class HubFields:
         Fields in the file.
     defaults
         Defaults of the architecture, by field.
+    reads
+        Fields that rules have read so far.
     """
 
     architecture: str
     content: Mapping[str, Any]
     defaults: Mapping[str, Any]
+    reads: set[str] = field(default_factory=set, compare=False)
 
     def value(self, field: str) -> Any:
         """Return a field, a nested one (``attn_config.kv_n_heads``), or its default; None if there is neither.
@@ -38,6 +41,7 @@ class HubFields:
         A null field stays null: only a missing field gets its default.
         """
         value: Any = self.content
+        self.reads.update((field, field.partition(".")[0]))
         for part in field.split("."):
             if not isinstance(value, Mapping) or part not in value:
                 return self.defaults.get(field)
@@ -186,12 +190,12 @@ def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None
 
 def optional_windows(fields: HubFields) -> dict[str, Any]:
     """Read Qwen's windows: with ``use_sliding_window``, layers from ``max_window_layers`` on are windowed."""
+    whole, layers = fields.whole("max_window_layers") or 0, fields.needed("num_hidden_layers")
+    window, types = fields.whole("sliding_window"), fields.items("layer_types")
     if not fields.switch("use_sliding_window"):
         return {}
-    if fields.items("layer_types"):
+    if types:
         return windows()(fields)
-    whole, layers = fields.whole("max_window_layers") or 0, fields.needed("num_hidden_layers")
-    window = fields.whole("sliding_window")
     if 0 < whole < layers and window:
         mixers = [ATTENTION if layer < whole else WINDOWED for layer in range(layers)]
         return {"sliding_window": window, "mixer_letters": mixers}
@@ -391,11 +395,38 @@ def falcon(fields: HubFields) -> dict[str, Any]:
     """Read Falcon's two architectures: one norm and one key-value head (7B), or two norms and groups (40B, 180B)."""
     new = fields.switch("new_decoder_architecture")
     heads = fields.needed("num_attention_heads")
-    two = fields.whole("num_ln_in_parallel_attn") in (None, 2) if new else not fields.switch("parallel_attn")
+    parallel = fields.switch("parallel_attn")
+    two = fields.whole("num_ln_in_parallel_attn") in (None, 2) if new else not parallel
     groups = fields.whole("num_kv_heads") if new else 1 if fields.switch("multi_query") else heads
     return {
         "kv_heads": groups or heads,
         "ffn": fields.whole("ffn_hidden_size") or 4 * fields.needed("hidden_size"),
         "norms_a_layer": 2 if two else 1,
+        "parallel_residual": new or parallel,
         **all_biases("bias")(fields),
+    }
+
+
+def mpt(fields: HubFields) -> dict[str, Any]:
+    """Read MPT: neither linear layers nor norms have biases, positions are ALiBi's, and the FFN is a multiple of the width.
+
+    Raises
+    ------
+    InputError
+        If the width of the FFN is not a multiple of the hidden size.
+    """
+    biases = not fields.switch("no_bias")
+    ratio = fields.value("ffn_config.expansion_ratio") or fields.value("expansion_ratio")
+    if isinstance(ratio, bool) or not isinstance(ratio, int) or ratio < 1:
+        raise fields.wrong_value_error("expansion_ratio", "an integer >= 1")
+    alibi = fields.switch("attn_config.alibi")
+    learned = not alibi and not fields.switch("attn_config.rope") and fields.value("learned_pos_emb") is not False
+    return {
+        "ffn": ratio * fields.needed("d_model"),
+        "norm": "layer" if biases else "layer-no-bias",
+        "bias_qkv": biases,
+        "bias_all": biases,
+        "learned_positions": fields.needed("max_seq_len") if learned else None,
+        "seq": fields.whole("max_seq_len"),
+        **head_norms("attn_config.qk_ln", whole=True)(fields),
     }
