@@ -261,11 +261,13 @@ ARCHITECTURES: tuple[Architecture, ...] = (
             "kv_heads": "attn_config.kv_n_heads",
             "ffn": "ffn_config.ffn_hidden_size",
         },
+        defaults={"layer_norm_epsilon": 1e-5},
         always={"norm": "layer-no-bias"},
         rules=(uniform_experts("ffn_config.moe_num_experts", "ffn_config.moe_top_k", "ffn_config.ffn_hidden_size"),),
     ),
     Architecture(
-        name="grok-1", also=("grok",), always={"norms_a_layer": 4, "activation": "gelu-tanh"}, rules=(_EXPERTS,)),
+        name="grok-1", also=("grok",), always={"norms_a_layer": 4, "activation": "gelu-tanh"}, rules=(_EXPERTS,)
+    ),
     Architecture(
         name="nemotron",
         defaults={"hidden_act": "relu2", "partial_rotary_factor": 0.5},
@@ -319,14 +321,26 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         name="opt",
         fields={"ffn": "ffn_dim"},
-        defaults={"enable_bias": True, "max_position_embeddings": 2048, "activation_function": "relu", **_TIED},
+        defaults={
+            "enable_bias": True,
+            "layer_norm_epsilon": 1e-5,
+            "max_position_embeddings": 2048,
+            "activation_function": "relu",
+            **_TIED,
+        },
         always=_PLAIN_FFN,
         rules=(all_biases("enable_bias"), learned_positions("max_position_embeddings", extra=2)),
     ),
     Architecture(
         name="mpt",
         fields={"layers": "n_layers", "hidden": "d_model", "heads": "n_heads", "kv_heads": "attn_config.kv_n_heads"},
-        defaults={"expansion_ratio": 4, "no_bias": True, "attn_config.alibi": True, **_TIED},
+        defaults={
+            "expansion_ratio": 4,
+            "layer_norm_epsilon": 1e-5,
+            "no_bias": True,
+            "attn_config.alibi": True,
+            **_TIED,
+        },
         always={"gated": False, "activation": "gelu"},
         rules=(mpt,),
     ),

@@ -143,3 +143,7 @@ class Details:
                 f"invalid positions {self.positions!r}: expected one of {', '.join(POSITIONS)}", field="positions"
             )
         check_size("no_rotary_every", self.no_rotary_every, at_least=0)
+
+
+PLAIN = Details()
+"""Details of a network that has none of its own."""

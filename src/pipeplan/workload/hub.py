@@ -419,8 +419,8 @@ def mpt(fields: HubFields) -> dict[str, Any]:
     ratio = fields.value("ffn_config.expansion_ratio") or fields.value("expansion_ratio")
     if isinstance(ratio, bool) or not isinstance(ratio, int) or ratio < 1:
         raise fields.wrong_value_error("expansion_ratio", "an integer >= 1")
-    alibi = fields.switch("attn_config.alibi")
-    learned = not alibi and not fields.switch("attn_config.rope") and fields.value("learned_pos_emb") is not False
+    embedded = fields.value("learned_pos_emb") is not False
+    learned = embedded and not fields.switch("attn_config.alibi") and not fields.switch("attn_config.rope")
     return {
         "ffn": ratio * fields.needed("d_model"),
         "norm": "layer" if biases else "layer-no-bias",

@@ -1,7 +1,7 @@
 """Fields of a hub's config.json that change what a network computes, and those that change nothing.
 
-A rule takes the fields and returns keys of the short form, as the rules of :mod:`pipeplan.workload.hub`. A field that no rule
-reads, and that is not among those without a meaning for the network, is returned by :func:`unread_fields`.
+A rule takes the fields and returns keys of the short form, as the rules of :mod:`pipeplan.workload.hub`. A field that no
+rule reads, and that is not among those without a meaning for the network, is returned by :func:`unread_fields`.
 """
 
 from __future__ import annotations
@@ -66,13 +66,37 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _NO_MEANING = frozenset(
     {
         # Names, formats and releases.
-        *("architectures", "auto_map", "model_type", "_name_or_path", "_source", "_commit_hash", "transformers_version"),
+        *(
+            "architectures",
+            "auto_map",
+            "model_type",
+            "_name_or_path",
+            "_source",
+            "_commit_hash",
+            "transformers_version",
+        ),
         *("torch_dtype", "dtype", "quantization_config", "task_specific_params", "tokenizer_class", "is_decoder"),
         *("is_encoder_decoder", "add_cross_attention", "language_model_only", "unsloth_version", "unsloth_fixed"),
         # Tokens and generation.
         *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id", "decoder_start_token_id"),
-        *("bos_token", "eos_token", "prefix", "use_cache", "cache_implementation", "generation_config", "max_length"),
-        *("eoi_token_index", "boi_token_index", "image_token_index", "image_token_id", "video_token_id", "vision_config"),
+        *(
+            "tokenizer_name",
+            "bos_token",
+            "eos_token",
+            "prefix",
+            "use_cache",
+            "cache_implementation",
+            "generation_config",
+            "max_length",
+        ),
+        *(
+            "eoi_token_index",
+            "boi_token_index",
+            "image_token_index",
+            "image_token_id",
+            "video_token_id",
+            "vision_config",
+        ),
         *("vision_start_token_id", "vision_end_token_id", "mm_tokens_per_image", "multi_modal_projector_bias"),
         *("num_logits_to_keep", "pre_allocate_kv_cache", "max_batch_size", "max_sequence_length", "pad_key_length"),
         *("inference_runner", "validate_runner_input", "for_llm_compressor", "output_attentions", "return_dict"),
@@ -84,7 +108,14 @@ _NO_MEANING = frozenset(
         *("attn_pdrop", "embd_pdrop", "emb_pdrop", "resid_pdrop", "activation_dropout", "classifier_dropout"),
         *("hidden_dropout_prob", "attention_probs_dropout_prob", "summary_activation", "summary_first_dropout"),
         *("summary_proj_to_labels", "summary_type", "summary_use_proj", "attn_config.attn_pdrop"),
-        *("initializer_range", "init_std", "init_device", "init_config", "rescale_prenorm_residual", "embedding_fraction"),
+        *(
+            "initializer_range",
+            "init_std",
+            "init_device",
+            "init_config",
+            "rescale_prenorm_residual",
+            "embedding_fraction",
+        ),
         *("router_aux_loss_coef", "router_jitter_noise", "aux_loss_alpha", "seq_aux", "router_z_loss_coef"),
         *("pretraining_tp", "ep_size", "moe_capacity", "expert_aux_loss_coef", "mtp_loss_scaling_factor"),
         *("ffn_config.moe_jitter_eps", "ffn_config.moe_loss_weight", "ffn_config.uniform_expert_assignment"),
@@ -96,7 +127,13 @@ _NO_MEANING = frozenset(
         *("attn_config.attn_type", "attn_config.attn_uses_sequence_id", "router_dtype", "moe_router_dtype"),
         # Second names of facts that other fields state.
         *("attn_config.model_type", "ffn_config.model_type", "ffn_config.ffn_type", "qk_head_dim", "experts_per_token"),
-        *("use_embedding_sharing", "mlp_intermediate_size", "word_embed_proj_dim", "layer_switch", "sliding_window_size"),
+        *(
+            "use_embedding_sharing",
+            "mlp_intermediate_size",
+            "word_embed_proj_dim",
+            "layer_switch",
+            "sliding_window_size",
+        ),
         *("attn_scale", "floor_scale", "alibi_bias_max", "attn_config.alibi_bias_max", "mtp_hybrid_override_pattern"),
     }
 )
@@ -106,16 +143,30 @@ _ORDINARY: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {
         **dict.fromkeys(
             (
-                *("use_mrope", "apply_residual_connection_post_layernorm", "_remove_final_layer_norm", "cross_attention"),
+                *(
+                    "use_mrope",
+                    "apply_residual_connection_post_layernorm",
+                    "_remove_final_layer_norm",
+                    "cross_attention",
+                ),
                 *("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "moe_apply_router_weight_on_input"),
-                *("attn_config.prefix_lm", "attention_bias", "mlp_bias", "use_bias", "bias", "qkv_bias", "attn_config.qk_ln"),
+                *(
+                    "attn_config.prefix_lm",
+                    "attention_bias",
+                    "mlp_bias",
+                    "use_bias",
+                    "bias",
+                    "qkv_bias",
+                    "attn_config.qk_ln",
+                ),
                 *("use_qk_norm", "qk_layernorm", "alibi", "attn_config.alibi", "ffn_config.bias", "conv_bias"),
                 *("mamba_proj_bias", "attention_out_bias", "scale_depth", "mup_enabled", "use_mtp", "attn_config.rope"),
             ),
             (False,),
         ),
         **dict.fromkeys(
-            ("scale_attn_weights", "do_layer_norm_before", "use_gated_activation", "rope_interleave", "is_causal"), (True,)
+            ("scale_attn_weights", "do_layer_norm_before", "use_gated_activation", "rope_interleave", "is_causal"),
+            (True,),
         ),
         "norm_type": ("layer_norm", "low_precision_layernorm"),
         "mlp_type": ("default",),
@@ -281,7 +332,7 @@ def scaled_embeddings(field: str = "") -> Rule:
 
 
 def unread_fields(fields: HubFields) -> Iterator[str]:
-    """Yield the fields of a config.json that no rule has read and that have a meaning, with parts as ``attn_config.rope``."""
+    """Yield the fields of a config.json that no rule reads and that have a meaning; parts as ``attn_config.rope``."""
     for name, value in _flat(fields.content):
         if value is None or name in fields.reads or name in _NO_MEANING:
             continue

@@ -18,7 +18,7 @@ from pipeplan.workload.components import (
     check_size,
     within,
 )
-from pipeplan.workload.details import Details
+from pipeplan.workload.details import PLAIN, Details
 from pipeplan.workload.mixers import Mixer, mixer_from
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED, LayerForm, read_pattern
 
@@ -157,7 +157,7 @@ class ModelShape:
     pattern: str | None = None
     residual_streams: int = 1
     approximates: str = ""
-    details: Details = Details()
+    details: Details = PLAIN
 
     def __post_init__(self) -> None:
         for field in ("layers", "hidden", "heads", "vocabulary"):

@@ -142,8 +142,9 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
     are ``name``, ``layers``, ``hidden``, ``heads`` and ``vocab``; experts also need ``experts``, ``topk`` and ``moe_ffn``,
     latent attention all of its keys. ``sparse`` holds ``heads``, ``dim`` and ``keys`` of an indexer, ``windowed_heads`` what
     differs in windowed layers, ``rope_scaling`` the scaling of rotary positions, and ``mixers`` other mixers by their
-    letters in ``pattern``, each with its ``kind`` and sizes (:mod:`pipeplan.workload.mixers`). A model with an ungated FFN and tied embeddings is like GPT-2: by default it has
-    LayerNorm, biases and ``seq`` learned positions. With an ungated FFN alone, the default is LayerNorm.
+    letters in ``pattern``, each with its ``kind`` and sizes (:mod:`pipeplan.workload.mixers`). The keys of details are the
+    fields of :class:`pipeplan.workload.details.Details`. A model with an ungated FFN and tied embeddings is like GPT-2: by
+    default it has LayerNorm, biases and ``seq`` learned positions. With an ungated FFN alone, the default is LayerNorm.
 
     Raises
     ------
