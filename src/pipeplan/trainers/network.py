@@ -1,7 +1,7 @@
 """Facts of a network beside its sizes: what each is called, and Megatron-LM's flags for it.
 
-A trainer that takes a model from flags writes those of each fact, and names the facts without one. A trainer that takes it from
-a recipe names them all.
+A trainer that takes a model from flags writes those of each fact, and names the facts without one. A trainer that takes
+it from a recipe names them all.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _activation_words(model: ModelShape) -> str:
     name = _ACTIVATIONS.get(model.activation, model.activation)
     if model.activation == "silu" and model.gated:
         return ""
-    return f"gates of {name}" if model.gated else "" if model.activation == "gelu-tanh" else f"the activation {name}"
+    return f"gates of {name}" if model.gated else f"the activation {name}" if model.details.activation else ""
 
 
 def _activation_flags(model: ModelShape) -> Iterator[str]:
@@ -80,7 +80,9 @@ def _activation_flags(model: ModelShape) -> Iterator[str]:
 
 
 def _has_activation(model: ModelShape) -> bool:
-    return model.activation in (("silu", "quick-gelu") if model.gated else ("gelu", "relu2", "gelu-tanh"))
+    if model.gated:
+        return model.activation in ("silu", "quick-gelu")
+    return model.activation in ("gelu", "relu2") or (model.activation == "gelu-tanh" and model.bias_all)
 
 
 def _rotates(model: ModelShape) -> bool:
@@ -331,9 +333,11 @@ def without_flag(model: ModelShape, release: str, releases: tuple[str, ...]) -> 
             yield words
 
 
-def facts_in_words(model: ModelShape) -> Iterator[str]:
-    """Yield the facts of a model in which it differs from a plain decoder."""
-    return filter(None, (fact.words(model) for fact in FACTS))
+def recipe_warnings(model: ModelShape, title: str, source: str) -> Iterator[str]:
+    """Yield warnings on the facts that a trainer's recipe must state, and on unknown fields of the config.json."""
+    if parts := ", ".join(filter(None, (fact.words(model) for fact in FACTS))):
+        yield f"{title} takes the model from {source}, which must have these parts of {model.name}: {parts}"
+    yield from unread_warnings(model)
 
 
 def unread_warnings(model: ModelShape) -> Iterator[str]:

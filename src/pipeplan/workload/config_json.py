@@ -277,7 +277,9 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
     document = routing(fields) | document if document.get("experts") else document
     unread = [field for field in (document.get("unread"), *unread_fields(fields)) if field]
     document["unread"] = ", ".join(unread)[:_LONGEST_LIST]
-    if document.get("activation") == ("silu" if document.get("gated", True) else "gelu-tanh"):
+    if document.get("activation") == (
+        "silu" if document.get("gated", True) else document.get("bias_all") and "gelu-tanh"
+    ):
         document["activation"] = None
     if not _merge_letters(document):
         document["ffn"] = None
