@@ -4,6 +4,7 @@ The package that is tested here has no ``megatron.training``. ``PIPEPLAN_MEGATRO
 Megatron-LM or of an unpacked package, or several with ``:`` between them; each is read with the Megatron-core in it.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pipeplan.trainers import TRAINERS, flags_of
 from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.workload import read_config
 from tests.peers.megatron.expected import expected
+from tests.peers.megatron.networks import wanted
 from tests.peers.megatron.trainer import Case, Job
 from tests.peers.plans import H100S, PLANS, Planned, drawn, plan
 from tests.peers.planted import planted_flags
@@ -90,6 +92,23 @@ def test_its_trainer_takes_the_pattern_of_every_hybrid(source: str, ran: Callabl
     [faults] = run_ranks("tests.peers.megatron.trainer", 1, Job(source, cases), timeout=1800)
     assert {name: wrong for name, wrong in faults.items() if refusals_in(wrong)} == {}
     ran(f"its validate_args of {Path(source).name} on the patterns of {len(cases)} hybrids")
+
+
+PUBLISHED = {path.stem: shape for path in sorted(CONFIGS.glob("*.json")) if not is_hybrid(shape := read_config(path))}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_its_trainer_reads_the_network_of_every_published_file(source: str, ran: Callable[[str], None]):
+    """Beside the plan's values, those that the config.json has, which is read here once more."""
+    cases = {}
+    for name, shape in PUBLISHED.items():
+        right = case((shape, H100S, SHAPES[0]), source)
+        if any(word.endswith("pretrain_gpt.py") for word in right.launch.words):
+            file = json.loads((CONFIGS / f"{name}.json").read_text())
+            cases[name] = replace(right, wanted=right.wanted | wanted(file))
+    [faults] = run_ranks("tests.peers.megatron.trainer", 1, Job(source, cases), timeout=1800)
+    assert {name: wrong for name, wrong in faults.items() if wrong} == {}
+    ran(f"its arguments of {Path(source).name} for {len(cases)} published files")
 
 
 @pytest.mark.parametrize("source", SOURCES)
