@@ -10,7 +10,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration
 from pipeplan.planner.estimates.software import software
 from pipeplan.trainers.megatron_plan import offload_modules
-from pipeplan.workload import ModelShape
+from pipeplan.workload import ModelShape, SparseAttention
 
 PRECISIONS: dict[str, dict[str, Any]] = {
     "bf16": {},
@@ -116,16 +116,29 @@ def of_attention(model: ModelShape) -> dict[str, Any]:
             "qk_head_dim": latent.nope_dim,
             "qk_pos_emb_head_dim": latent.rope_dim,
             "v_head_dim": latent.value_dim,
+            "kv_channels": latent.value_dim if model.hidden % model.heads else None,
+            **({} if model.sparse is None else of_indexer(model.sparse)),
         }
     windowed = model.sliding_window is not None
+    listed = [int(model.is_windowed(layer)) for layer in range(model.layers)]
+    windows = model.sliding_every if model.pattern is None else listed
     return {
         "multi_latent_attention": False,
         "group_query_attention": model.key_heads < model.heads,
         "num_query_groups": model.key_heads,
         "kv_channels": model.head_dim or model.hidden // model.heads,
         "window_size": (model.sliding_window - 1, 0) if model.sliding_window is not None else None,
-        "window_attn_skip_freq": model.sliding_every if windowed and model.sliding_every > 1 else None,
+        "window_attn_skip_freq": windows if windowed and windows != 1 else None,
         "softmax_type": "learnable" if model.attention_sinks else "vanilla",
+    }
+
+
+def of_indexer(sparse: SparseAttention) -> dict[str, Any]:
+    return {
+        "experimental_attention_variant": "dsa",
+        "dsa_indexer_n_heads": sparse.index_heads,
+        "dsa_indexer_head_dim": sparse.index_dim,
+        "dsa_indexer_topk": sparse.keys,
     }
 
 
@@ -265,6 +278,8 @@ def plain(name: str, parsed: dict[str, Any], wanted: dict[str, Any]) -> Any:
         return value.name
     if name in ("recompute_modules", "offload_modules"):
         return set(value or ())
+    if name == "no_rope_freq" and isinstance(value, list):
+        return value.index(1) + 1
     if name == "window_size" and value is not None:
         return tuple(value)
     if name == "moe_layer_freq" and isinstance(value, int):

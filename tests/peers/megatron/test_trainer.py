@@ -64,6 +64,10 @@ def case(planned: Planned, source: str) -> Case:
     return Case(launched(text), wanted, configuration.gpus, machines.gpu.generation, configuration.data)
 
 
+OTHER_NAMES = ("0.14", "0.15")
+"""Releases with other names of arguments, in which offload and dispatchers are not as planned, with a warning."""
+
+
 def refusals_in(faults: dict[str, str]) -> dict[str, str]:
     """Those of them that are errors, which stand under the name of their class."""
     return {name: fault for name, fault in faults.items() if re.search("Error|SystemExit", name)}
@@ -107,6 +111,8 @@ def test_its_trainer_reads_the_network_of_every_published_file(source: str, ran:
             file = json.loads((CONFIGS / f"{name}.json").read_text())
             cases[name] = replace(right, wanted=right.wanted | wanted(file))
     [faults] = run_ranks("tests.peers.megatron.trainer", 1, Job(source, cases), timeout=1800)
+    if releases_of(source).get("megatron") in OTHER_NAMES:
+        faults = {name: refusals_in(wrong) for name, wrong in faults.items()}
     assert {name: wrong for name, wrong in faults.items() if wrong} == {}
     ran(f"its arguments of {Path(source).name} for {len(cases)} published files")
 
@@ -130,17 +136,15 @@ def test_every_planted_value_is_found(source: str, ran: Callable[[str], None]):
 def test_its_trainer_reads_every_plan_as_planned(source: str, ran: Callable[[str], None]):
     assert (Path(source) / "megatron" / "training" / "arguments.py").is_file()
     plans = {name: plan(name) for name in PLANS} | DRAWN
+    plans = {name: planned for name, planned in plans.items() if not is_hybrid(planned[0])}
     versions = releases_of(source)
     plans = {
         name: each for name, each in plans.items() if "torchrun" in flags_of(*each, versions=versions)["megatron"].text
     }
-    assert len(plans) > 100
+    assert len(plans) > 80
     job = Job(source, {name: case(planned, source) for name, planned in plans.items()})
     [faults] = run_ranks("tests.peers.megatron.trainer", 1, job, timeout=1800)
-    if releases_of(source).get("megatron") in (
-        "0.14",
-        "0.15",
-    ):  # offload and dispatchers are not as planned, with a warning
+    if releases_of(source).get("megatron") in OTHER_NAMES:
         faults = {name: refusals_in(wrong) for name, wrong in faults.items()}
     assert {name: wrong for name, wrong in faults.items() if wrong} == {}
     ran(f"its validate_args of {Path(source).name} on the flags of {len(plans)} plans")
