@@ -188,6 +188,7 @@ def test_positions_are_as_the_library_reads_them():
     shares = {name: read_config(CONFIGS / f"{name}.json").details.rotary_share for name in COUNTS}
     assert {name: share for name, share in shares.items() if share != 1} == {
         "Bamba-9B-v1": 0.5,
+        "DeepSeek-V4-Flash-Base": 0.125,
         "GLM-4-9B-0414": 0.5,
         "GLM-4.5": 0.5,
         "GLM-4.5-Air": 0.5,

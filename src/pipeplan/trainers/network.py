@@ -262,6 +262,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(_number("logit_softcap", "logits capped at {}")),
     Fact(_number("attention_scale", "logits of attention scaled by {}")),
     Fact(_if(lambda model: model.details.attention_temperature, "queries scaled by their position")),
+    Fact(_number("value_scale", "values of attention scaled by {}", 1.0)),
     Fact(_number("qkv_clip", "queries, keys and values clipped to {}")),
     Fact(_number("embedding_scale", "embeddings scaled by {}", 1.0)),
     Fact(_number("residual_scale", "residual branches scaled by {}", 1.0)),

@@ -204,12 +204,12 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="minimax_m2",
-        defaults={"head_dim": 128, "use_qk_norm": True, **_SIGMOID},
-        always={"router_bias": True},
+        defaults={"head_dim": 128, **_SIGMOID},
+        always={"qk_norm_whole": True, "router_bias": True},
         rules=(
-            head_norms("use_qk_norm", whole=True),
             _LOCAL_EXPERTS,
             lambda fields: {"unread": "attn_type_list"} if {1} < {1, *fields.items("attn_type_list")} else {},
+            lambda fields: {"unread": "use_qk_norm"} if fields.value("use_qk_norm") is False else {},
         ),
     ),
     Architecture(

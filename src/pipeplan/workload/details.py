@@ -13,7 +13,7 @@ POSITIONS = ("rope", "learned", "alibi", "none")
 
 _POSITIVE = (
     *("gate_limit", "rotary_share", "attention_softcap", "logit_softcap", "attention_scale", "embedding_scale"),
-    *("residual_scale", "logit_scale", "qkv_clip"),
+    *("residual_scale", "logit_scale", "value_scale", "qkv_clip"),
 )
 
 
@@ -95,6 +95,8 @@ class Details:
         Factor on the logits of attention; None: 1 / sqrt(d).
     embedding_scale, residual_scale, logit_scale
         Factors on embeddings, on the outputs of attention and FFN, and on logits.
+    value_scale
+        Factor on the values of attention.
     qkv_clip
         Limit to which queries, keys and values are clipped; None: none.
     attention_temperature
@@ -124,6 +126,7 @@ class Details:
     embedding_scale: float = 1.0
     residual_scale: float = 1.0
     logit_scale: float = 1.0
+    value_scale: float = 1.0
     qkv_clip: float | None = None
     attention_temperature: bool = False
     weights_on_input: bool = False

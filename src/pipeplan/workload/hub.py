@@ -136,18 +136,24 @@ def norms_and_positions(fields: HubFields) -> dict[str, Any]:
     }
 
 
+_ROUTING_SCALES = ("routed_scaling_factor", "router_scaling_factor", "route_scale", "moe_routed_scaling_factor")
+
+
 def routing(fields: HubFields) -> dict[str, Any]:
     """Return how a router weights a token's experts, which costs nothing: invalid values are ignored.
 
     The fields are DeepSeek's and Qwen's; an architecture's defaults say what its files leave out.
     """
-    groups, scale = fields.value("n_group"), as_number(fields.value("routed_scaling_factor"))
-    score = fields.value("scoring_func")
+    groups, score = fields.value("n_group"), fields.value("scoring_func")
+    scales = [
+        number for name in _ROUTING_SCALES if (number := as_number(fields.value(name))) is not None and number > 0
+    ]
+    normalized = [fields.value(name) for name in ("norm_topk_prob", "moe_renormalize")]
     return {
         "expert_groups": groups if isinstance(groups, int) and groups > 1 else None,
         "router_score": score if score in ("softmax", "sigmoid") else None,
-        "normalized_weights": fields.value("norm_topk_prob") is not False,
-        "weight_scale": scale if scale is not None and scale > 0 else None,
+        "normalized_weights": False not in normalized,
+        "weight_scale": scales[0] if scales else None,
     }
 
 
@@ -177,13 +183,13 @@ def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None
     """
 
     def rule(fields: HubFields) -> dict[str, Any]:
-        window = fields.whole(size)
-        types = fields.items("layer_types")
+        window, types = fields.whole(size), fields.items("layer_types")
+        period = fields.whole(pattern) if pattern else None
         if types:
             return _typed_windows(fields, types, window)
         if not window:
             return {}
-        return {"sliding_window": window, "sliding_every": (fields.whole(pattern) if pattern else None) or every}
+        return {"sliding_window": window, "sliding_every": period or every}
 
     return rule
 
@@ -345,13 +351,15 @@ def separate_biases(fields: HubFields) -> dict[str, Any]:
 
 def llama4_experts(fields: HubFields) -> dict[str, Any]:
     """Read Llama 4's experts: every ``interleave_moe_layer_step``-th layer has routed experts and a shared one."""
-    width = fields.needed("intermediate_size")
+    width, step = fields.needed("intermediate_size"), fields.whole("interleave_moe_layer_step") or 1
+    listed, layers = fields.items("moe_layers"), fields.needed("num_hidden_layers")
     return {
+        "unread": "moe_layers" if listed and listed != [*range(step - 1, layers, step)] else None,
         "experts": fields.needed("num_local_experts"),
         "topk": fields.needed("num_experts_per_tok"),
         "moe_ffn": width,
         "shared_ffn": width,
-        "moe_every": fields.whole("interleave_moe_layer_step") or 1,
+        "moe_every": step,
         "ffn": fields.whole("intermediate_size_mlp"),
     }
 
@@ -397,7 +405,8 @@ def falcon(fields: HubFields) -> dict[str, Any]:
     heads = fields.needed("num_attention_heads")
     parallel = fields.switch("parallel_attn")
     two = fields.whole("num_ln_in_parallel_attn") in (None, 2) if new else not parallel
-    groups = fields.whole("num_kv_heads") if new else 1 if fields.switch("multi_query") else heads
+    shared = fields.switch("multi_query")
+    groups = fields.whole("num_kv_heads") if new else 1 if shared else heads
     return {
         "kv_heads": groups or heads,
         "ffn": fields.whole("ffn_hidden_size") or 4 * fields.needed("hidden_size"),

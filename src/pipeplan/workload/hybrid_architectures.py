@@ -203,14 +203,19 @@ HYBRIDS: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="mimo_v2_flash",
-        defaults={"sliding_window": 128, "partial_rotary_factor": 0.334, "swa_rope_theta": 10_000},
+        defaults={
+            "sliding_window": 128,
+            "partial_rotary_factor": 0.334,
+            "swa_rope_theta": 10_000,
+            "attention_value_scale": 0.707,
+        },
         always=_SELECTED,
         rules=(query_biases("attention_bias"), windows(), deepseek_experts, typed_ffns, mimo),
     ),
     Architecture(
         name="hy_v3",
         always=_ROUTED_BIAS,
-        defaults={"first_k_dense_replace": 1},
+        defaults={"first_k_dense_replace": 1, "router_scaling_factor": 2.826},
         rules=(attention_biases, kimi_experts, typed_ffns),
     ),
     Architecture(
@@ -257,7 +262,14 @@ HYBRIDS: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="deepseek_v4",
-        defaults={"routed_scaling_factor": 1.5, "num_hash_layers": 3, "hc_mult": 4, "n_shared_experts": 1},
+        defaults={
+            "routed_scaling_factor": 1.5,
+            "num_hash_layers": 3,
+            "hc_mult": 4,
+            "n_shared_experts": 1,
+            "swiglu_limit": 10.0,
+            "partial_rotary_factor": 0.125,
+        },
         always={"router_bias": True},
         rules=(compressed_attention,),
     ),

@@ -257,9 +257,8 @@ def nemotron_hybrid(fields: HubFields) -> dict[str, Any]:
 
 def short_convolutions(fields: HubFields) -> dict[str, Any]:
     """Read LFM2's layers: attention in ``full_attn_idxs`` or where ``layer_types`` says, short convolutions elsewhere."""
-    mixers = letters(fields, "layer_types", _TYPES)
+    mixers, whole = letters(fields, "layer_types", _TYPES), fields.items("full_attn_idxs")
     if mixers is None:
-        whole = fields.items("full_attn_idxs")
         mixers = [ATTENTION if layer in whole else OTHER for layer in range(fields.needed("num_hidden_layers"))]
     if OTHER not in mixers:
         return {}
