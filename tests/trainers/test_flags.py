@@ -280,7 +280,7 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
 
 def test_norms_that_no_flag_says():
     found = flags_of(model("gemma-2-27b"), H100S, replace(DENSE, layers=None))["megatron"]
-    assert "parts of gemma2-27b (4 norms per layer)" in " ".join(found.warnings)
+    assert "4 norms per layer, logits of attention capped at 50" in " ".join(found.warnings)
 
 
 def test_torchtitan_has_the_degrees_and_the_csv():
@@ -348,7 +348,7 @@ def test_megatron_s_releases_take_the_same_flags(release):
 @pytest.mark.parametrize(
     ("name", "release", "message"),
     [
-        ("gpt-oss-120b", "0.14", "it has no --window-size, which needs 0.15 or later"),
+        ("gpt-oss-120b", "0.14", "it has no --quick-geglu, which needs 0.15 or later"),
         ("qwen2-57b-a14b", "0.15", "it has no --moe-shared-expert-gate, which needs 0.16 or later"),
         ("qwen2.5-3b", "0.15", "does not split 2 heads of keys and values over 4 tensor ranks"),
     ],

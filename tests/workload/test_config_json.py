@@ -114,6 +114,7 @@ COUNTS = {
     "granite-3.1-3b-a800m-base": 3_298_793_472,
     "granite-4.0-h-small": 32_207_337_984,
     "grok-1": 315_684_820_992,
+    "mpt-7b-hub": 6_649_286_656,
     "opt-125m": 125_239_296,
     "starcoder": 15_517_456_384,
     "starcoder2-15b": 15_957_889_024,
@@ -151,6 +152,59 @@ def test_published_files_say_what_presets_say():
         read, preset = read_config(CONFIGS / f"{name}.json"), model(name)
         training: dict[str, Any] = {"trained_sequence": read.trained_sequence, "precision": read.precision}
         assert replace(preset, name=read.name, source=read.source, **training) == read, name
+
+
+def test_published_files_have_no_field_that_is_unknown():
+    """Except further tokens that Transformers does not build."""
+    unread = {name: read_config(CONFIGS / f"{name}.json").details.unread for name in COUNTS}
+    assert {name: fields for name, fields in unread.items() if fields} == {
+        "ERNIE-4.5-21B-A3B-Base-PT": "num_nextn_predict_layers",
+        "MiniMax-M2": "mtp_transformer_layers, num_mtp_modules, use_mtp",
+    }
+
+
+def test_a_field_that_is_unknown_is_kept_by_name():
+    """Tokens, formats, dropout and initialization say nothing of a network, nor does what is null."""
+    told = {
+        "eos_token_id": 5,
+        "torch_dtype": "float16",
+        "attention_dropout": 0.1,
+        "initializer_range": 0.1,
+        "memory": None,
+    }
+    assert read_config({**LLAMA, **told}) == read_config(LLAMA)
+    assert read_config({**LLAMA, "memory": 3, "gates": [1]}).details.unread == "memory, gates"
+    assert (
+        read_config({**LLAMA, "use_qk_norm": True, "sliding_window": 512}).details.unread
+        == "use_qk_norm, sliding_window"
+    )
+    assert read_config({**OSS, "attn_config": {"memory": 3}}).details.unread == "attn_config.memory"
+    multimodal = json.loads((CONFIGS / "gemma-3-27b-pt.json").read_text())
+    assert read_config({**multimodal, "image_tokens": 4}).details.unread == ""
+
+
+def test_positions_are_as_the_library_reads_them():
+    """Share, base and kind of scaling, as Transformers 5.23 has them in the configuration of each file."""
+    shares = {name: read_config(CONFIGS / f"{name}.json").details.rotary_share for name in COUNTS}
+    assert {name: share for name, share in shares.items() if share != 1} == {
+        "Bamba-9B-v1": 0.5,
+        "DeepSeek-V4-Flash-Base": 0.125,
+        "GLM-4-9B-0414": 0.5,
+        "GLM-4.5": 0.5,
+        "GLM-4.5-Air": 0.5,
+        "Laguna-XS.2": 0.5,
+        "MiMo-V2-Flash": 0.334,
+        "MiniMax-M2": 0.5,
+        "Minitron-8B-Base": 0.5,
+        "Nemotron-4-340B-Base-hf": 0.5,
+        "Qwen3-Next-80B-A3B-Instruct": 0.25,
+        "Qwen3.5-27B": 0.25,
+        "Qwen3.5-35B-A3B": 0.25,
+        "Qwen3.5-397B-A17B": 0.25,
+        "Qwen3.5-9B": 0.25,
+        "glm-4-9b-hf": 0.5,
+        "gpt-neox-20b": 0.25,
+    }
 
 
 def test_files_name_the_model():

@@ -154,7 +154,8 @@ def test_matrices_cost_two_flops_a_parameter(drawn: ModelShape, sequence: int):
     compressions = 2 * (64 + 64)
     biases = 0
     if plain.experts is not None and plain.experts.expert_bias:
-        biases = plain.experts.top_k * (2 * plain.experts.width + plain.hidden)
+        reads = max(plain.hidden, plain.experts.latent_width or 0)
+        biases = plain.experts.top_k * (2 * plain.experts.width + reads)
     assert matrices - counted <= plain.layers * (norms + compressions + biases)
 
 

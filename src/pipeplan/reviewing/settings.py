@@ -142,7 +142,7 @@ _MODEL = (
     _setting("qk_nope", "count", "qk_head_dim", 128),
     _setting("qk_rope", "count", "qk_pos_emb_head_dim", 64),
     _setting("v_dim", "count", "v_head_dim", 128),
-    _flag("gated", "swiglu gated_linear_unit"),
+    _flag("gated", "swiglu quick_geglu gated_linear_unit"),
     _setting("dense_layers", "count", "first_k_dense_replace"),
     _flag("group_query_attention"),
     _setting("attention_variant", "text", "experimental_attention_variant", None, nullable=True),

@@ -25,6 +25,7 @@ from pipeplan.trainers.megatron_plan import (
     planned_pipeline,
     require_trainable,
 )
+from pipeplan.trainers.network import recipe_warnings
 from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recomputed_anywhere
 from pipeplan.workload import ModelShape
 
@@ -83,7 +84,11 @@ def plan_flags(
     """
     release = TRAINER.release(version)
     pipeline = planned_pipeline(model, configuration, schedule, TRAINER.title)
-    warnings = (*pipeline.warnings, *plan_warnings(configuration, TRAINER.title))
+    warnings = (
+        *pipeline.warnings,
+        *plan_warnings(configuration, TRAINER.title),
+        *recipe_warnings(model, TRAINER.title, "its recipe"),
+    )
     try:
         if is_hybrid(model):
             raise ShapeError(

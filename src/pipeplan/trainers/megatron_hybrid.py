@@ -87,8 +87,6 @@ def _symbols(model: ModelShape, form: LayerForm) -> str:
 def size_flags(model: ModelShape) -> Iterator[str]:
     """Yield the flags of the sizes of a model's mixers, its output gate, and the width in which tokens go to experts."""
     yield SPEC
-    if not model.gated:
-        yield "--squared-relu"
     for mixer in model.mixers:
         sizes = dict(mixer.sizes)
         for size, flag in _SIZES.get(mixer.kind, {}).items():
@@ -100,8 +98,6 @@ def size_flags(model: ModelShape) -> Iterator[str]:
         yield f"--moe-latent-size {model.experts.latent_width}"
 
 
-def kept_flags(model: ModelShape, flags: Sequence[str]) -> list[str]:
-    """Return the flags whose meaning the pattern does not have; models without rotary positions say so."""
-    rotary = "rope" if model.rope_theta is not None else "none"
-    kept = [flag for flag in flags if flag.split()[0] not in _REPLACED]
-    return [flag.replace("--position-embedding-type rope", f"--position-embedding-type {rotary}") for flag in kept]
+def kept_flags(flags: Sequence[str]) -> list[str]:
+    """Return the flags whose meaning the pattern does not have."""
+    return [flag for flag in flags if flag.split()[0] not in _REPLACED]

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeplan.model import counted
+from pipeplan.trainers.megatron import TRAINER
 from pipeplan.trainers.megatron_hybrid import is_hybrid, missing_symbols
-from pipeplan.workload import SHARED, WINDOWED, Experts, LatentAttention, ModelShape, SparseAttention
+from pipeplan.trainers.network import has_whole_base, list_flag, network_flags, unread_warnings, without_flag
+from pipeplan.workload import WINDOWED, Experts, LatentAttention, ModelShape, SparseAttention
 
 
-def model_flags(model: ModelShape) -> Iterator[str]:
+def model_flags(model: ModelShape, release: str = TRAINER.latest) -> Iterator[str]:
     """Yield the flags of a model except its number of layers, which the layout implies.
 
-    The user adds what a shape does not contain: the scaling of rotary positions, the tokenizer.
+    The user adds what a shape does not contain: the tokenizer, and of a model that is only known by its sizes the epsilon of
+    norms and the rotary positions.
     """
     yield f"--hidden-size {model.hidden}"
     yield f"--num-attention-heads {model.heads}"
     if model.ffn is not None:
         yield f"--ffn-hidden-size {model.ffn}"
     yield f"--vocab-size {model.vocabulary}"
-    yield from _embedding_flags(model)
+    if not model.tied_embeddings:
+        yield "--untie-embeddings-and-output-weights"
     yield from _kernel_flags(model)
+    yield from network_flags(model, release, TRAINER.releases)
     yield from _attention_flags(model)
     if model.experts is not None:
         yield from _expert_flags(model, model.experts)
@@ -32,65 +36,32 @@ def model_flags(model: ModelShape) -> Iterator[str]:
 def to_add(model: ModelShape) -> Iterator[str]:
     """Yield the flags of the model that its shape does not contain, if there are any."""
     of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
-    if model.learned_positions is None and (model.rope_theta is not None or not is_hybrid(model)):
-        of_config += [*([] if _has_whole_base(model) else ["--rotary-base"]), "the scaling of rotary positions"]
+    if model.positions == "rope":
+        of_config += [] if has_whole_base(model) else ["--rotary-base"]
+        of_config += [] if model.rope_theta is not None else ["the scaling of rotary positions"]
     if of_config:
         yield f"in MODEL_ARGS, as in the model's config.json: {', '.join(of_config)}"
 
 
-def model_warnings(model: ModelShape) -> Iterator[str]:
-    """Yield warnings on parts of a model that no flag expresses."""
+def model_warnings(model: ModelShape, release: str = TRAINER.latest) -> Iterator[str]:
+    """Yield warnings on parts of a model that no flag of a release expresses, and on unknown fields of its config.json."""
+    yield from unread_warnings(model)
     if is_hybrid(model):
         yield from missing_symbols(model)
-    if parts := ", ".join(_without_flag(model)):
+    if parts := ", ".join(without_flag(model, release, TRAINER.releases)):
         yield f"Megatron-LM has no flags for parts of {model.name} ({parts}): they need a layer specification (--spec)"
-
-
-def _without_flag(model: ModelShape) -> Iterator[str]:
-    """Return the parts of a model's layers that no flag expresses."""
-    experts = model.experts
-    parts = {
-        f"{counted(model.norms_a_layer, 'norm')} per layer": model.norms_a_layer != 2,
-        "LayerNorm without bias": model.norm == "layer-no-bias",
-        "norms over all heads of queries and keys": model.qk_norm_whole,
-        "windows in chunks": model.chunked_windows,
-        "other heads in windowed layers": model.windowed_heads is not None,
-        "values of another width": model.latent is None and model.value_head_dim not in (None, model.head_dim),
-        "gates of the attention's output": model.output_gate in ("element", "head"),
-        "indices of another layer's indexer": any(form.mixer == SHARED for form in model.forms),
-        "several residual streams": model.residual_streams > 1,
-        "biases of experts": experts is not None and experts.expert_bias,
-    }
-    return (part for part, present in parts.items() if present)
-
-
-def _has_whole_base(model: ModelShape) -> bool:
-    """Return True if the base of rotary positions is a known integer, the only value that Megatron-LM's flag accepts."""
-    return model.rope_theta is not None and float(model.rope_theta).is_integer()
-
-
-def _embedding_flags(model: ModelShape) -> Iterator[str]:
-    if not model.tied_embeddings:
-        yield "--untie-embeddings-and-output-weights"
-    if model.learned_positions is None:
-        yield "--position-embedding-type rope"
-        if _has_whole_base(model):
-            yield f"--rotary-base {model.rope_theta:.0f}"
-    else:
-        yield "--position-embedding-type learned_absolute"
 
 
 def _kernel_flags(model: ModelShape) -> Iterator[str]:
     yield f"--normalization {'RMSNorm' if model.norm == 'rms' else 'LayerNorm'}"
     if model.norm_epsilon is not None:
         yield f"--norm-epsilon {model.norm_epsilon:g}"
-    if model.gated:
-        yield "--swiglu"
     if not model.bias_all:
         yield "--disable-bias-linear"
     if model.bias_qkv and not model.bias_all:
         yield "--add-qkv-bias"
-    if model.qk_norm:
+    if model.qk_norm or model.latent is not None:
+        # Latent attention norms its compressions; without the flag Megatron-core leaves these norms out.
         yield "--qk-layernorm"
 
 
@@ -114,7 +85,7 @@ def _attention_flags(model: ModelShape) -> Iterator[str]:
         if model.sliding_every > 1:
             yield f"--window-attn-skip-freq {model.sliding_every}"
         elif model.pattern is not None:
-            yield f"--window-attn-skip-freq '{_pattern([int(form.mixer == WINDOWED) for form in model.forms])}'"
+            yield f"--window-attn-skip-freq '{list_flag([int(form.mixer == WINDOWED) for form in model.forms])}'"
     if model.attention_sinks:
         yield "--softmax-type learnable"
 
@@ -144,7 +115,7 @@ def _expert_flags(model: ModelShape, experts: Experts) -> Iterator[str]:
         yield f"--moe-shared-expert-intermediate-size {experts.shared_width}"
     layers = [int(model.has_experts(layer)) for layer in range(model.layers)]
     if not all(layers):
-        yield f"--moe-layer-freq '{_pattern(layers)}'"
+        yield f"--moe-layer-freq '{list_flag(layers)}'"
     if experts.shared_gate:
         yield "--moe-shared-expert-gate"
     yield from _router_flags(experts)
@@ -164,14 +135,3 @@ def _router_flags(experts: Experts) -> Iterator[str]:
         yield f"--moe-router-group-topk {experts.nodes_a_token}"
     if experts.weight_scale != 1:
         yield f"--moe-router-topk-scaling-factor {experts.weight_scale:g}"
-
-
-def _pattern(layers: list[int]) -> str:
-    """Return a list as the sum of its runs, ``([0]*3+[1]*58)``."""
-    runs: list[list[int]] = []
-    for layer in layers:
-        if runs and runs[-1][0] == layer:
-            runs[-1][1] += 1
-        else:
-            runs.append([layer, 1])
-    return f"({'+'.join(f'[{value}]*{count}' for value, count in runs)})"

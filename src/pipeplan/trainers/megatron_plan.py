@@ -66,6 +66,9 @@ _FIRST_RELEASES = ("0.14", "0.15")
 """Releases without fine-grained offload of activations, sparse attention and HybridEP."""
 
 _FIRST_WITH = {
+    "--quick-geglu": "0.15",
+    "--glu-linear-offset": "0.15",
+    "--activation-func-clamp-value": "0.15",
     "--window-size": "0.15",
     "--window-attn-skip-freq": "0.15",
     "--softmax-type": "0.15",
@@ -85,7 +88,7 @@ def plan_flags(
     """
     hybrid = is_hybrid(model)
     release = TRAINER.release(version)
-    warnings = [*plan_warnings(configuration), *model_warnings(model)]
+    warnings = [*plan_warnings(configuration), *model_warnings(model, release)]
     if offloaded_anywhere(configuration) > 0 and release in _FIRST_RELEASES:
         warnings.append(f"Megatron-core {release} has no flag for the plan's offload: activations may not fit")
     pipeline = planned_pipeline(model, configuration, schedule)
@@ -99,7 +102,7 @@ def plan_flags(
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
     arrays: dict[str, Sequence[str]] = {
-        "MODEL_ARGS": [*model_flags(model), *_sequence_flags(model, configuration)],
+        "MODEL_ARGS": [*model_flags(model, release), *_sequence_flags(model, configuration)],
         "PARALLEL_ARGS": [
             *_degree_flags(model, configuration),
             *_routing_flags(model, cluster, configuration, release),
@@ -114,7 +117,7 @@ def plan_flags(
     ]
     if hybrid:
         pattern = hybrid_pattern(model, pipeline.layers)
-        arrays = {name: kept_flags(model, flags) for name, flags in arrays.items()}
+        arrays = {name: kept_flags(flags) for name, flags in arrays.items()}
         arrays["MODEL_ARGS"] = [*arrays["MODEL_ARGS"], *size_flags(model), f"--hybrid-layer-pattern '{pattern}'"]
     text = bash_script(
         HYBRID_SCRIPT if hybrid else '"$MEGATRON/pretrain_gpt.py"',
@@ -257,7 +260,7 @@ def require_trainable(model: ModelShape, configuration: Configuration, title: st
 
 def _require_flags(model: ModelShape, configuration: Configuration, release: str) -> None:
     """Raise ShapeError if a release lacks a flag that the model needs, or refuses to split its keys and values."""
-    for flag in (words.split()[0] for words in model_flags(model)):
+    for flag in (words.split()[0] for words in model_flags(model, release)):
         first = _FIRST_WITH.get(flag, release)
         if TRAINER.releases.index(release) < TRAINER.releases.index(first):
             raise ShapeError(

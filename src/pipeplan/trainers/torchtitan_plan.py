@@ -16,6 +16,7 @@ from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted, one_line
 from pipeplan.planner import Configuration, layout_of, software
+from pipeplan.trainers.network import recipe_warnings
 from pipeplan.trainers.torchtitan import RELEASES, TRAINER, schedule_csv, schedule_flags, warnings_of
 from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
 from pipeplan.workload import ModelShape
@@ -158,3 +159,4 @@ def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
     if model.mtp_layers:
         layers = counted(model.mtp_layers, "layer")
         yield f"torchtitan's pipelines do not support {layers} of multi-token prediction"
+    yield from recipe_warnings(model, "torchtitan", "its config function")

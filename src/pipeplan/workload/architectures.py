@@ -18,6 +18,7 @@ from pipeplan.workload.hub import (
     latent_attention,
     learned_positions,
     llama4_experts,
+    mpt,
     optional_windows,
     query_biases,
     qwen_experts,
@@ -25,12 +26,15 @@ from pipeplan.workload.hub import (
     uniform_experts,
     windows,
 )
+from pipeplan.workload.hub_details import scaled_embeddings, skipped_rotary
 from pipeplan.workload.hybrid_architectures import HYBRIDS
 
 _GPT2_FIELDS = {"layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "ffn": "n_inner"}
 _TIED = {"tie_word_embeddings": True}
 _SIGMOID = {"scoring_func": "sigmoid"}
 _PLAIN_FFN = {"gated": False, "norm": "layer"}
+_GEMMA = {"activation": "gelu-tanh", "centered_norms": True}
+_COHERE = {"norm": "layer-no-bias", "norms_a_layer": 1, "parallel_residual": True, "rotary_interleaved": True}
 _EXPERTS = uniform_experts("num_experts", "num_experts_per_tok", "intermediate_size")
 _LOCAL_EXPERTS = uniform_experts("num_local_experts", "num_experts_per_tok", "intermediate_size")
 
@@ -40,11 +44,27 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="llama4_text",
-        defaults={"head_dim": 128, "attention_chunk_size": 8192, **_SIGMOID},
-        always={"chunked_windows": True},
-        rules=(attention_biases, windows(4, size="attention_chunk_size"), llama4_experts),
+        defaults={
+            "head_dim": 128,
+            "attention_chunk_size": 8192,
+            "attn_temperature_tuning": True,
+            "use_qk_norm": True,
+            **_SIGMOID,
+        },
+        always={"chunked_windows": True, "rotary_interleaved": True, "weights_on_input": True},
+        rules=(
+            attention_biases,
+            windows(4, size="attention_chunk_size"),
+            llama4_experts,
+            skipped_rotary("no_rope_layer_interval", 4),
+            lambda fields: {"unit_qk_norm": fields.switch("use_qk_norm")},
+        ),
     ),
-    Architecture(name="smollm3", defaults=_TIED, rules=(attention_biases, optional_windows)),
+    Architecture(
+        name="smollm3",
+        defaults=_TIED,
+        rules=(attention_biases, optional_windows, skipped_rotary("no_rope_layer_interval", 4)),
+    ),
     Architecture(
         name="mistral",
         also=("ministral",),
@@ -52,7 +72,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         rules=(windows(),),
     ),
     Architecture(name="mixtral", defaults={"num_key_value_heads": 8}, rules=(windows(), _LOCAL_EXPERTS)),
-    Architecture(name="granitemoe", rules=(attention_biases, _LOCAL_EXPERTS)),
+    Architecture(name="granitemoe", defaults={"attention_multiplier": 1.0}, rules=(attention_biases, _LOCAL_EXPERTS)),
     Architecture(
         name="qwen2",
         also=("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"),
@@ -99,27 +119,47 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="glm4_moe",
-        defaults={"head_dim": 128, "first_k_dense_replace": 1, "n_shared_experts": 1, **_SIGMOID},
+        defaults={
+            "head_dim": 128,
+            "first_k_dense_replace": 1,
+            "n_shared_experts": 1,
+            "partial_rotary_factor": 0.5,
+            **_SIGMOID,
+        },
         always={"router_bias": True},
         rules=(query_biases("attention_bias"), head_norms("use_qk_norm"), deepseek_experts),
     ),
     Architecture(
         name="glm",
-        defaults={"head_dim": 128, "num_key_value_heads": 2, "attention_bias": True},
+        defaults={"head_dim": 128, "num_key_value_heads": 2, "attention_bias": True, "partial_rotary_factor": 0.5},
+        always={"rotary_interleaved": True},
         rules=(query_biases("attention_bias"),),
     ),
     Architecture(
         name="glm4",
-        defaults={"head_dim": 128, "num_key_value_heads": 2, "attention_bias": True},
-        always={"norms_a_layer": 4},
+        defaults={"head_dim": 128, "num_key_value_heads": 2, "attention_bias": True, "partial_rotary_factor": 0.5},
+        always={"norms_a_layer": 4, "rotary_interleaved": True},
         rules=(query_biases("attention_bias"),),
     ),
-    Architecture(name="gemma", defaults={"head_dim": 256, **_TIED}, rules=(attention_biases,)),
+    Architecture(
+        name="gemma",
+        defaults={"head_dim": 256, **_TIED},
+        always=_GEMMA,
+        rules=(attention_biases, scaled_embeddings()),
+    ),
     Architecture(
         name="gemma2",
-        defaults={"head_dim": 256, "num_key_value_heads": 4, "sliding_window": 4096, **_TIED},
-        always={"norms_a_layer": 4},
-        rules=(attention_biases, windows(2)),
+        defaults={
+            "head_dim": 256,
+            "num_key_value_heads": 4,
+            "sliding_window": 4096,
+            "query_pre_attn_scalar": 256,
+            "attn_logit_softcapping": 50.0,
+            "final_logit_softcapping": 30.0,
+            **_TIED,
+        },
+        always={"norms_a_layer": 4, **_GEMMA},
+        rules=(attention_biases, windows(2), scaled_embeddings()),
     ),
     Architecture(
         name="gemma3_text",
@@ -131,15 +171,29 @@ ARCHITECTURES: tuple[Architecture, ...] = (
             "head_dim": 256,
             "vocab_size": 262_208,
             "sliding_window": 4096,
+            "query_pre_attn_scalar": 256,
+            "rope_local_base_freq": 10_000,
             **_TIED,
         },
-        always={"norms_a_layer": 4, "qk_norm": True},
-        rules=(attention_biases, windows(6, pattern="sliding_window_pattern")),
+        always={"norms_a_layer": 4, "qk_norm": True, **_GEMMA},
+        rules=(attention_biases, windows(6, pattern="sliding_window_pattern"), scaled_embeddings()),
     ),
     Architecture(
         name="gpt_oss",
-        defaults={"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128, "attention_bias": True},
-        always={"router_bias": True, "expert_bias": True, "attention_sinks": True},
+        defaults={
+            "head_dim": 64,
+            "num_key_value_heads": 8,
+            "sliding_window": 128,
+            "attention_bias": True,
+            "swiglu_limit": 7.0,
+        },
+        always={
+            "router_bias": True,
+            "expert_bias": True,
+            "attention_sinks": True,
+            "activation": "quick-gelu",
+            "gate_offset": 1.0,
+        },
         rules=(all_biases("attention_bias"), windows(2), _LOCAL_EXPERTS),
     ),
     Architecture(name="phi3", rules=(windows(),)),
@@ -152,25 +206,29 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         name="minimax_m2",
         defaults={"head_dim": 128, **_SIGMOID},
         always={"qk_norm_whole": True, "router_bias": True},
-        rules=(_LOCAL_EXPERTS,),
+        rules=(
+            _LOCAL_EXPERTS,
+            lambda fields: {"unread": "attn_type_list"} if {1} < {1, *fields.items("attn_type_list")} else {},
+            lambda fields: {"unread": "use_qk_norm"} if fields.value("use_qk_norm") is False else {},
+        ),
     ),
     Architecture(
         name="dots1",
-        defaults={"norm_topk_prob": False, **_SIGMOID},
-        always={"qk_norm": True, "router_bias": True},
+        defaults={"norm_topk_prob": False},
+        always={"qk_norm": True, "router_bias": True, "router_score": "sigmoid"},
         rules=(attention_biases, deepseek_experts),
     ),
     Architecture(
         name="ernie4_5_moe",
         defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2, **_TIED},
-        always={"router_bias": True},
+        always={"router_bias": True, "rotary_interleaved": True},
         rules=(ernie_experts,),
     ),
-    Architecture(name="olmo2", always={"qk_norm_whole": True}, rules=(attention_biases,)),
+    Architecture(name="olmo2", always={"qk_norm_whole": True, "norms_after": True}, rules=(attention_biases,)),
     Architecture(
         name="olmo3",
         defaults={"sliding_window": 4096},
-        always={"qk_norm_whole": True},
+        always={"qk_norm_whole": True, "norms_after": True},
         rules=(attention_biases, windows(4)),
     ),
     Architecture(
@@ -180,15 +238,19 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="cohere",
-        defaults=_TIED,
-        always={"norm": "layer-no-bias", "norms_a_layer": 1},
+        defaults={"logit_scale": 0.0625, **_TIED},
+        always=_COHERE,
         rules=(attention_biases, head_norms("use_qk_norm", whole=True)),
     ),
     Architecture(
         name="cohere2",
-        defaults={"sliding_window": 4096, **_TIED},
-        always={"norm": "layer-no-bias", "norms_a_layer": 1},
-        rules=(attention_biases, windows(4, pattern="sliding_window_pattern")),
+        defaults={"sliding_window": 4096, "logit_scale": 0.0625, **_TIED},
+        always=_COHERE,
+        rules=(
+            attention_biases,
+            windows(4, pattern="sliding_window_pattern"),
+            skipped_rotary("sliding_window_pattern", 4),
+        ),
     ),
     Architecture(
         name="dbrx",
@@ -199,15 +261,23 @@ ARCHITECTURES: tuple[Architecture, ...] = (
             "kv_heads": "attn_config.kv_n_heads",
             "ffn": "ffn_config.ffn_hidden_size",
         },
+        defaults={"layer_norm_epsilon": 1e-5},
         always={"norm": "layer-no-bias"},
         rules=(uniform_experts("ffn_config.moe_num_experts", "ffn_config.moe_top_k", "ffn_config.ffn_hidden_size"),),
     ),
-    Architecture(name="grok-1", also=("grok",), always={"norms_a_layer": 4}, rules=(_EXPERTS,)),
-    Architecture(name="nemotron", always=_PLAIN_FFN, rules=(attention_biases,)),
+    Architecture(
+        name="grok-1", also=("grok",), always={"norms_a_layer": 4, "activation": "gelu-tanh"}, rules=(_EXPERTS,)
+    ),
+    Architecture(
+        name="nemotron",
+        defaults={"hidden_act": "relu2", "partial_rotary_factor": 0.5},
+        always={"centered_norms": True, **_PLAIN_FFN},
+        rules=(attention_biases,),
+    ),
     Architecture(
         name="gpt2",
         fields=_GPT2_FIELDS,
-        defaults={"n_positions": 1024, **_TIED},
+        defaults={"n_positions": 1024, "activation_function": "gelu_new", **_TIED},
         always={**_PLAIN_FFN, "bias_qkv": True, "bias_all": True},
         rules=(learned_positions("n_positions"),),
         ffn_from_hidden=4,
@@ -215,7 +285,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         name="gpt_bigcode",
         fields=_GPT2_FIELDS,
-        defaults={"n_positions": 1024, "multi_query": True, **_TIED},
+        defaults={"n_positions": 1024, "multi_query": True, "activation_function": "gelu_new", **_TIED},
         always={**_PLAIN_FFN, "bias_qkv": True, "bias_all": True},
         rules=(
             learned_positions("n_positions"),
@@ -225,20 +295,25 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="gpt_neox",
-        defaults={"attention_bias": True},
+        defaults={
+            "attention_bias": True,
+            "hidden_act": "gelu",
+            "rotary_pct": 0.25,
+            "use_parallel_residual": True,
+        },
         always=_PLAIN_FFN,
         rules=(biases_throughout,),
     ),
     Architecture(
         name="starcoder2",
-        defaults={"num_key_value_heads": 2, "use_bias": True, **_TIED},
+        defaults={"num_key_value_heads": 2, "use_bias": True, "hidden_act": "gelu_pytorch_tanh", **_TIED},
         always=_PLAIN_FFN,
         rules=(all_biases("use_bias"), windows()),
     ),
     Architecture(
         name="falcon",
         fields={"kv_heads": "num_kv_heads", "ffn": "ffn_hidden_size"},
-        defaults={"multi_query": True, "parallel_attn": True, "rope_theta": 10_000, **_TIED},
+        defaults={"multi_query": True, "parallel_attn": True, "rope_theta": 10_000, "activation": "gelu", **_TIED},
         always=_PLAIN_FFN,
         rules=(falcon,),
         ffn_from_hidden=4,
@@ -246,9 +321,28 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         name="opt",
         fields={"ffn": "ffn_dim"},
-        defaults={"enable_bias": True, "max_position_embeddings": 2048, **_TIED},
+        defaults={
+            "enable_bias": True,
+            "layer_norm_epsilon": 1e-5,
+            "max_position_embeddings": 2048,
+            "activation_function": "relu",
+            **_TIED,
+        },
         always=_PLAIN_FFN,
         rules=(all_biases("enable_bias"), learned_positions("max_position_embeddings", extra=2)),
+    ),
+    Architecture(
+        name="mpt",
+        fields={"layers": "n_layers", "hidden": "d_model", "heads": "n_heads", "kv_heads": "attn_config.kv_n_heads"},
+        defaults={
+            "expansion_ratio": 4,
+            "layer_norm_epsilon": 1e-5,
+            "no_bias": True,
+            "attn_config.alibi": True,
+            **_TIED,
+        },
+        always={"gated": False, "activation": "gelu"},
+        rules=(mpt,),
     ),
     *HYBRIDS,
 )

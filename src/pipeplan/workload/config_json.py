@@ -15,6 +15,7 @@ from pipeplan.files import MEBIBYTE
 from pipeplan.workload.architecture import USUAL_FIELDS, Architecture
 from pipeplan.workload.architectures import ARCHITECTURES
 from pipeplan.workload.hub import HubFields, norms_and_positions, routing
+from pipeplan.workload.hub_details import details, unread_fields
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
 from pipeplan.workload.shape import ModelShape, check_layers
 from pipeplan.workload.short_forms import from_dict, known_model, shape_from, unknown_model
@@ -24,6 +25,9 @@ _SIZE_LIMIT = 8 * MEBIBYTE
 
 _DEEPEST = 30
 """Maximum levels of nesting; published files have up to five."""
+
+_LONGEST_LIST = 400
+"""Maximum number of characters of a list of unknown fields."""
 
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
 """Keys under which a multimodal model's config.json contains its language model."""
@@ -161,7 +165,7 @@ def _shape(document: Mapping[str, Any], name: str, approximate: bool) -> ModelSh
     source = f"config.json of {row.name}" + ("" if text is None else ", its language model alone")
     try:
         shape = {**_short_form(row, config), "name": name, "source": source}
-        return shape_from(shape if near is None else {**shape, "approximates": kind})
+        return shape_from(shape if near is None else {**shape, "approximates": kind, "unread": ""})
     except InputError as error:
         if error.field in config or "config.json" in str(error):
             raise
@@ -263,14 +267,20 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
         **sizes,
         "tied": fields.switch(names["tied"]),
         **norms_and_positions(fields),
+        **details(fields),
         **row.always,
     }
     # Rules list the layers one by one.
     check_layers(document["layers"])
     for rule in row.rules:
         document |= rule(fields)
-    if document.get("experts"):
-        document = routing(fields) | document
+    document = routing(fields) | document if document.get("experts") else document
+    unread = [field for field in (document.get("unread"), *unread_fields(fields)) if field]
+    document["unread"] = ", ".join(unread)[:_LONGEST_LIST]
+    if document.get("activation") == (
+        "silu" if document.get("gated", True) else document.get("bias_all") and "gelu-tanh"
+    ):
+        document["activation"] = None
     if not _merge_letters(document):
         document["ffn"] = None
     elif document["ffn"] is None:

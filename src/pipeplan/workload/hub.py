@@ -6,7 +6,7 @@ A rule takes the fields and returns keys of the short form (:mod:`pipeplan.workl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipeplan.errors import InputError
@@ -26,11 +26,14 @@ class HubFields:
         Fields in the file.
     defaults
         Defaults of the architecture, by field.
+    reads
+        Fields that rules have read so far.
     """
 
     architecture: str
     content: Mapping[str, Any]
     defaults: Mapping[str, Any]
+    reads: set[str] = field(default_factory=set, compare=False)
 
     def value(self, field: str) -> Any:
         """Return a field, a nested one (``attn_config.kv_n_heads``), or its default; None if there is neither.
@@ -38,6 +41,7 @@ class HubFields:
         A null field stays null: only a missing field gets its default.
         """
         value: Any = self.content
+        self.reads.update((field, field.partition(".")[0]))
         for part in field.split("."):
             if not isinstance(value, Mapping) or part not in value:
                 return self.defaults.get(field)
@@ -132,18 +136,24 @@ def norms_and_positions(fields: HubFields) -> dict[str, Any]:
     }
 
 
+_ROUTING_SCALES = ("routed_scaling_factor", "router_scaling_factor", "route_scale", "moe_routed_scaling_factor")
+
+
 def routing(fields: HubFields) -> dict[str, Any]:
     """Return how a router weights a token's experts, which costs nothing: invalid values are ignored.
 
     The fields are DeepSeek's and Qwen's; an architecture's defaults say what its files leave out.
     """
-    groups, scale = fields.value("n_group"), as_number(fields.value("routed_scaling_factor"))
-    score = fields.value("scoring_func")
+    groups, score = fields.value("n_group"), fields.value("scoring_func")
+    scales = [
+        number for name in _ROUTING_SCALES if (number := as_number(fields.value(name))) is not None and number > 0
+    ]
+    normalized = [fields.value(name) for name in ("norm_topk_prob", "moe_renormalize")]
     return {
         "expert_groups": groups if isinstance(groups, int) and groups > 1 else None,
         "router_score": score if score in ("softmax", "sigmoid") else None,
-        "normalized_weights": fields.value("norm_topk_prob") is not False,
-        "weight_scale": scale if scale is not None and scale > 0 else None,
+        "normalized_weights": False not in normalized,
+        "weight_scale": scales[0] if scales else None,
     }
 
 
@@ -173,25 +183,25 @@ def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None
     """
 
     def rule(fields: HubFields) -> dict[str, Any]:
-        window = fields.whole(size)
-        types = fields.items("layer_types")
+        window, types = fields.whole(size), fields.items("layer_types")
+        period = fields.whole(pattern) if pattern else None
         if types:
             return _typed_windows(fields, types, window)
         if not window:
             return {}
-        return {"sliding_window": window, "sliding_every": (fields.whole(pattern) if pattern else None) or every}
+        return {"sliding_window": window, "sliding_every": period or every}
 
     return rule
 
 
 def optional_windows(fields: HubFields) -> dict[str, Any]:
     """Read Qwen's windows: with ``use_sliding_window``, layers from ``max_window_layers`` on are windowed."""
+    whole, layers = fields.whole("max_window_layers") or 0, fields.needed("num_hidden_layers")
+    window, types = fields.whole("sliding_window"), fields.items("layer_types")
     if not fields.switch("use_sliding_window"):
         return {}
-    if fields.items("layer_types"):
+    if types:
         return windows()(fields)
-    whole, layers = fields.whole("max_window_layers") or 0, fields.needed("num_hidden_layers")
-    window = fields.whole("sliding_window")
     if 0 < whole < layers and window:
         mixers = [ATTENTION if layer < whole else WINDOWED for layer in range(layers)]
         return {"sliding_window": window, "mixer_letters": mixers}
@@ -341,13 +351,15 @@ def separate_biases(fields: HubFields) -> dict[str, Any]:
 
 def llama4_experts(fields: HubFields) -> dict[str, Any]:
     """Read Llama 4's experts: every ``interleave_moe_layer_step``-th layer has routed experts and a shared one."""
-    width = fields.needed("intermediate_size")
+    width, step = fields.needed("intermediate_size"), fields.whole("interleave_moe_layer_step") or 1
+    listed, layers = fields.items("moe_layers"), fields.needed("num_hidden_layers")
     return {
+        "unread": "moe_layers" if listed and listed != [*range(step - 1, layers, step)] else None,
         "experts": fields.needed("num_local_experts"),
         "topk": fields.needed("num_experts_per_tok"),
         "moe_ffn": width,
         "shared_ffn": width,
-        "moe_every": fields.whole("interleave_moe_layer_step") or 1,
+        "moe_every": step,
         "ffn": fields.whole("intermediate_size_mlp"),
     }
 
@@ -391,11 +403,39 @@ def falcon(fields: HubFields) -> dict[str, Any]:
     """Read Falcon's two architectures: one norm and one key-value head (7B), or two norms and groups (40B, 180B)."""
     new = fields.switch("new_decoder_architecture")
     heads = fields.needed("num_attention_heads")
-    two = fields.whole("num_ln_in_parallel_attn") in (None, 2) if new else not fields.switch("parallel_attn")
-    groups = fields.whole("num_kv_heads") if new else 1 if fields.switch("multi_query") else heads
+    parallel = fields.switch("parallel_attn")
+    two = fields.whole("num_ln_in_parallel_attn") in (None, 2) if new else not parallel
+    shared = fields.switch("multi_query")
+    groups = fields.whole("num_kv_heads") if new else 1 if shared else heads
     return {
         "kv_heads": groups or heads,
         "ffn": fields.whole("ffn_hidden_size") or 4 * fields.needed("hidden_size"),
         "norms_a_layer": 2 if two else 1,
+        "parallel_residual": new or parallel,
         **all_biases("bias")(fields),
+    }
+
+
+def mpt(fields: HubFields) -> dict[str, Any]:
+    """Read MPT: neither linear layers nor norms have biases, positions are ALiBi's, and the FFN is a multiple of the width.
+
+    Raises
+    ------
+    InputError
+        If the width of the FFN is not a multiple of the hidden size.
+    """
+    biases = not fields.switch("no_bias")
+    ratio = fields.value("ffn_config.expansion_ratio") or fields.value("expansion_ratio")
+    if isinstance(ratio, bool) or not isinstance(ratio, int) or ratio < 1:
+        raise fields.wrong_value_error("expansion_ratio", "an integer >= 1")
+    embedded = fields.value("learned_pos_emb") is not False
+    learned = embedded and not fields.switch("attn_config.alibi") and not fields.switch("attn_config.rope")
+    return {
+        "ffn": ratio * fields.needed("d_model"),
+        "norm": "layer" if biases else "layer-no-bias",
+        "bias_qkv": biases,
+        "bias_all": biases,
+        "learned_positions": fields.needed("max_seq_len") if learned else None,
+        "seq": fields.whole("max_seq_len"),
+        **head_norms("attn_config.qk_ln", whole=True)(fields),
     }

@@ -16,6 +16,7 @@ from pipeplan.workload.hub import (
     uniform_experts,
     windows,
 )
+from pipeplan.workload.hub_details import scaled_embeddings, skipped_rotary
 from pipeplan.workload.hybrids import (
     adjusted_ffn,
     bailing_hybrid,
@@ -49,8 +50,9 @@ _QWEN_LINEAR = {
     "linear_num_key_heads": 16,
     "linear_num_value_heads": 32,
     "head_dim": 256,
+    "partial_rotary_factor": 0.25,
 }
-_QWEN_GATED = {"qk_norm": True, "output_gate": "query"}
+_QWEN_GATED = {"qk_norm": True, "output_gate": "query", "centered_norms": True}
 _LFM2 = {"conv_L_cache": 3, **_TIED}
 _SELECTED = {"router_bias": True, "router_score": "sigmoid"}
 _ROUTED_BIAS = {"qk_norm": True, **_SELECTED}
@@ -88,7 +90,7 @@ HYBRIDS: tuple[Architecture, ...] = (
     Architecture(
         name="olmo_hybrid",
         defaults={"linear_conv_kernel_dim": 4},
-        always={"qk_norm_whole": True},
+        always={"qk_norm_whole": True, "norms_after": True},
         rules=(attention_biases, interleaved("", 4, olmo_delta)),
     ),
     Architecture(
@@ -100,7 +102,7 @@ HYBRIDS: tuple[Architecture, ...] = (
             "linear_conv_kernel_dim": 4,
             "first_k_dense_replace": 1,
         },
-        always=_SELECTED,
+        always={"positions": "none", **_SELECTED},
         rules=(latent_attention, kimi_experts, typed_ffns, kimi_linear),
     ),
     Architecture(
@@ -150,14 +152,16 @@ HYBRIDS: tuple[Architecture, ...] = (
             "ssm_state_size": 128,
             "conv_kernel": 4,
             "use_conv_bias": True,
+            "mlp_hidden_act": "relu2",
         },
-        always={"gated": False, "norm": "rms", "rope_theta": None},
+        always={"gated": False, "norm": "rms", "rope_theta": None, "positions": "none"},
         rules=(nemotron_hybrid,),
         listed_layers="layers_block_type",
     ),
     Architecture(
         name="granitemoehybrid",
         defaults={
+            "attention_multiplier": 1.0,
             "mamba_n_heads": 128,
             "mamba_n_groups": 1,
             "mamba_d_state": 256,
@@ -170,6 +174,7 @@ HYBRIDS: tuple[Architecture, ...] = (
     Architecture(
         name="bamba",
         defaults={
+            "partial_rotary_factor": 0.5,
             "num_key_value_heads": 8,
             "mamba_n_heads": 128,
             "mamba_n_groups": 1,
@@ -198,14 +203,19 @@ HYBRIDS: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="mimo_v2_flash",
-        defaults={"sliding_window": 128},
+        defaults={
+            "sliding_window": 128,
+            "partial_rotary_factor": 0.334,
+            "swa_rope_theta": 10_000,
+            "attention_value_scale": 0.707,
+        },
         always=_SELECTED,
         rules=(query_biases("attention_bias"), windows(), deepseek_experts, typed_ffns, mimo),
     ),
     Architecture(
         name="hy_v3",
         always=_ROUTED_BIAS,
-        defaults={"first_k_dense_replace": 1},
+        defaults={"first_k_dense_replace": 1, "router_scaling_factor": 2.826},
         rules=(attention_biases, kimi_experts, typed_ffns),
     ),
     Architecture(
@@ -218,13 +228,24 @@ HYBRIDS: tuple[Architecture, ...] = (
         name="exaone_moe",
         defaults={"routed_scaling_factor": 2.5, "first_k_dense_replace": 1},
         always=_ROUTED_BIAS,
-        rules=(windows(4, pattern="sliding_window_pattern"), kimi_experts, typed_ffns),
+        rules=(
+            windows(4, pattern="sliding_window_pattern"),
+            kimi_experts,
+            typed_ffns,
+            skipped_rotary("sliding_window_pattern", 4),
+        ),
     ),
     Architecture(
         name="afmoe",
         defaults={"head_dim": 128, "global_attn_every_n_layers": 4},
         always={"norms_a_layer": 4, "output_gate": "element", **_ROUTED_BIAS},
-        rules=(attention_biases, windows(4, pattern="global_attn_every_n_layers"), kimi_experts),
+        rules=(
+            attention_biases,
+            windows(4, pattern="global_attn_every_n_layers"),
+            kimi_experts,
+            skipped_rotary("global_attn_every_n_layers", 4),
+            scaled_embeddings("mup_enabled"),
+        ),
     ),
     Architecture(
         name="laguna",
@@ -241,7 +262,14 @@ HYBRIDS: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="deepseek_v4",
-        defaults={"routed_scaling_factor": 1.5, "num_hash_layers": 3, "hc_mult": 4, "n_shared_experts": 1},
+        defaults={
+            "routed_scaling_factor": 1.5,
+            "num_hash_layers": 3,
+            "hc_mult": 4,
+            "n_shared_experts": 1,
+            "swiglu_limit": 10.0,
+            "partial_rotary_factor": 0.125,
+        },
         always={"router_bias": True},
         rules=(compressed_attention,),
     ),

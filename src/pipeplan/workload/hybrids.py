@@ -130,10 +130,11 @@ def kimi_linear(fields: HubFields) -> dict[str, Any]:
 
 def bailing_hybrid(fields: HubFields) -> dict[str, Any]:
     """Read the Kimi Delta Attention of Ling, with full projections for decay and gate."""
+    kernel = fields.whole("linear_conv_kernel_dim")
     sizes = {
         "delta_heads": fields.whole("linear_num_heads") or fields.needed("num_attention_heads"),
         "head_dim": fields.whole("linear_head_dim") or fields.needed("head_dim"),
-        "kernel": fields.needed("short_conv_kernel_size"),
+        "kernel": fields.whole("short_conv_kernel_size") or kernel,
         "full_gate": True,
         "full_decay": True,
     }
@@ -161,9 +162,9 @@ def mamba(prefix: str = "mamba_") -> Rule:
 
     def rule(fields: HubFields) -> dict[str, Any]:
         heads = fields.needed(f"{prefix}n_heads")
-        dim = fields.value(f"{prefix}d_head")
+        dim, expand = fields.value(f"{prefix}d_head"), fields.whole(f"{prefix}expand") or 2
         if not isinstance(dim, int):
-            dim = (fields.whole(f"{prefix}expand") or 2) * fields.needed("hidden_size") // heads
+            dim = expand * fields.needed("hidden_size") // heads
         sizes = {
             "state_heads": heads,
             "head_dim": dim,
@@ -256,9 +257,8 @@ def nemotron_hybrid(fields: HubFields) -> dict[str, Any]:
 
 def short_convolutions(fields: HubFields) -> dict[str, Any]:
     """Read LFM2's layers: attention in ``full_attn_idxs`` or where ``layer_types`` says, short convolutions elsewhere."""
-    mixers = letters(fields, "layer_types", _TYPES)
+    mixers, whole = letters(fields, "layer_types", _TYPES), fields.items("full_attn_idxs")
     if mixers is None:
-        whole = fields.items("full_attn_idxs")
         mixers = [ATTENTION if layer in whole else OTHER for layer in range(fields.needed("num_hidden_layers"))]
     if OTHER not in mixers:
         return {}

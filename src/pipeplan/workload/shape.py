@@ -18,6 +18,7 @@ from pipeplan.workload.components import (
     check_size,
     within,
 )
+from pipeplan.workload.details import PLAIN, Details
 from pipeplan.workload.mixers import Mixer, mixer_from
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED, LayerForm, read_pattern
 
@@ -97,6 +98,8 @@ class ModelShape:
         and ``sliding_every`` tell the layers apart.
     residual_streams
         Number of residual streams that hyper-connections mix; 1: an ordinary residual stream.
+    details
+        What the network computes beside its sizes.
     approximates
         Architecture whose layers are not modelled, as which this shape is used; empty: none.
     mtp_layers
@@ -154,6 +157,7 @@ class ModelShape:
     pattern: str | None = None
     residual_streams: int = 1
     approximates: str = ""
+    details: Details = PLAIN
 
     def __post_init__(self) -> None:
         for field in ("layers", "hidden", "heads", "vocabulary"):
@@ -260,6 +264,16 @@ class ModelShape:
                 f"ffn is required, because {dense} of the {self.layers} layers are dense",
                 field="ffn",
             )
+
+    @property
+    def activation(self) -> str:
+        """Activation of the FFN, one of :class:`Details` or another name."""
+        return self.details.activation or ("silu" if self.gated else "gelu-tanh")
+
+    @property
+    def positions(self) -> str:
+        """Kind of positions: ``rope``, ``learned``, ``alibi`` or ``none``."""
+        return self.details.positions or ("rope" if self.learned_positions is None else "learned")
 
     @property
     def key_heads(self) -> int:

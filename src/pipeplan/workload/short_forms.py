@@ -18,6 +18,7 @@ from pipeplan.workload.components import (
     SparseAttention,
     WindowedHeads,
 )
+from pipeplan.workload.details import Details, RotaryScaling
 from pipeplan.workload.mixers import described, mixer_from
 from pipeplan.workload.pattern import read_pattern, write_pattern
 from pipeplan.workload.shape import ModelShape
@@ -89,23 +90,48 @@ _WINDOWED = {
     "value_head_dim": "value_head_dim",
     "attention_sinks": "attention_sinks",
 }
+_SCALING = {
+    "kind": "kind",
+    "factor": "factor",
+    "original": "original",
+    "low": "low_frequency",
+    "high": "high_frequency",
+    "beta_fast": "beta_fast",
+    "beta_slow": "beta_slow",
+    "mscale": "mscale",
+    "mscale_all": "mscale_all",
+    "rounded": "rounded",
+}
+_DETAILS = {field.name: field.name for field in fields(Details) if field.name != "rotary_scaling"}
 _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 """Keys in tables of runs that are ignored: they describe a model beyond its shape."""
 
-_NUMBERS = frozenset({"norm_epsilon", "rope_theta", "weight_scale"})
-_TEXTS = frozenset({"name", "source", "norm", "output_gate", "pattern", "precision", "router_score", "approximates"})
+_NUMBERS = frozenset(
+    {
+        *("norm_epsilon", "rope_theta", "weight_scale"),
+        *(field.name for field in fields(Details) if "float" in str(field.type)),
+        *("factor", "low", "high", "beta_fast", "beta_slow", "mscale", "mscale_all"),
+    }
+)
+_TEXTS = frozenset(
+    {
+        *("name", "source", "norm", "output_gate", "pattern", "precision", "router_score", "approximates", "kind"),
+        *(field.name for field in fields(Details) if "str" in str(field.type)),
+    }
+)
 _SWITCHES = frozenset(
     {
         *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),
         *("attention_sinks", "chunked_windows", "shared_gate", "router_bias", "expert_bias"),
-        "normalized_weights",
+        *("normalized_weights", "rounded"),
+        *(field.name for field in fields(Details) if field.type == "bool"),
     }
 )
 _NEEDED = ("name", "layers", "hidden", "heads", "vocab")
 _NEEDED_OF_EXPERTS = ("experts", "topk", "moe_ffn")
 _NEEDED_OF_LATENT = ("kv_lora", "qk_nope", "qk_rope", "v")
 
-KEYS = (*_SHAPE, *_EXPERTS, "mla", "sparse", "windowed_heads", "mixers")
+KEYS = (*_SHAPE, *_EXPERTS, "mla", "sparse", "windowed_heads", "mixers", *_DETAILS, "rope_scaling")
 """Keys of the short form, in the order of display."""
 
 
@@ -115,9 +141,10 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
     The keys are those of :data:`KEYS`; ``mla`` holds ``q_lora``, ``kv_lora``, ``qk_nope``, ``qk_rope`` and ``v``. Required
     are ``name``, ``layers``, ``hidden``, ``heads`` and ``vocab``; experts also need ``experts``, ``topk`` and ``moe_ffn``,
     latent attention all of its keys. ``sparse`` holds ``heads``, ``dim`` and ``keys`` of an indexer, ``windowed_heads`` what
-    differs in windowed layers, and ``mixers`` other mixers by their letters in ``pattern``, each with its ``kind`` and sizes
-    (:mod:`pipeplan.workload.mixers`). A model with an ungated FFN and tied embeddings is like GPT-2: by default it has
-    LayerNorm, biases and ``seq`` learned positions. With an ungated FFN alone, the default is LayerNorm.
+    differs in windowed layers, ``rope_scaling`` the scaling of rotary positions, and ``mixers`` other mixers by their
+    letters in ``pattern``, each with its ``kind`` and sizes (:mod:`pipeplan.workload.mixers`). The keys of details are the
+    fields of :class:`pipeplan.workload.details.Details`. A model with an ungated FFN and tied embeddings is like GPT-2: by
+    default it has LayerNorm, biases and ``seq`` learned positions. With an ungated FFN alone, the default is LayerNorm.
 
     Raises
     ------
@@ -144,6 +171,7 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
             "sparse": _record_of(SparseAttention, _SPARSE, "sparse", entries, name),
             "windowed_heads": _record_of(WindowedHeads, _WINDOWED, "windowed_heads", entries, name),
             "mixers": _mixers(entries, name),
+            "details": _details(entries, name),
         }
     )
 
@@ -174,6 +202,11 @@ def _experts(document: Mapping[str, Any], name: str) -> Experts | None:
         return None
     _require(document, _NEEDED_OF_EXPERTS, f"the experts of {name}")
     return Experts(**values)
+
+
+def _details(document: Mapping[str, Any], name: str) -> Details:
+    values = {field: _value(key, document[key]) for key, field in _DETAILS.items() if key in document}
+    return Details(**values, rotary_scaling=_record_of(RotaryScaling, _SCALING, "rope_scaling", document, name))
 
 
 def _latent(document: Mapping[str, Any], name: str) -> LatentAttention | None:
@@ -253,6 +286,9 @@ def short_form(shape: ModelShape) -> dict[str, Any]:
         document["windowed_heads"] = _without_defaults(_WINDOWED, shape.windowed_heads)
     if shape.mixers:
         document["mixers"] = {mixer.letter: {"kind": mixer.kind, **dict(mixer.sizes)} for mixer in shape.mixers}
+    document |= _without_defaults(_DETAILS, shape.details)
+    if shape.details.rotary_scaling is not None:
+        document["rope_scaling"] = _without_defaults(_SCALING, shape.details.rotary_scaling)
     return {key: document[key] for key in KEYS if key in document}
 
 

@@ -10,7 +10,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration
 from pipeplan.planner.estimates.software import software
 from pipeplan.trainers.megatron_plan import offload_modules
-from pipeplan.workload import ModelShape
+from pipeplan.workload import ModelShape, SparseAttention
 
 PRECISIONS: dict[str, dict[str, Any]] = {
     "bf16": {},
@@ -50,7 +50,36 @@ def expected(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict[s
     )
 
 
+def of_positions(model: ModelShape) -> dict[str, Any]:
+    """Kind, base, share and scaling of positions; the scaling's names are those of the only four kinds with flags."""
+    details, scaling = model.details, model.details.rotary_scaling
+    kind = "" if scaling is None else scaling.kind
+    yarn = scaling if kind == "yarn" else None
+    plain = yarn is not None and model.latent is None
+    rotary = model.positions == "rope"
+    return {
+        "position_embedding_type": "yarn"
+        if plain
+        else {"learned": "learned_absolute", "alibi": "none"}.get(model.positions, model.positions),
+        "rotary_base": model.rope_theta if rotary else None,
+        "rotary_percent": details.rotary_share if rotary and details.rotary_share != 1 else None,
+        "rotary_interleaved": details.rotary_interleaved or None,
+        "no_rope_freq": details.no_rotary_every or None,
+        "use_rope_scaling": True if kind == "llama3" else None,
+        "rope_scaling_factor": scaling.factor if scaling is not None and kind == "llama3" else None,
+        "rotary_seq_len_interpolation_factor": scaling.factor if scaling is not None and kind == "linear" else None,
+        "rotary_scaling_factor": yarn.factor if yarn is not None else None,
+        "mscale": yarn.mscale if yarn is not None else None,
+        "mscale_all_dim": yarn.mscale_all if yarn is not None else None,
+        "yarn_original_max_position_embeddings": yarn.original if plain and yarn is not None else None,
+        "yarn_beta_fast": yarn.beta_fast if plain and yarn is not None else None,
+        "yarn_beta_slow": yarn.beta_slow if plain and yarn is not None else None,
+        "yarn_correction_range_round_to_int": False if plain and yarn is not None and not yarn.rounded else None,
+    }
+
+
 def of_network(model: ModelShape) -> dict[str, Any]:
+    details = model.details
     return {
         "num_layers": model.layers,
         "hidden_size": model.hidden,
@@ -58,14 +87,21 @@ def of_network(model: ModelShape) -> dict[str, Any]:
         "num_attention_heads": model.heads,
         "vocab_size": model.vocabulary,
         "untie_embeddings_and_output_weights": not model.tied_embeddings,
-        "position_embedding_type": "rope" if model.learned_positions is None else "learned_absolute",
-        "rotary_base": model.rope_theta if model.learned_positions is None else None,
+        **of_positions(model),
         "layernorm_epsilon": model.norm_epsilon,
         "normalization": "RMSNorm" if model.norm == "rms" else "LayerNorm",
-        "swiglu": model.gated,
+        "swiglu": model.gated and "gelu" not in model.activation,
+        "quick_geglu": model.gated and "gelu" in model.activation,
+        "squared_relu": model.activation == "relu2",
+        "activation_func_clamp_value": details.gate_limit,
+        "glu_linear_offset": details.gate_offset or None,
+        "bias_gelu_fusion": False if model.bias_all and model.activation == "gelu" else None,
+        "bias_dropout_fusion": False if model.bias_all and model.experts is not None else None,
+        "layernorm_zero_centered_gamma": details.centered_norms or None,
         "add_bias_linear": model.bias_all,
         "add_qkv_bias": None if model.bias_all else model.bias_qkv,
-        "qk_layernorm": model.qk_norm,
+        "qk_layernorm": model.qk_norm or model.latent is not None,
+        "qk_l2_norm": details.unit_qk_norm or None,
         "mtp_num_layers": model.mtp_layers or None,
     }
 
@@ -80,16 +116,29 @@ def of_attention(model: ModelShape) -> dict[str, Any]:
             "qk_head_dim": latent.nope_dim,
             "qk_pos_emb_head_dim": latent.rope_dim,
             "v_head_dim": latent.value_dim,
+            "kv_channels": latent.value_dim if model.hidden % model.heads else None,
+            **({} if model.sparse is None else of_indexer(model.sparse)),
         }
     windowed = model.sliding_window is not None
+    listed = [int(model.is_windowed(layer)) for layer in range(model.layers)]
+    windows = model.sliding_every if model.pattern is None else listed
     return {
         "multi_latent_attention": False,
         "group_query_attention": model.key_heads < model.heads,
         "num_query_groups": model.key_heads,
         "kv_channels": model.head_dim or model.hidden // model.heads,
         "window_size": (model.sliding_window - 1, 0) if model.sliding_window is not None else None,
-        "window_attn_skip_freq": model.sliding_every if windowed and model.sliding_every > 1 else None,
+        "window_attn_skip_freq": windows if windowed and windows != 1 else None,
         "softmax_type": "learnable" if model.attention_sinks else "vanilla",
+    }
+
+
+def of_indexer(sparse: SparseAttention) -> dict[str, Any]:
+    return {
+        "experimental_attention_variant": "dsa",
+        "dsa_indexer_n_heads": sparse.index_heads,
+        "dsa_indexer_head_dim": sparse.index_dim,
+        "dsa_indexer_topk": sparse.keys,
     }
 
 
@@ -108,6 +157,7 @@ def of_experts(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict
         "moe_shared_expert_intermediate_size": experts.shared_width or None,
         "moe_layer_freq": [int(model.has_experts(layer)) for layer in range(model.layers)],
         "moe_shared_expert_gate": experts.shared_gate,
+        "moe_apply_probs_on_input": model.details.weights_on_input or None,
         "moe_router_score_function": experts.router_score,
         "moe_router_enable_expert_bias": sigmoid and experts.router_bias,
         "moe_router_pre_softmax": not sigmoid and (experts.top_k == 1 or not experts.normalized_weights),
@@ -228,6 +278,8 @@ def plain(name: str, parsed: dict[str, Any], wanted: dict[str, Any]) -> Any:
         return value.name
     if name in ("recompute_modules", "offload_modules"):
         return set(value or ())
+    if name == "no_rope_freq" and isinstance(value, list):
+        return value.index(1) + 1
     if name == "window_size" and value is not None:
         return tuple(value)
     if name == "moe_layer_freq" and isinstance(value, int):

@@ -13,6 +13,8 @@ from typing import Any, get_args
 import pytest
 import torch
 import torch.nn.functional as functional
+from megatron.core.activations import squared_relu
+from megatron.core.fusions.fused_bias_geglu import quick_gelu
 from megatron.core.transformer import MLATransformerConfig, TransformerConfig
 from megatron.core.transformer.utils import is_layer_window_attention
 
@@ -26,6 +28,9 @@ from tests.peers.shell import launched
 SWITCHES = (
     "group-query-attention",
     "swiglu",
+    "squared-relu",
+    "quick-geglu",
+    "use-rope-scaling",
     "untie-embeddings-and-output-weights",
     "grad-reduce-in-bf16",
     "use-distributed-optimizer",
@@ -40,10 +45,16 @@ NUMBERS = (
     "micro-batch-size",
     "global-batch-size",
     "num-experts",
+    "rotary-seq-len-interpolation-factor",
+    "yarn-original-max-position-embeddings",
+)
+FRACTIONS = (
+    *("rotary-percent", "rope-scaling-factor", "rotary-scaling-factor", "mscale", "mscale-all-dim"),
+    *("yarn-beta-fast", "yarn-beta-slow", "rotary-base"),
 )
 CHOICES = {
     "ckpt-format": ("torch_dist", "fsdp_dtensor"),
-    "position-embedding-type": ("learned_absolute", "rope"),
+    "position-embedding-type": ("learned_absolute", "rope", "yarn", "none"),
     "data-parallel-sharding-strategy": ("no_shard", "optim", "optim_grads", "optim_grads_params"),
 }
 """The flags that only the trainer has."""
@@ -53,7 +64,7 @@ def _underscored(flag: str) -> str:
     return flag.replace("-", "_")
 
 
-OF_THE_TRAINER = {*map(_underscored, (*SWITCHES, *NUMBERS, *CHOICES))}
+OF_THE_TRAINER = {*map(_underscored, (*SWITCHES, *NUMBERS, *FRACTIONS, *CHOICES))}
 
 PLANTED = ("latent attention", "on the host", "one rank, all sharded")
 """Plans in whose flags wrong values are planted."""
@@ -61,15 +72,22 @@ PLANTED = ("latent attention", "on the host", "one rank, all sharded")
 DEFAULTS = ("--normalization", "--no-gradient-accumulation-fusion")
 """Flags that say what Megatron-core's configuration assumes without them; Megatron-LM's trainer assumes something else."""
 
-PATTERNS = ("window-size", "window-attn-skip-freq", "moe-layer-freq")
+PATTERNS = ("window-size", "window-attn-skip-freq", "moe-layer-freq", "no-rope-freq")
 """Numbers, or lists as Python writes them."""
 
-NEGATED = ("no-gradient-accumulation-fusion",)
+NEGATED = (
+    *("no-gradient-accumulation-fusion", "no-bias-dropout-fusion", "no-bias-gelu-fusion"),
+    "no-yarn-correction-range-round-to-int",
+)
 """Switches that set the field of their name without ``no`` to false."""
 
 
 def flags(name: str) -> TrainerSettings:
     return flags_of(*plan(name))["megatron"]
+
+
+OF_LATENT = ("rotary_percent", "rotary_scaling_factor", "mscale", "mscale_all_dim", "rotary_base")
+"""Numbers that are fields of the configuration of latent attention, and arguments of the model otherwise."""
 
 
 def words_of(text: str) -> list[str]:
@@ -87,6 +105,8 @@ def pattern(text: str) -> Any:
 def parser() -> ArgumentParser:
     made = ArgumentParser(allow_abbrev=False, exit_on_error=False)
     for each in fields(MLATransformerConfig):
+        if each.name.replace("_", "-") in FRACTIONS:
+            continue
         flag = each.name.replace("_", "-")
         names = each.metadata.get("argparse_meta", {}).get("arg_names", [f"--{flag}"])
         kinds = [kind for kind in (*get_args(each.type), each.type) if kind in (int, float)]
@@ -103,6 +123,8 @@ def parser() -> ArgumentParser:
         made.add_argument(f"--{name}", action="store_true", default=MISSING)
     for name in NUMBERS:
         made.add_argument(f"--{name}", type=int, default=MISSING)
+    for name in FRACTIONS:
+        made.add_argument(f"--{name}", type=float, default=MISSING)
     for name, choices in CHOICES.items():
         made.add_argument(f"--{name}", choices=choices, default=MISSING)
     for name in NEGATED:
@@ -119,13 +141,16 @@ def set_by(words: list[str]) -> dict[str, Any]:
 def configured(explicit: dict[str, Any]) -> TransformerConfig:
     """The configuration that a plan's flags ask for."""
     fields_ = {key: value for key, value in explicit.items() if key not in OF_THE_TRAINER}
-    experts, gated = explicit.get("num_experts"), explicit.get("swiglu", False)
+    experts, gated = explicit.get("num_experts"), explicit.get("swiglu", False) or explicit.get("quick_geglu", False)
+    named = {"squared_relu": squared_relu, "quick_geglu": quick_gelu, "swiglu": functional.silu}
     layout = explicit.get("pipeline_model_parallel_layout")
     chunks = len(layout.split("|")) // explicit["pipeline_model_parallel_size"] if layout else 1
     fields_ |= {
         "num_moe_experts": experts,
         "gated_linear_unit": gated,
-        "activation_func": functional.silu if gated else functional.gelu,
+        "activation_func": next((named[name] for name in named if explicit.get(name)), functional.gelu),
+        **{name: explicit[name] for name in OF_LATENT if name in explicit},
+        "q_lora_rank": explicit.get("q_lora_rank"),
         "params_dtype": torch.bfloat16,
         "pipeline_dtype": torch.bfloat16,
         "virtual_pipeline_model_parallel_size": chunks if chunks > 1 else None,

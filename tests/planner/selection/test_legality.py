@@ -27,6 +27,7 @@ LEGAL = Configuration(
 )
 MIXTURE = request("deepseek-v2-lite", "h100-sxm:8x8", global_batch=128)
 LEGAL_MIXTURE = Configuration(sequence=4096, global_batch=128, pipeline=2, data=32, expert=8)
+BIASED = request("gpt-oss-20b", "h100-sxm:8x8", global_batch=128)
 
 
 def test_published_configurations_are_legal():
@@ -57,6 +58,7 @@ BROKEN = [
     ("format", DENSE, {"precision": "mxfp8"}),
     ("experts", MIXTURE, {"expert": 5}),
     ("expert width", MIXTURE, {"expert_tensor": 3}),
+    ("experts' biases", BIASED, {"expert_tensor": 2}),
     ("expert ranks", MIXTURE, {"expert": 64}),
     ("torchtitan's experts", MIXTURE, {"software": "torchtitan", "expert_tensor": 2}),
     ("experts' sequence", MIXTURE, {"tensor": 2, "data": 16}),

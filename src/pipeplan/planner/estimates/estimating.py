@@ -284,6 +284,8 @@ def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]
     if model.approximates:
         like = model.source.removeprefix("config.json of ")
         assumptions.append(f"model: {model.approximates} is not modelled and is treated as {like}")
+    if model.details.unread:
+        assumptions.append(f"model: as if its config.json had no {model.details.unread}, which are unknown here")
     if configuration.lora_rank:
         assumptions.append("training: adapters beside every product of a layer, everything else is frozen")
     if configuration.document:

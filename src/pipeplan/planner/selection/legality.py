@@ -253,6 +253,12 @@ RULES: tuple[Rule, ...] = (
         lambda q, d: q.model.experts is None or q.model.experts.width % d["expert_tensor"] == 0,
     ),
     _rule(
+        "experts' biases",
+        "expert_tensor",
+        "trainers do not split experts that have biases: etp must be 1",
+        lambda q, d: q.model.experts is None or not q.model.experts.expert_bias or d["expert_tensor"] == 1,
+    ),
+    _rule(
         "expert tensor",
         "expert_tensor",
         lambda q: f"etp must divide the {q.cluster.joined} GPUs of a fast-link domain",
