@@ -10,7 +10,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError, PluginError
 from pipeplan.model import Schedule, counted
 from pipeplan.registry import Registry
@@ -73,11 +72,6 @@ STRATEGIES = Registry(
     item=_named_in_errors,
 )
 """All strategies by name: those of pipeplan in the order of the documentation, then registered ones and plugins."""
-
-
-def all_strategies(settings: Settings) -> list[Strategy]:
-    """Return the strategies that are meant by "all schedules" for these settings."""
-    return [strategy for strategy in STRATEGIES.values() if strategy.takes_part(settings)]
 
 
 def strategy(name: str) -> Strategy:

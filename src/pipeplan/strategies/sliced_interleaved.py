@@ -167,7 +167,6 @@ slimpipe = Strategy(
     chunks=2,
     fixed_chunks=False,
     slices=USUAL_SLICES,
-    only_with="slices",
     aliases=("SlimPipe",),
 )
 
@@ -185,7 +184,6 @@ svpp = Strategy(
     chunks=2,
     fixed_chunks=False,
     slices=USUAL_SLICES,
-    only_with="slices",
 )
 
 mepipe = Strategy(
@@ -202,7 +200,6 @@ mepipe = Strategy(
     chunks=2,
     fixed_chunks=False,
     slices=USUAL_SLICES,
-    only_with="slices",
     aliases=("MEPipe",),
 )
 
