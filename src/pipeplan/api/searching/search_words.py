@@ -106,7 +106,7 @@ def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
 def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
     if here is None or record.gain is None:
         need = record.least_need
-        sentence = "No published schedule of this placement fits"
+        sentence = "No published schedule of this placement fits with its defaults"
         if need is None:
             return f"{sentence}."
         memory = memory_text(need.memory, in_activations=need.in_activations)

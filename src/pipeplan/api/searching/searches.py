@@ -132,7 +132,7 @@ def searched(
 
         chosen, published = problem_of_best_starts(problems, schedules)
         best = best_placement([chosen], effort, seeds, published=competing, start=schedules, earlier=published)
-    return result_found(best.result, settings, allowed, everywhere, best.tried)
+    return result_found(best.result, settings, allowed=allowed, published=everywhere, tried=best.tried)
 
 
 def _laid_out(
@@ -155,7 +155,9 @@ def _laid_out(
     assert best.layout is not None
     laid = replace(settings, layers_per_stage=best.layout)
     allowed = searched_needs(options, settings)
-    return result_found(best.result, laid, allowed, best.published, best.tried, best.layout)
+    return result_found(
+        best.result, laid, allowed=allowed, published=best.published, tried=best.tried, layout=best.layout
+    )
 
 
 @takes(ParetoOptions, ConfiguredSettings)
@@ -214,7 +216,9 @@ def front_found(
                 limit=None if point.limit == float("inf") else point.limit,
                 peak=point.peak,
                 value=point.value,
-                result=result_found(point.result, unlimited, allowed, everywhere(point.limit), point.tried),
+                result=result_found(
+                    point.result, unlimited, allowed=allowed, published=everywhere(point.limit), tried=point.tried
+                ),
             )
             for point in points.points
         ),
@@ -246,6 +250,7 @@ def usable_cores() -> int:
 def result_found(
     solution: SearchResult,
     settings: Settings,
+    *,
     allowed: Allowed = frozenset(),
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),
