@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class AllowOptionsKeywords(TypedDict, total=False):
     """Keywords of AllowOptions."""
 
-    allow: NeedsLike
+    allow: NeedsLike | None
 
 
 class EverySearchOptionsKeywords(TypedDict, total=False):

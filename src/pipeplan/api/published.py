@@ -28,11 +28,11 @@ NeedsLike = str | Iterable[str]
 class AllowOptions(Options):
     """What the best published schedule may need."""
 
-    allow: NeedsLike = option(
-        (), kind="names", title="Allow", group="choosing", choices=NEEDS, default="nothing",
-        help="What schedules may need to be the best or the recommended one: slices (attention over earlier slices of a "
-        "sequence, and a loss per slice), copies (two copies of the model on the ranks), recompute; repeatable or "
-        "comma-separated. Setting slices or recompute, or naming a schedule that needs it, allows it, too.",
+    allow: NeedsLike | None = option(
+        kind="names", title="Allow", group="choosing", choices=NEEDS, default="what settings and named schedules need",
+        help="Needs that the best or recommended schedule may have: slices (attention over earlier slices of a sequence and "
+        "a loss per slice), copies (two copies of the model), recompute; repeatable or comma-separated. Setting slices or "
+        "recompute allows it, too.",
         hint="What the best schedule may need: slices, copies, recompute.",
     )  # fmt: skip
 
@@ -52,13 +52,13 @@ Allowed = frozenset[Need]
 """Needs that a question allows."""
 
 
-def allowed_needs(allow: NeedsLike = (), settings: Settings | None = None) -> Allowed:
+def allowed_needs(allow: NeedsLike | None = None, settings: Settings | None = None) -> Allowed:
     """Return the needs that a question allows: by name, or by settings that slice sequences or recompute.
 
     Raises UnknownNameError for any other name.
     """
     allowed: set[Need] = set()
-    for name in names_of(allow):
+    for name in names_of(allow or ()):
         match = next((need for need in NEEDS if need == name), None)
         if match is None:
             raise UnknownNameError("need", name, NEEDS, field="allow")

@@ -72,8 +72,8 @@ def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack
     """Compare schedules on the same ranks, microbatches and costs; without schedules, all that are possible.
 
     All are sorted by what they need (``result.needs``): first those that need nothing but what ``allow`` and the settings
-    allow, then those with sequence slices, with two copies of the model, with recomputation. Schedules that are named may
-    need anything.
+    allow, then those with sequence slices, with two copies of the model, with recomputation. Without ``allow``, schedules
+    that are named may need anything.
 
     Parameters
     ----------
@@ -113,14 +113,12 @@ def listed_schedules(schedules: Iterable[ScheduleLike | Sequence[ScheduleLike]])
 
 
 def comparison_of(
-    schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False, allow: NeedsLike = ()
+    schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False, allow: NeedsLike | None = None
 ) -> Comparison:
     """See :func:`compare`."""
     entrants, results, refused = _compared(schedules, settings)
-    # A schedule that is named takes part whatever it needs.
-    named = (need for result in results for need in result.needs) if schedules else ()
-    allowed = allowed_needs(allow, settings).union(named)
-    results = in_order(results, allowed)
+    allowed = _allowed(results, settings, allow, named=bool(schedules))
+    results = _in_order(results, allowed)
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
@@ -137,14 +135,24 @@ def comparison_of(
 
 
 def compared(
-    sources: Iterable[ScheduleLike], settings: Settings, allowed: Allowed
-) -> tuple[list[Result], dict[str, PipeplanError]]:
-    """Return the results, the best first, and the error of every other schedule by its name; see :func:`compare`."""
+    sources: Iterable[ScheduleLike], settings: Settings, *, allow: NeedsLike | None = None, named: bool = True
+) -> tuple[list[Result], dict[str, PipeplanError], Allowed]:
+    """Return the results, the best first, the error of every other schedule by its name, and what the best one may need.
+
+    ``named``: the question names the schedules; else they are all that there are. See :func:`compare`.
+    """
     _, results, refused = _compared(sources, settings)
-    return in_order(results, allowed), refused
+    allowed = _allowed(results, settings, allow, named=named)
+    return _in_order(results, allowed), refused, allowed
 
 
-def in_order(results: Iterable[Result], allowed: Allowed) -> list[Result]:
+def _allowed(results: Iterable[Result], settings: Settings, allow: NeedsLike | None, *, named: bool) -> Allowed:
+    """Return what the best schedule may need: whatever is named may be the best, unless the question says otherwise."""
+    needs = (need for result in results for need in result.needs) if named and allow is None else ()
+    return allowed_needs(allow, settings).union(needs)
+
+
+def _in_order(results: Iterable[Result], allowed: Allowed) -> list[Result]:
     """Return results by what they need beyond what is allowed, each group from the fastest to those over the limit."""
     return sorted(results, key=lambda result: rank(as_candidate(result), allowed))
 

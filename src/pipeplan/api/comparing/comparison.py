@@ -67,6 +67,7 @@ class ComparisonRow(Record, frozen=True, kw_only=True):
 
     schedule: str
     placement: str
+    needs: Annotated[tuple[Need, ...], Meta(description="What it needs of the model and the trainer.")]
     chunks: int
     makespan: float
     bubble: Annotated[float, Meta(description="Idle time / total time.")]
@@ -100,7 +101,9 @@ class ComparisonFacts(Record, frozen=True, kw_only=True):
         float | None, Meta(description="Memory limit that the schedules were generated for, in ``memory_unit``.")
     ]
     costs: ComparisonCosts
-    rows: Annotated[tuple[ComparisonRow, ...], Meta(description="Schedules within the limit first, the fastest first.")]
+    allowed: Annotated[tuple[Need, ...], Meta(description="What the best schedule may need.")]
+    covers: Annotated[str, Meta(description="Schedules for which the least bound of those that need no more holds.")]
+    rows: Annotated[tuple[ComparisonRow, ...], Meta(description="As in the comparison: the best one first.")]
     refused: tuple[RefusedRow, ...]
     notes: tuple[str, ...]
     changes: Annotated[tuple[str, ...], Meta(description="Sentences on what would change the fastest schedule.")]
@@ -351,7 +354,7 @@ def _headline(results: Sequence[Result], allowed: Allowed, faster: Sequence[Fast
     times, first = times_of(results), results[0]
     eligible = first.fits and not missing(first.needs, allowed)
     alone = all(not missing(result.needs, allowed) for result in results)
-    of = "" if alone else f" of those that need {'only ' if allowed else ''}{needs_in_words(allowed)}"
+    of = "" if alone else f" of those that need {'at most ' if allowed else ''}{needs_in_words(allowed)}"
     within = "" if first.limits is None else " within the memory limit"
     if eligible:
         unit = size_text(first.peak) if first.peak_bytes is not None else f"{first.peak:.4g} activations"
@@ -407,6 +410,8 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
         memory_unit="bytes" if in_bytes else "activations",
         limit=None if limits is None or limits.in_activations == in_bytes else float(limits.values.max()),
         costs=_costs(best),
+        allowed=comparison.allowed,
+        covers=comparison.least.covers,
         rows=tuple(
             _page_row(name, result, in_bytes) for name, result in zip(_names(comparison), comparison, strict=True)
         ),
@@ -433,6 +438,7 @@ def _page_row(name: str, result: Result, in_bytes: bool) -> ComparisonRow:
     return ComparisonRow(
         schedule=name,
         placement=placement.name,
+        needs=result.needs,
         chunks=placement.chunks,
         makespan=result.makespan,
         bubble=result.bubble.idle_over_total,

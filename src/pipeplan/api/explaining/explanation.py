@@ -201,7 +201,7 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Exp
     return explained(*asked(schedule, keywords), allow=options_of(AllowOptions, own).allow)
 
 
-def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike = ()) -> Explanation:
+def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | None = None) -> Explanation:
     """See :func:`explain`."""
     opened_source = opened(source)
     result = timed(opened_source, settings, called=label(source))
