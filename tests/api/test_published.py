@@ -11,7 +11,7 @@ import pytest
 import pipeplan
 from pipeplan.api.comparing import columns
 from pipeplan.api.published import allowed_needs, kind_in_words
-from pipeplan.cli.app import main
+from pipeplan.cli import main
 from pipeplan.cli.tools import tools, words_of
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import needs_of
@@ -81,12 +81,13 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
         assert (reply["headline"], reply["least_bound"]) == (record["headline"], record["least_bound"])
         assert [each["schedule"] for each in reply["results"]] == [each.name for each in table]
         # Explanations.
-        explanation = pipeplan.explain("gpipe", **shape)
+        source = "seq1f1b" if "slices" in shape else "gpipe"
+        explanation = pipeplan.explain(source, **shape)
         schedules = [what for what in explanation.what_ifs if what.kind == "schedule" and what.fits]
         named = explanation.result.fits and not schedules
-        assert (("gpipe" if named else schedules[0].change) if named or schedules else None) == name
+        assert ((source if named else schedules[0].change) if named or schedules else None) == name
         assert explanation.to_dict()["explain"]["faster_with_more"] == more
-        explained = json.loads(web_explain(ExplainIn(**told(shape), schedules=["gpipe"])).body)
+        explained = json.loads(web_explain(ExplainIn(**told(shape), schedules=[source])).body)
         assert explained["explain"]["what_ifs"] == explanation.to_dict()["explain"]["what_ifs"]
         # Searches, with and without a placement.
         for placement in ("auto", "v"):
@@ -122,7 +123,8 @@ def test_no_answer_shows_a_schedule_below_a_bound_that_covers_it():
         covered = [each for each in table if each.fits and set(each.needs) <= {*table.allowed, *table.best.needs}]
         assert all(each.makespan >= table.least.value * (1 - 1e-9) for each in covered)
         assert all(each.least_gap is None or each.least_gap >= 0 for each in table)
-        for result in (pipeplan.explain("1f1b", **shape).result, pipeplan.search(**shape, evaluations=20)):
+        source = "seq1f1b" if "slices" in shape else "1f1b"
+        for result in (pipeplan.explain(source, **shape).result, pipeplan.search(**shape, evaluations=20)):
             alike = [
                 each
                 for each in table
@@ -193,7 +195,7 @@ def test_settings_that_slice_or_recompute_allow_it_and_say_so():
         shape = {"ranks": 4, "microbatches": 8, **setting}
         table = pipeplan.compare(**shape)
         assert note in table.notes
-        assert note in pipeplan.explain("1f1b", **shape).notes
+        assert note in pipeplan.explain("seq1f1b", **shape).notes
         assert not set(table.best.needs) - set(table.allowed)
     assert allowed_needs("copies", pipeplan.Settings(slices=1)) == {"copies"}
 

@@ -100,7 +100,7 @@ def as_candidate(result: Result) -> Candidate:
 
 _Source = TypeVar("_Source")
 
-Rank = tuple[int, tuple[int, ...], bool, float, float]
+Rank = tuple[int, tuple[int, ...], bool, float, float, str]
 
 
 def missing(needs: Collection[Need], allowed: Allowed) -> tuple[Need, ...]:
@@ -112,16 +112,16 @@ def rank(candidate: Candidate, allowed: Allowed) -> Rank:
     """Return the place of a schedule among others, for sorting.
 
     Those that need nothing more than is allowed come first, then one group of needs after the other. In a group, schedules
-    over the memory limit come last, and of equally fast ones the leaner is first.
+    over the memory limit come last, and of equally fast ones the leaner is first, of equal ones the first by name.
     """
     more = missing(candidate.needs, allowed)
     groups = tuple(NEEDS.index(need) for need in more)
-    return len(more), groups, not candidate.fits, round_off(candidate.value), candidate.peak
+    return len(more), groups, not candidate.fits, round_off(candidate.value), round_off(candidate.peak), candidate.name
 
 
-def round_off(time: float) -> float:
-    """Round a time so that equal times compare equal."""
-    return float(f"{time:.12g}")
+def round_off(figure: float) -> float:
+    """Round a time or a size so that equal ones compare equal."""
+    return float(f"{figure:.12g}")
 
 
 def best_published(

@@ -117,7 +117,12 @@ def remedies(source: Strategy | Schedule, settings: Settings, result: Result, al
     every = [as_candidate(other) for other in (result, *others)]
     best = best_published(every, allowed, lambda candidate: candidate)
     return Remedies(
-        tuple(sorted(candidates, key=lambda remedy: (not remedy.fits, round_off(remedy.per_microbatch), remedy.peak))),
+        tuple(
+            sorted(
+                candidates,
+                key=lambda remedy: (not remedy.fits, round_off(remedy.per_microbatch), round_off(remedy.peak)),
+            )
+        ),
         faster_with_more(every, allowed, None if best is None else best.value),
         left_out,
     )
