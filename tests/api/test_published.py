@@ -61,9 +61,19 @@ def streamed(make: Any, request: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def require_no_schedule_below_its_bound(table: pipeplan.Comparison, answer: pipeplan.Result) -> None:
+    """No schedule of the kind that a bound covers is shorter: neither that of a comparison, nor that of another answer."""
+    covered = [each for each in table if each.fits and set(each.needs) <= {*table.allowed, *table.best.needs}]
+    assert all(each.makespan >= table.least.value * (1 - 1e-9) for each in covered)
+    assert all(each.least_gap is None or each.least_gap >= 0 for each in table)
+    assert ("without slices" if answer.slices == 1 else f"in {answer.slices} slices") in answer.bound_covers
+    alike = (each for each in table if (each.placement, each.needs) == (answer.placement, answer.needs) and each.fits)
+    assert all(each.makespan >= answer.lower_bound * (1 - 1e-9) for each in alike if each.slices == answer.slices)
+
+
 def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_is_faster_with_more(capsys, tmp_path):
     listed = tools()
-    for shape in SHAPES:
+    for number, shape in enumerate(SHAPES):
         table = pipeplan.compare(**shape)
         allowed = set(table.allowed)
         eligible = [each for each in table if each.fits and set(each.needs) <= allowed]
@@ -89,9 +99,12 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
         assert explanation.to_dict()["explain"]["faster_with_more"] == more
         explained = json.loads(web_explain(ExplainIn(**told(shape), schedules=[source])).body)
         assert explained["explain"]["what_ifs"] == explanation.to_dict()["explain"]["what_ifs"]
+        require_no_schedule_below_its_bound(table, explanation.result)
         # Searches, with and without a placement.
-        for placement in ("auto", "v"):
-            found = pipeplan.search(**shape, placement=placement, evaluations=20).search
+        for placement in ("auto", "v") if number % 4 == 0 else ("auto", "v")[number % 2 :][:1]:
+            result = pipeplan.search(**shape, placement=placement, evaluations=20)
+            require_no_schedule_below_its_bound(table, result)
+            found = result.search
             assert found is not None
             against = found.best_published_anywhere
             assert (against and against.schedule) == name
@@ -101,7 +114,7 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
 
 
 def test_a_front_and_the_searches_of_the_web_app_name_it_too():
-    for shape in (SHAPES[7], SHAPES[16]):
+    for shape in (SHAPES[2], SHAPES[18]):
         table = pipeplan.compare(**shape)
         without = {name: value for name, value in shape.items() if name != "memory_limit"}
         for point in pipeplan.pareto(**without, points=2, evaluations=20):
@@ -115,28 +128,6 @@ def test_a_front_and_the_searches_of_the_web_app_name_it_too():
         marks = {mark["schedule"] for mark in front["published"]}
         assert marks <= {name for name, rule in STRATEGIES.items() if set(rule.needs) <= set(table.allowed)}
         assert marks
-
-
-def test_no_answer_shows_a_schedule_below_a_bound_that_covers_it():
-    for shape in SHAPES:
-        table = pipeplan.compare(**shape)
-        covered = [each for each in table if each.fits and set(each.needs) <= {*table.allowed, *table.best.needs}]
-        assert all(each.makespan >= table.least.value * (1 - 1e-9) for each in covered)
-        assert all(each.least_gap is None or each.least_gap >= 0 for each in table)
-        source = "seq1f1b" if "slices" in shape else "1f1b"
-        for result in (pipeplan.explain(source, **shape).result, pipeplan.search(**shape, evaluations=20)):
-            alike = [
-                each
-                for each in table
-                if each.fits and each.schedule.placement == result.schedule.placement and each.slices == result.slices
-            ]
-            covers = "without slices" if result.slices == 1 else f"in {result.slices} slices"
-            assert covers in result.bound_covers
-            assert all(
-                each.makespan >= result.lower_bound * (1 - 1e-9)
-                for each in alike
-                if set(each.needs) == set(result.needs)
-            )
 
 
 def test_needs_are_those_of_the_schedule_wherever_it_comes_from(tmp_path):

@@ -233,7 +233,7 @@ def least_need(problem: Problem) -> LeastPeak | None:
     free = replace(problem, limits=None)
     in_activations = problem.limits.in_activations
     needs = []
-    for name, schedule in fixed_orders(free):
+    for name, schedule in fixed_orders(free, every_group_up_to=0):
         if not is_as_published(name):
             continue
         memory = simulate(free.sharded(schedule), free.costs).memory
