@@ -1,6 +1,6 @@
 /** What schedules need of the model and the trainer beyond a plain pipeline (model/needs.py). */
 
-import type { Need } from "./records.js";
+export type Need = "slices" | "copies" | "recompute";
 
 export const NEED_WORDS: Readonly<Record<Need, string>> = {
   slices: "sequence slices",

@@ -21,6 +21,7 @@ const FIELDS = ["ranks", "microbatches", "forward_times", "p2p_time"].map(
 const STATE: PageState = {
   typed: { ranks: "4", forward_times: "1,2,3" },
   schedules: ["1f1b", "zbv"],
+  allow: ["slices"],
   shown: ["zbv"],
   open: "why",
 };

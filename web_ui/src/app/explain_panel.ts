@@ -76,7 +76,9 @@ function moreText({ explain: { faster_with_more: faster }, time_unit: unit }: Ex
     faster.map(({ value }) => value),
     unit,
   );
-  const told = faster.map(({ schedule, value, needs }) => `${schedule}, ${times.text(value)}, needs ${needsText(needs)}`);
+  const told = faster.map(
+    ({ schedule, value, needs }) => `${schedule}, ${times.text(value)}, needs ${needsText(needs)}`,
+  );
   return told.length > 0 ? `Faster with more: ${told.join("; ")}.` : "";
 }
 

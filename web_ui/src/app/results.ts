@@ -2,9 +2,9 @@
 
 import { button, make } from "../dom.js";
 import { memoryScale, memoryText, peakName, percent, type Scale, Times } from "../format.js";
+import { missingOf, needsText } from "../needs.js";
 import { scroller } from "../scroller.js";
 import type { Comparison, Result } from "./api.js";
-import { missingOf, needsText } from "../needs.js";
 import { type Bar, barsOf } from "./bars.js";
 
 export interface Choice {

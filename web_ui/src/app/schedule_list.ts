@@ -1,8 +1,7 @@
 /** List of schedules to compare: built-in schedules and the user's files. */
 
 import { button, make } from "../dom.js";
-import { NEED_WORDS, NEEDS, needsText } from "../needs.js";
-import type { Need } from "../records.js";
+import { NEED_WORDS, NEEDS, type Need, needsText } from "../needs.js";
 import type { OwnFile, Schedule } from "./api.js";
 
 export class ScheduleList {
