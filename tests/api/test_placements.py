@@ -141,7 +141,8 @@ def test_published_schedules_that_hold_the_model_twice_compete_only_where_such_p
     assert several.schedule.placement.copies == 1
     front = pipeplan.pareto(**shape, points=2)
     assert {point.result.schedule.placement.copies for point in front} == {1}
-    for options in ({"placement": "bidirectional"}, {"start": "dualpipe"}, {"allow": "copies"}):
+    ways: list[dict[str, Any]] = [{"placement": "bidirectional"}, {"start": "dualpipe"}, {"allow": "copies"}]
+    for options in ways:
         found = pipeplan.search(**shape, **options)
         assert found.makespan <= dualpipe
         assert found.warnings == ()

@@ -17,6 +17,7 @@ from pipeplan.api.published import (
     allowed_in_words,
     allowed_needs,
     as_candidate,
+    missing,
     rank,
 )
 from pipeplan.api.simulating.result import Result
@@ -124,7 +125,8 @@ def comparison_of(
             raise error
     # Leads are found by the names of results, which two files may share.
     one_each = len({result.name for result in results}) == len(results)
-    changes = leads_of(results, entrants.settings, entrants.again, entrants.timed) if leads and one_each else ()
+    eligible = [result for result in results if not missing(result.needs, allowed)]
+    changes = leads_of(eligible, entrants.settings, entrants.again, entrants.timed) if leads and one_each else ()
     return comparison_of_results(
         results,
         allowed,

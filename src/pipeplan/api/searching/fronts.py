@@ -175,7 +175,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             published.add_row(one_line(mark.schedule), peak, times.number(mark.value))
         beaten = len(self.published) - len(kept)
         more = [line(f"{beaten} more published schedules are dominated by these")] if beaten else []
-        rows = [("gain", self.gain), *([("faster with more", more)] if (more := self.faster_with_more) else [])]
+        rows = [("gain", self.gain), *([("faster with more", faster)] if (faster := self.faster_with_more) else [])]
         rows += [("costs", costs_in_words(first.costs, first.schedule.placement))]
         heading = line("memory against time", "bold")
         return heading, facts(rows, above=1, below=1), table, line(), published, *more
