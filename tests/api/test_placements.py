@@ -146,7 +146,9 @@ def test_published_schedules_that_hold_the_model_twice_compete_only_where_such_p
         found = pipeplan.search(**shape, **options)
         assert found.makespan <= dualpipe
         assert found.warnings == ()
-    assert any(point.result.schedule.placement.copies == 2 for point in pipeplan.pareto(**shape, allow="copies", points=2))
+    assert any(
+        point.result.schedule.placement.copies == 2 for point in pipeplan.pareto(**shape, allow="copies", points=2)
+    )
 
 
 def test_the_best_of_any_placement_is_named_only_where_others_were_looked_at(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan import api
-from pipeplan.api.published import AllowOptions
+from pipeplan.api import AllowOptions
 from pipeplan.cli.answers import deliver, show_above
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 

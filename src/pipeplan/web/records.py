@@ -14,13 +14,13 @@ from pipeplan.api import (
     Edit,
     EditedShape,
     Explanation,
+    FasterWithMore,
     LeastBound,
     Plan,
     Result,
     ResultRecord,
     StrategyRecord,
 )
-from pipeplan.api.published import FasterWithMore
 from pipeplan.api.reviewing.result import Review
 from pipeplan.model import Need
 from pipeplan.records import Record, without_indents

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeplan.api import (
+    Allowed,
     Explanation,
+    NeedsLike,
     Result,
     all_formats,
     comparison_of_results,
@@ -19,7 +21,6 @@ from pipeplan.api import (
     shipped_costs,
     timed,
 )
-from pipeplan.api.published import Allowed, NeedsLike
 from pipeplan.costs import SETTINGS, Config, Settings
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError

@@ -19,9 +19,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pipeplan.api import EditedShape, all_formats
+from pipeplan.api import AllowOptions, EditedShape, all_formats
 from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.published import AllowOptions
 from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS

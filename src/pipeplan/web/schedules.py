@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pipeplan.api import (
+    Allowed,
     Result,
     as_taken_by,
     compared,
@@ -16,7 +17,6 @@ from pipeplan.api import (
     with_shape_of,
     without_times,
 )
-from pipeplan.api.published import Allowed
 from pipeplan.costs import Costs, Settings
 from pipeplan.drawing import View
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, NotationError, PipeplanError, ShapeError
