@@ -230,7 +230,7 @@ def test_built_in_formats_stay(name):
 def test_a_strategy_object_is_a_schedule_without_being_registered():
     shape: SettingsKeywords = {"ranks": 2, "microbatches": 4}
     assert pipeplan.simulate(LIFO, **shape).makespan == 15
-    assert [result.name for result in pipeplan.compare(LIFO, "1f1b", **shape)] == ["lifo", "1f1b"]
+    assert {result.name for result in pipeplan.compare(LIFO, "1f1b", **shape)} == {"lifo", "1f1b"}
     assert pipeplan.explain(LIFO, **shape).name == "lifo"
     assert pipeplan.check(LIFO, **shape).valid
     assert pipeplan.schedules(LIFO).schedules[0].title == "last in, first out"

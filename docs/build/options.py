@@ -19,6 +19,7 @@ from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
 from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
+from pipeplan.api.published import AllowOptions
 from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
 from pipeplan.api.sweeping.study import SweepOptions
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
+    from pipeplan.api.published import NeedsLike
     from pipeplan.api.searching.options import LayoutChoice, Names
     from pipeplan.costs import (
         Communication,
@@ -134,6 +136,7 @@ if TYPE_CHECKING:
 
 _OF_RUNS = (RunOptions, ProfileOptions, CalibrationOptions)
 _OF_THE_API = (
+    AllowOptions,
     SearchOptions,
     ParetoOptions,
     SteadyStateOptions,
@@ -154,6 +157,7 @@ _FUNCTIONS: dict[str, type[Options]] = {
     "ProfileKeywords": ProfileOptions,
     "CheckKeywords": CheckOptions,
     "CompareKeywords": CompareOptions,
+    "ExplainKeywords": AllowOptions,
     "DiffKeywords": DiffOptions,
     "ExportKeywords": ExportOptions,
 }

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.api.searching.options import ParetoOptions
+from pipeplan.api.searching.options import ParetoOptions, ScheduleSearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS, problems_of
 from pipeplan.api.searching.search_words import gain_of
 from pipeplan.cli import main
@@ -45,9 +45,9 @@ def shapes(draw) -> dict[str, Any]:
 @pytest.mark.usefixtures("interpreted")
 def test_a_search_is_never_worse_than_a_schedule_that_a_comparison_lists(shape):
     found = pipeplan.search(**shape, evaluations=50, workers=1)
-    listed = [each for each in pipeplan.compare(**shape) if each.fits and each.schedule.placement.copies == 1]
+    listed = [each for each in pipeplan.compare(**shape) if each.fits and not each.needs]
     assert found.fits
-    assert found.schedule.placement.copies == 1
+    assert found.needs == ()
     assert found.makespan <= min((each.makespan for each in listed), default=float("inf")) * UP
     assert found.search is not None
     placements = found.to_dict()["placements"]
@@ -66,8 +66,8 @@ def test_a_point_of_a_front_is_never_worse_than_a_schedule_that_a_comparison_lis
         assert len(point.result.to_dict()["placements"]) > 1
         limit: dict[str, Any] = {} if point.limit is None else {"memory_limit": f"{point.limit}act"}
         every = [each for each in pipeplan.compare(**shape, **limit) if each.fits]
-        listed = [each.makespan for each in every if each.schedule.placement.copies == 1]
-        assert point.result.schedule.placement.copies == 1
+        listed = [each.makespan for each in every if not each.needs]
+        assert point.result.needs == ()
         assert point.value <= min(listed, default=float("inf")) * UP
     values = [point.value for point in front]
     assert values == sorted(values, reverse=True)
@@ -117,17 +117,13 @@ def test_lists_per_stage_leave_the_placements_that_they_fit():
     assert {problem.placement.name for problem in problems} == {"linear"}
 
 
-def test_a_model_held_twice_competes_where_a_limit_counts_its_parameters():
+def test_a_model_held_twice_competes_where_copies_are_allowed():
     held: dict[str, Any] = {"ranks": 4, "activation_bytes": 1.0, "static_bytes": 4.0}
-    for limit in (None, "9act"):
+    for limit in (None, "9act", 40.0):
         names = {problem.placement.name for problem in problems_of(Settings(**held, memory_limit=limit))}
         assert names == {"linear", "loop", "v", "wave"}
-    for problems in (
-        problems_of(Settings(**held, memory_limit=40.0)),
-        problems_of(Settings(**held), ParetoOptions()),
-    ):
-        assert {problem.placement.name for problem in problems} == set(DEFAULT_CHUNKS)
-    assert len(problems_of(Settings(ranks=4), ParetoOptions())) == len(names)
+    for options in (ScheduleSearchOptions(allow="copies"), ParetoOptions(allow=("slices", "copies"))):
+        assert {problem.placement.name for problem in problems_of(Settings(**held), options)} == set(DEFAULT_CHUNKS)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -139,18 +135,20 @@ def test_published_schedules_that_hold_the_model_twice_compete_only_where_such_p
     assert apart.makespan > dualpipe
     assert apart.warnings == ()
     assert apart.search is not None
-    _, anywhere = gain_of(apart.search, "")
-    assert anywhere.endswith("but holds the model twice: placement bidirectional searches such schedules.")
+    assert "copies" in {need for more in apart.search.faster_with_more for need in more.needs}
+    assert "needs two copies of the model" in gain_of(apart.search, "")[-1]
     several = pipeplan.search(**shape, searches=2)
     assert several.schedule.placement.copies == 1
     front = pipeplan.pareto(**shape, points=2)
     assert {point.result.schedule.placement.copies for point in front} == {1}
-    counted: dict[str, Any] = {"activation_bytes": 1.0, "static_bytes": 4.0}
-    for options in ({"placement": "bidirectional"}, {"start": "dualpipe"}, counted | {"memory_limit": 100.0}):
+    ways: list[dict[str, Any]] = [{"placement": "bidirectional"}, {"start": "dualpipe"}, {"allow": "copies"}]
+    for options in ways:
         found = pipeplan.search(**shape, **options)
         assert found.makespan <= dualpipe
         assert found.warnings == ()
-    assert any(point.result.schedule.placement.copies == 2 for point in pipeplan.pareto(**shape, **counted, points=2))
+    assert any(
+        point.result.schedule.placement.copies == 2 for point in pipeplan.pareto(**shape, allow="copies", points=2)
+    )
 
 
 def test_the_best_of_any_placement_is_named_only_where_others_were_looked_at(monkeypatch):

@@ -37,8 +37,10 @@ def test_search_refuses_it():
 def test_a_bound_of_what_recomputes_is_of_its_like():
     asked: dict[str, Any] = {"ranks": 2, "microbatches": 4}
     kept, recomputed = pipeplan.simulate("1f1b", **asked), pipeplan.simulate("1f1b", **asked, recompute=[1])
-    assert kept.view(reasons=True).bound.startswith("no schedule takes less than")
-    assert recomputed.view(reasons=True).bound.startswith("no schedule that recomputes the same stages takes less than")
+    assert kept.view(reasons=True).bound.startswith("no schedule on this placement, without slices, takes")
+    assert recomputed.view(reasons=True).bound.startswith(
+        "no schedule on this placement, without slices, recomputing the same stages, takes less than"
+    )
     told = pipeplan.compare("1f1b", **asked, recompute=[1])
     assert told.to_dict()["least_bound"]["recomputing"]
 

@@ -9,11 +9,11 @@ import pytest
 import pipeplan
 from pipeplan.api import decisions_of
 from pipeplan.api.searching.options import SearchOptions
-from pipeplan.api.searching.problems import choices_of, names_of, placement_named, problem_of
+from pipeplan.api.searching.problems import choices_of, placement_named, problem_of
 from pipeplan.api.searching.search_record import Decided, Price, decided_in
 from pipeplan.api.searching.search_words import decided_in_words
 from pipeplan.cli import main
-from pipeplan.costs import Settings
+from pipeplan.costs import Settings, names_of
 from pipeplan.errors import InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.passes import insert_recompute
 from pipeplan.solver import CHOICES, Choices, Jitter, SlowRank

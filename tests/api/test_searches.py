@@ -143,7 +143,8 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
     assert f"gap (placement) {percent(gap)}" in repr(result)
     result.print()
     table = capsys.readouterr().out
-    assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} \(no schedule is better: a proof\)$", table)
+    assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} on this placement, unsliced", table)
+    assert "(no schedule is better: a proof)" in " ".join(table.split())
     assert re.search(rf"(?m)^gap \(placement\) +{re.escape(percent(gap))}", table)
     assert objective == "makespan" or "least longest span" in table
     result.save(tmp_path / "best.json")
@@ -154,7 +155,7 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
 def test_a_search_says_what_it_gained_over_the_best_published_schedule_that_fits(capsys):
     """Under a limit of 3 activations, zb-auto is the best linear one, a search shortens it, and V schedules are better."""
     shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "memory_limit": "3act"}
-    published = [result for result in pipeplan.compare(**shape) if result.fits and result.schedule.slices == 1]
+    published = [result for result in pipeplan.compare(**shape) if result.fits and not result.needs]
     linear = min(result.makespan for result in published if result.schedule.placement.name == "linear")
     found = pipeplan.search(**shape, placement="linear", evaluations=50_000)
     search = found.search
@@ -171,13 +172,14 @@ def test_a_search_says_what_it_gained_over_the_best_published_schedule_that_fits
     assert document["best_published"] == search.best_published.to_dict()
     assert (document["gain"], document["gain_anywhere"]) == (search.gain, search.gain_anywhere)
     assert f"-{percent(search.gain)} against {search.best_published.schedule}>" in repr(found)
-    first, second = gain_of(search, "")
+    first, second, more = gain_of(search, "")
     assert "the best published schedule of this placement that fits" in first
     assert f"is {percent(search.gain)} shorter than {search.best_published.schedule}" in first
     assert search.best_published_anywhere.schedule in second
+    assert more.startswith("Faster with more: mepipe, ")
     found.print()
     table = " ".join(capsys.readouterr().out.split())
-    assert f"gain {first} {second}" in table
+    assert f"gain {first} {second} {more}" in table
     assert "costs forward 1, backward 2 (1 for inputs, 1 for weights) of a rank; transfer none" in table
     assert "memory limit 3 activations on every rank" in table
 
@@ -186,8 +188,9 @@ def test_a_search_that_gains_nothing_says_why():
     proven = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=100)
     assert proven.search is not None
     assert gain_of(proven.search, "") == (
-        "No gain over v-half (26.5), the best published schedule of any placement that fits: proven optimal "
+        "No gain over v-half (26.50), the best published schedule of any placement that fits: proven optimal "
         "for this placement.",
+        "Faster with more: mepipe, 24.38, needs sequence slices.",
     )
     assert proven.search.gain == 0
     objective = msgspec.structs.replace(proven.search.objective, lower_bound=25.0)
@@ -198,7 +201,7 @@ def test_a_search_that_gains_nothing_says_why():
     assert alone.search.gain is None
     assert alone.to_dict()["best_published"] is None
     assert gain_of(alone.search, "")[0] == (
-        "No published schedule of this placement fits; v-min, which needs the least, takes 2 activations."
+        "No published schedule of this placement fits with its defaults; v-min, which needs the least, takes 2 activations."
     )
 
 

@@ -17,7 +17,7 @@ def even_plan(name: str, ranks: int, microbatches: int) -> Schedule:
     return strategy(strategy.shape(ranks, microbatches - left))
 
 
-_NAMES = sorted(name for name, rule in STRATEGIES.items() if rule.only_with != "recompute")
+_NAMES = sorted(name for name, rule in STRATEGIES.items() if not rule.recomputes)
 
 PLANS = st.builds(_plan, st.sampled_from(_NAMES), st.integers(1, 3), st.integers(0, 4))
 """Even ranks, and enough microbatches for every strategy; none recomputes on its own."""

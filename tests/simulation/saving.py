@@ -48,7 +48,7 @@ def _row(row: tuple[Op, ...], random: np.random.Generator, recomputed: float, of
 @st.composite
 def saving_problems(draw: st.DrawFn) -> tuple[Schedule, Costs]:
     """A published schedule with random recomputations and offloads, on random costs."""
-    keeping = sorted(name for name, rule in STRATEGIES.items() if rule.only_with != "recompute")
+    keeping = sorted(name for name, rule in STRATEGIES.items() if not rule.recomputes)
     name, ranks = draw(st.sampled_from(keeping)), 2 * draw(st.integers(1, 3))
     plan = even_plan(name, ranks, 2 * draw(st.integers(ranks, ranks + 2)))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))

@@ -3,9 +3,8 @@ from itertools import product
 import pytest
 
 from pipeplan.checking import check
-from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError, UnknownNameError
-from pipeplan.strategies import STRATEGIES, all_strategies, strategy
+from pipeplan.strategies import STRATEGIES, strategy
 
 
 @pytest.mark.parametrize(
@@ -63,15 +62,3 @@ def test_a_strategy_makes_a_right_schedule_of_each_shape_that_it_accepts_and_ref
         else:
             with pytest.raises(ShapeError, match=f"^{rule.name} "):
                 rule(shape)
-
-
-def test_schedules_that_change_the_computation_are_among_all_only_with_their_setting() -> None:
-    def further(settings: Settings) -> set[str]:
-        return {rule.name for rule in all_strategies(settings)} - usual
-
-    usual = {rule.name for rule in all_strategies(Settings())}
-    assert {"seq1f1b", "kfkb", "bitpipe"} <= usual
-    assert further(Settings(slices=4)) == {"slimpipe", "svpp", "mepipe"}
-    assert further(Settings(slices=1)) == set()
-    assert further(Settings(recompute="all")) == {"mario"}
-    assert usual | further(Settings(slices=2, recompute="0-1")) == set(STRATEGIES)

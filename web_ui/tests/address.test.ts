@@ -21,6 +21,7 @@ const FIELDS = ["ranks", "microbatches", "forward_times", "p2p_time"].map(
 const STATE: PageState = {
   typed: { ranks: "4", forward_times: "1,2,3" },
   schedules: ["1f1b", "zbv"],
+  allow: [],
   shown: ["zbv"],
   open: "why",
 };
@@ -37,7 +38,8 @@ describe("the page's address", () => {
   });
 
   test("carries what was typed, chosen, shown and opened", () => {
-    expect(fromQuery(`?${toQuery(STATE)}`, FIELDS)).toEqual(STATE);
+    const state = { ...STATE, allow: ["slices", "copies"] };
+    expect(fromQuery(`?${toQuery(state)}`, FIELDS)).toEqual(state);
   });
 
   test("has lists as people would type them", () => {
@@ -48,7 +50,7 @@ describe("the page's address", () => {
 
   test("leaves out empty fields, and reads none that the form lacks", () => {
     expect(toQuery({ ...STATE, typed: { ranks: " " }, shown: [], open: "" })).toBe("schedules=1f1b,zbv");
-    expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({ typed: {}, schedules: [], shown: [], open: "" });
+    expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({ typed: {}, schedules: [], allow: [], shown: [], open: "" });
   });
 
   test("keeps names that hold signs of an address", () => {

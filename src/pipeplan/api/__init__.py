@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pipeplan.api.planning.one_configuration import ChosenConfiguration
     from pipeplan.api.planning.plans import Plan
     from pipeplan.api.planning.presets import Gpus, Models, gpus, models
+    from pipeplan.api.published import Allowed, AllowOptions, FasterWithMore, NeedsLike
     from pipeplan.api.registering import Plugin, register
     from pipeplan.api.searching.fronts import ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord

@@ -15,7 +15,7 @@ from pipeplan.api.parts import columns, facts, line, number
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.costs import MACHINES, Machine, Settings
 from pipeplan.errors import InputError, PipeplanError
-from pipeplan.model import counted, require_flags, require_text
+from pipeplan.model import Need, counted, needs_in_words, require_flags, require_text
 from pipeplan.names import ScheduleName
 from pipeplan.readable import Times, percent
 from pipeplan.records import Evidence, Record
@@ -122,11 +122,15 @@ def timing(strategy: Strategy, ranks: int, microbatches: int) -> ShapeTiming:
 
 
 class StrategyRecord(Record, frozen=True, kw_only=True):
-    """Description of a strategy: shapes, published bubble and memory, paper; timings only for a single strategy."""
+    """Description of a strategy: shapes, published bubble and memory, paper; timings only for a single strategy.
+
+    ``needs`` is what its schedules need of the model and the trainer beyond a plain pipeline.
+    """
 
     name: str
     title: str
     placement: str
+    needs: tuple[Need, ...]
     chunks: int | None
     default_chunks: int
     accepts: str
@@ -185,6 +189,7 @@ def _record(entry: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSE
         name=entry.name,
         title=entry.title,
         placement=entry.placement,
+        needs=entry.needs,
         chunks=fixed_chunks(entry),
         default_chunks=entry.chunks,
         accepts=entry.shapes,
@@ -298,6 +303,7 @@ def _timed(timings: Sequence[ShapeTiming]) -> Part:
 def _facts(entry: Strategy) -> list[tuple[str, str]]:
     return [
         ("placement", _placed(entry)),
+        *([("needs", needs_in_words(entry.needs))] if entry.needs else []),
         ("accepts", entry.shapes),
         ("idle time", f"{entry.bubble.text}; in forwards of one rank"),
         ("peak activations", entry.memory.text),

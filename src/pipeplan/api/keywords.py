@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
+    from pipeplan.api.published import NeedsLike
     from pipeplan.api.searching.options import LayoutChoice, Names
     from pipeplan.costs import (
         Communication,
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     Varied: TypeAlias = Value | Sequence[Value] | Mapping[str, Value] | NDArray[Any]
 
 
+class AllowOptionsKeywords(TypedDict, total=False):
+    """Keywords of AllowOptions."""
+
+    allow: NeedsLike | None
+
+
 class EverySearchOptionsKeywords(TypedDict, total=False):
     """Keywords of EverySearchOptions."""
 
@@ -46,7 +53,7 @@ class EverySearchOptionsKeywords(TypedDict, total=False):
     leave: Names
 
 
-class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, total=False):
+class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, AllowOptionsKeywords, total=False):
     """Keywords of ScheduleSearchOptions."""
 
     objective: Objective
@@ -112,7 +119,7 @@ class CheckOptionsKeywords(TypedDict, total=False):
     trainer_version: str | None
 
 
-class CompareOptionsKeywords(TypedDict, total=False):
+class CompareOptionsKeywords(AllowOptionsKeywords, total=False):
     """Keywords of CompareOptions."""
 
     leads: bool
@@ -207,6 +214,10 @@ class CheckKeywords(SettingsKeywords, CheckOptionsKeywords, total=False):
 
 
 class CompareKeywords(SettingsKeywords, CompareOptionsKeywords, total=False):
+    """Options and settings of a function."""
+
+
+class ExplainKeywords(SettingsKeywords, AllowOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 

@@ -125,7 +125,7 @@ def resolve(
     opened_source = opened(source)
     if isinstance(opened_source, Strategy):
         # Where "all" is recomputed, a strategy that recomputes by itself knows where it need not be.
-        own = opened_source.only_with == "recompute" and settings.recompute == "all"
+        own = opened_source.recomputes and settings.recompute == "all"
         return _saving(build(opened_source, settings), settings.without("recompute") if own else settings)
     if isinstance(opened_source, Timeline):
         if opened_source.source == "measured" and not of_measured:

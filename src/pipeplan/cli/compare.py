@@ -25,11 +25,12 @@ def compare(
     Parameters
     ----------
     names
-        Names or files of schedules. Default: every schedule for these ranks and microbatches.
+        Names or files of schedules. Default: every schedule for these ranks and microbatches, those that need nothing of
+        the model and the trainer first.
     """
     query, columns = request(names, settings, output), shown.names
     require_outputs(query.outputs, ("record", "report", "pictures"), what="a comparison")
-    comparison = api.comparison_of(query.names, query.settings, leads=options.leads)
+    comparison = api.comparison_of(query.names, query.settings, leads=options.leads, allow=options.allow)
 
     def show() -> None:
         comparison.print(columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeplan import api
+from pipeplan.api import AllowOptions
 from pipeplan.cli.answers import deliver, show_above
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
@@ -44,6 +45,7 @@ def explain(
     name: ScheduleName | None = None,
     /,
     *,
+    options: AllowOptions,
     settings: LineSettings,
     output: OutputOptions,
     json: bool = False,
@@ -60,6 +62,6 @@ def explain(
         traces. Default: 1f1b.
     """
     query = request(() if name is None else (name,), settings, output)
-    explanation = api.explained(query.name, query.settings)
+    explanation = api.explained(query.name, query.settings, allow=options.allow)
     deliver(explanation, query.outputs, json=json, look=query.look)
     return 0 if explanation.result.fits else 1

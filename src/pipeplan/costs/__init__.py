@@ -35,6 +35,7 @@ from pipeplan.costs.options import (
     Setting,
     SettingKind,
     missing_in,
+    names_of,
     option,
     options_of,
     table_of,

@@ -259,6 +259,12 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def names_of(names: str | Iterable[str]) -> list[str]:
+    """Return names that are given as several texts, or as one text with commas between them."""
+    texts = [names] if isinstance(names, str) else names
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
 def _check_numbers(setting: Setting, value: Any) -> None:
     assert setting.range is not None
     several = setting.kind == "per_stage" and isinstance(value, tuple | list)

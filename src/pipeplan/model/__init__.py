@@ -31,6 +31,7 @@ from pipeplan.model.memory import (
     memory_moments,
 )
 from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, require_flags, require_text, shortened
+from pipeplan.model.needs import NEED_WORDS, NEEDS, Need, needs_in_words, needs_of
 from pipeplan.model.notation import (
     format_cells,
     format_schedule,
@@ -61,7 +62,7 @@ from pipeplan.model.op import (
     Op,
     among,
 )
-from pipeplan.model.placement import Placement
+from pipeplan.model.placement import TWO_COPIES, Placement
 from pipeplan.model.quantities import (
     LARGEST,
     MOST_FORWARDS,
@@ -94,6 +95,8 @@ __all__ = [
     "MISSING",
     "MOST_FORWARDS",
     "MOST_RANKS",
+    "NEEDS",
+    "NEED_WORDS",
     "NONE",
     "NOT_GIVEN",
     "NO_GROUP",
@@ -106,6 +109,7 @@ __all__ = [
     "SMALLEST",
     "STAGE_WIDE_KINDS",
     "TIME_UNITS",
+    "TWO_COPIES",
     "WAIT_KINDS",
     "WAIT_OF",
     "WEIGHT_KINDS",
@@ -119,6 +123,7 @@ __all__ = [
     "MemoryCurve",
     "MemoryRule",
     "MemoryUse",
+    "Need",
     "Objective",
     "Op",
     "Placement",
@@ -153,6 +158,8 @@ __all__ = [
     "memory_changes",
     "memory_levels",
     "memory_moments",
+    "needs_in_words",
+    "needs_of",
     "one_line",
     "ops",
     "order_of_losses",

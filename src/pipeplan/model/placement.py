@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from pipeplan.errors import ShapeError, UnknownNameError
 from pipeplan.model.quantities import MOST_COPIES, Bools, Ints, in_digits, require_size
 
+TWO_COPIES = ("bidirectional", "bidirectional-v")
+"""Names of the placements with two copies of the model."""
+
 
 @dataclass(frozen=True)
 class Placement:

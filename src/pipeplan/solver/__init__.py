@@ -33,12 +33,21 @@ from pipeplan.solver.placements import (
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, require_shape, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.reordering import Reorderer, Reordering
-from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult, latest_compiled
+from pipeplan.solver.result import (
+    ALL_RECOMPUTED,
+    Improvement,
+    Published,
+    SearchProgress,
+    SearchResult,
+    is_as_published,
+    latest_compiled,
+)
 from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
 from pipeplan.solver.variation import Jitter, SlowRank, Variation
 
 __all__ = [
+    "ALL_RECOMPUTED",
     "CHOICES",
     "ENGINES",
     "EVERYTHING_UP_TO",
@@ -85,6 +94,7 @@ __all__ = [
     "driven_by_costs",
     "engines_going_on",
     "fixed_orders",
+    "is_as_published",
     "is_of",
     "latest_compiled",
     "pareto",

@@ -22,7 +22,7 @@ from pipeplan.solver.many_searches import Effort, InterruptedSearch, SearchBacke
 from pipeplan.solver.placements import PlacementTried, PublishedEntry, Turn, best_placement, peak_of
 from pipeplan.solver.portfolio import require_shape
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import SearchProgress, SearchResult, joined
+from pipeplan.solver.result import SearchProgress, SearchResult, is_as_published, joined
 
 Report = Callable[[float, SearchProgress], None]
 """Callback that takes a limit and the progress of its search."""
@@ -75,7 +75,7 @@ class Front:
     points
         Best schedules, from the least feasible limit to no limit; their times fall.
     marks
-        Published schedules of the same placement, by memory.
+        Published schedules of the same placement, with their defaults, by memory.
     in_bytes
         True if memory is in bytes; otherwise it is in activations.
     """
@@ -211,7 +211,8 @@ class _FrontSearch:
             self._expected = 1 + 2 * len(levels)
             below = self._at_once(levels, effort)
         kept = _with_bounds_of_larger_limits(_no_slower_with_more([*below, free]))
-        return Front(_undominated(kept), tuple(marks), tightest.costs.memory.in_bytes)
+        shown = tuple(mark for mark in marks if is_as_published(mark.schedule))
+        return Front(_undominated(kept), shown, tightest.costs.memory.in_bytes)
 
     def _one_after_another(self, limits: Sequence[float], effort: Effort) -> list[Point]:
         """Search each limit from the best schedule of the limits below."""
@@ -348,7 +349,7 @@ def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
 
 
 def _marks(problem: Problem) -> list[FrontMark]:
-    """Return the published schedules of a placement, by memory, then by time."""
+    """Return the published schedules of a placement, in every variant, by memory, then by time."""
     marks = []
     for name, schedule in published(problem):
         value = problem.value(simulate(problem.sharded(schedule), problem.costs).timeline)

@@ -41,6 +41,15 @@ class Published(Record, frozen=True, forbid_unknown_fields=False):
         return self.name in STRATEGIES and STRATEGIES[self.name].chunks == chunks
 
 
+def is_as_published(name: str) -> bool:
+    """Return true if a start of this name is a strategy's schedule with its defaults: no other variant, group or limit."""
+    return name.removesuffix(ALL_RECOMPUTED) in STRATEGIES
+
+
+ALL_RECOMPUTED = ", all recomputed"
+"""End of the name of a published schedule with all activations recomputed."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
     """Progress of a search.

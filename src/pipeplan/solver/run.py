@@ -21,7 +21,7 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.meeting import Exchange, schedule_that_meets
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Improvement, Published, SearchProgress
+from pipeplan.solver.result import Improvement, Published, SearchProgress, is_as_published
 from pipeplan.solver.robustness import Judge, bound_of
 from pipeplan.solver.variation import Jitter
 
@@ -252,10 +252,10 @@ class Run:
         return min(finalists, key=lambda lineage: judge(self.schedule(lineage)))
 
     def offer_published(self, schedule: Schedule, name: str) -> None:
-        """Take a published schedule as :meth:`offer_schedule` does; the search has to beat the best of them."""
+        """Take a published schedule as :meth:`offer_schedule` does; the search has to beat the best with its defaults."""
         self.tried.add(name)
         value = self.offer_schedule(schedule, name)
-        if np.isfinite(value):
+        if np.isfinite(value) and is_as_published(name):
             self.take_published(schedule, Published(name, value))
         self.report_meanwhile()
 

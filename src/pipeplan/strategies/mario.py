@@ -66,7 +66,7 @@ mario = Strategy(
     paper="Liu et al., Mario: Near Zero-cost Activation Checkpointing, PPoPP 2025",
     build=build_mario,
     aliases=("checkpointed-1f1b",),
-    only_with="recompute",
+    recomputes=True,
 )
 
 FAMILY = (mario,)

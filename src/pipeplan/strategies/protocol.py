@@ -10,11 +10,10 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.errors import CostError, PluginError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, Schedule, counted, require_size
+from pipeplan.model import NEEDS, TWO_COPIES, Need, Placement, Schedule, counted, require_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +121,8 @@ class Strategy:
         Names of the variants, the default first.
     aliases
         Names of the same schedule in other projects.
-    only_with
-        Setting that it needs to be among "all schedules" of a comparison or a search, because it changes what is computed,
-        not only when: ``slices`` or ``recompute``. By name it is always available.
+    recomputes
+        True if its schedules recompute activations without being told to.
     """
 
     name: str
@@ -142,7 +140,7 @@ class Strategy:
     grouped: bool = False
     variants: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    only_with: Literal["slices", "recompute"] | None = None
+    recomputes: bool = False
 
     @property
     def looks_at_costs(self) -> bool:
@@ -163,11 +161,19 @@ class Strategy:
             return False
         return True
 
-    def takes_part(self, settings: Settings) -> bool:
-        """Return True if it is one of "all schedules" for these settings."""
-        if self.only_with == "slices":
-            return (settings.slices or 1) > 1
-        return self.only_with is None or settings.recompute not in ("none", ())
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What its schedules need with the default number of slices: :func:`pipeplan.model.needs_of` of one of them."""
+        return self.needs_at(self.slices)
+
+    def needs_at(self, slices: int) -> tuple[Need, ...]:
+        """Return what its schedules need with this number of slices; no schedule is generated."""
+        needs: dict[Need, bool] = {
+            "slices": slices > 1,
+            "copies": self.placement in TWO_COPIES,
+            "recompute": self.recomputes,
+        }
+        return tuple(name for name in NEEDS if needs[name])
 
     def placed(self, shape: Shape) -> Placement:
         """Return the placement of the schedule for a shape; costs must have one entry per stage of it."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError, PluginError
 from pipeplan.model import Schedule, counted
 from pipeplan.registry import Registry
@@ -84,11 +83,6 @@ def _pickled(entry: Strategy) -> tuple[Callable[..., Strategy], tuple[Any, ...]]
 
 
 copyreg.pickle(Strategy, _pickled)
-
-
-def all_strategies(settings: Settings) -> list[Strategy]:
-    """Return the strategies that are meant by "all schedules" for these settings."""
-    return [strategy for strategy in STRATEGIES.values() if strategy.takes_part(settings)]
 
 
 def strategy(name: str) -> Strategy:

@@ -171,7 +171,6 @@ slimpipe = Strategy(
     chunks=2,
     fixed_chunks=False,
     slices=USUAL_SLICES,
-    only_with="slices",
     aliases=("SlimPipe",),
 )
 
@@ -189,7 +188,6 @@ svpp = Strategy(
     chunks=2,
     fixed_chunks=False,
     slices=USUAL_SLICES,
-    only_with="slices",
 )
 
 mepipe = Strategy(
@@ -207,7 +205,6 @@ mepipe = Strategy(
     chunks=2,
     fixed_chunks=False,
     slices=USUAL_SLICES,
-    only_with="slices",
     aliases=("MEPipe",),
 )
 

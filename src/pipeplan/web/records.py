@@ -14,6 +14,7 @@ from pipeplan.api import (
     Edit,
     EditedShape,
     Explanation,
+    FasterWithMore,
     LeastBound,
     Plan,
     Result,
@@ -21,6 +22,7 @@ from pipeplan.api import (
     StrategyRecord,
 )
 from pipeplan.api.reviewing.result import Review
+from pipeplan.model import Need
 from pipeplan.records import Record, without_indents
 from pipeplan.solver import FrontMark, Published
 
@@ -76,7 +78,10 @@ class RefusedSchedule(Fault, frozen=True, kw_only=True):
 class CompareReply(Record, frozen=True, kw_only=True):
     """Results of all schedules, and the names of those whose timelines are ``drawn``, or too large to be (``undrawn``)."""
 
+    headline: str
     results: tuple[Result, ...]
+    allowed: tuple[Need, ...]
+    faster_with_more: tuple[FasterWithMore, ...]
     refused: tuple[RefusedSchedule, ...]
     warnings: tuple[str, ...]
     least_bound: LeastBound

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeplan.api import (
+    Allowed,
     Explanation,
+    NeedsLike,
     Result,
     all_formats,
     comparison_of_results,
@@ -65,14 +67,17 @@ def json_reply(record: Record) -> Reply:
 
 def compare(request: CompareIn) -> Reply:
     """Return the figures of every schedule, why others have none, and the timelines of some."""
-    simulated, faults = results(request)
+    simulated, faults, allowed = results(request)
     if not simulated:
         return refused(*faults.values())
     drawn, undrawn = choose(simulated, request.draw)
-    comparison = comparison_of_results(simulated)
+    comparison = comparison_of_results(simulated, allowed)
     return json_reply(
         CompareReply(
+            headline=comparison.headline,
             results=comparison.results,
+            allowed=comparison.allowed,
+            faster_with_more=comparison.faster_with_more,
             refused=tuple(
                 RefusedSchedule(schedule=name, field=fault.field, message=fault.message)
                 for name, fault in faults.items()
@@ -88,14 +93,14 @@ def compare(request: CompareIn) -> Reply:
 
 def explain(request: ExplainIn) -> Reply:
     """Return why each rank idles, the critical path, and what would help."""
-    return json_reply(explanation(*only_one(request)))
+    return json_reply(explanation(*only_one(request), allow=request.allow))
 
 
-def explanation(source: Source, settings: Settings) -> Explanation:
+def explanation(source: Source, settings: Settings, *, allow: NeedsLike | None = None) -> Explanation:
     """Explain a schedule that is small enough to be explained in a moment."""
     if not can_be_explained([timed(source, settings)]):
         raise InputError("too large to be explained here: 'pipeplan explain' has no such limit")
-    return explained(source, settings)
+    return explained(source, settings, allow=allow)
 
 
 # Config files and presets.
@@ -177,12 +182,12 @@ def holds_several(format: Format) -> bool:
 
 def download(request: DownloadIn) -> Reply:
     """Return one or several schedules as a picture, a page, or a file of another tool."""
-    simulated, faults = results(request)
+    simulated, faults, allowed = results(request)
     if not simulated:
         return refused(*faults.values())
     format = all_formats()[request.format]
     try:
-        body, warnings = _file(simulated, format)
+        body, warnings = _file(simulated, format, allowed)
     except (FormatError, ShapeError) as error:
         error.field = "format"
         raise
@@ -194,11 +199,11 @@ def _stem(name: str) -> str:
     return next((name[: -len(ending)] for ending in endings() if name.lower().endswith(ending)), name) or name
 
 
-def _file(simulated: Sequence[Result], format: Format) -> tuple[bytes, tuple[str, ...]]:
+def _file(simulated: Sequence[Result], format: Format, allowed: Allowed) -> tuple[bytes, tuple[str, ...]]:
     """Return the content of a file, and sentences about it that the user must know."""
     if len(simulated) > 1 and not holds_several(format):
         raise InputError(f"{format.title} holds one schedule, not {len(simulated)}", field="schedules")
-    answer = simulated[0] if len(simulated) == 1 else comparison_of_results(simulated)
+    answer = simulated[0] if len(simulated) == 1 else comparison_of_results(simulated, allowed)
     contents: dict[Content, Callable[[Format], Any]] = {**contents_of(answer)}
     contents["pictures"] = lambda form: views(simulated, reasons=form.explains)
     body = content_as(format, contents)

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pipeplan.api import EditedShape, all_formats
+from pipeplan.api import AllowOptions, EditedShape, all_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
@@ -209,7 +209,10 @@ class FileIn(Strict):
     text: Annotated[str, Field(max_length=FILE_LIMIT)]
 
 
-class SchedulesIn(Strict):
+_Allowing: Any = create_model("_Allowing", __base__=Strict, **_fields(AllowOptions, "allow"))
+
+
+class SchedulesIn(_Allowing):  # type: ignore[misc]
     """Schedules on the same ranks and costs."""
 
     settings: SettingsIn = SettingsIn()
@@ -333,8 +336,8 @@ _SERVED: dict[str, dict[str, Any]] = {
     "seconds": {"range": Range(0, open=True, most=MOST_SECONDS)},
     "points": {"range": Range(2, most=12)},
 }
-_SEARCH = ("placement", "layout", "objective", "seconds", "decide", "start")
-_FRONT = ("placement", "objective", "seconds", "points")
+_SEARCH = ("allow", "placement", "layout", "objective", "seconds", "decide", "start")
+_FRONT = ("allow", "placement", "objective", "seconds", "points")
 _SearchFields: Any = create_model(
     "_SearchFields",
     __base__=_SearchRequest,

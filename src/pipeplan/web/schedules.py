@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pipeplan.api import (
+    Allowed,
     Result,
     as_taken_by,
     compared,
@@ -21,7 +22,7 @@ from pipeplan.drawing import View
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, NotationError, PipeplanError, ShapeError
 from pipeplan.formats import endings, is_readable, parse
 from pipeplan.model import Schedule, Timeline
-from pipeplan.strategies import Strategy, all_strategies, strategy
+from pipeplan.strategies import STRATEGIES, Strategy, strategy
 from pipeplan.web.faults import fault
 from pipeplan.web.records import Fault
 from pipeplan.web.requests import FileIn, SchedulesIn
@@ -56,7 +57,7 @@ _EXTENSION = re.compile(r"\.[^\W\d][^.]*$")
 def require_servable(names: Iterable[str], settings: Settings) -> None:
     """Refuse a request of more than ``MOST_OPS`` ops, from its numbers alone, before any work."""
     settings = same_ranks(settings)
-    chosen = [strategy(name).name for name in names] or [rule.name for rule in all_strategies(settings)]
+    chosen = [strategy(name).name for name in names] or list(STRATEGIES)
     ops = {name: ops_at_most(name, settings) for name in chosen}
     total = sum(ops.values())
     if total > MOST_OPS:
@@ -89,20 +90,22 @@ def only_one(request: SchedulesIn) -> tuple[Source, Settings]:
     return source, without_times(settings) if measured else settings
 
 
-def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault]]:
+def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault], Allowed]:
     """Simulate the schedules of a request.
 
     Returns
     -------
     results
-        The fastest first.
+        The best first, as in :func:`pipeplan.compare`.
     faults
         Why the other schedules have no result, by name; the empty name means all of them.
+    allowed
+        What the best one may need.
     """
     settings = request.settings.settings()
     sources: list[Source] = []
     faults: dict[str, Fault] = {}
-    for name, requested in _requested(request, settings).items():
+    for name, requested in _requested(request).items():
         try:
             sources.append(_opened(requested))
         except (FormatError, NotationError, InvalidScheduleError) as error:
@@ -110,15 +113,16 @@ def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault]]:
         except PipeplanError as error:
             faults[name] = fault(error)
     if not sources:
-        return [], faults
+        return [], faults, frozenset()
     try:
         if names := [source.name for source in sources if isinstance(source, Strategy)]:
             require_servable(names, with_shape_of(sources, settings))
-        simulated, refused = compared(sources, settings)
+        named = bool(request.schedules or request.files)
+        simulated, refused, allowed = compared(sources, settings, allow=request.allow, named=named)
     except PipeplanError as error:
-        return [], faults | {"": fault(error)}
+        return [], faults | {"": fault(error)}, frozenset()
     files = {file.name for file in request.files}
-    return simulated, faults | {name: _fault(error, name in files) for name, error in refused.items()}
+    return simulated, faults | {name: _fault(error, name in files) for name, error in refused.items()}, allowed
 
 
 def _fault(error: PipeplanError, of_file: bool) -> Fault:
@@ -126,11 +130,9 @@ def _fault(error: PipeplanError, of_file: bool) -> Fault:
     return fault(error, "file" if of_file and (isinstance(error, InvalidScheduleError) or not error.field) else None)
 
 
-def _requested(request: SchedulesIn, settings: Settings) -> dict[str, str | FileIn]:
+def _requested(request: SchedulesIn) -> dict[str, str | FileIn]:
     """Return the schedules that a request names, by name; without names and files, all strategies."""
-    chosen = (
-        request.schedules if request.schedules or request.files else [rule.name for rule in all_strategies(settings)]
-    )
+    chosen = request.schedules if request.schedules or request.files else list(STRATEGIES)
     return {name: name for name in chosen} | {file.name: file for file in request.files}
 
 

@@ -140,7 +140,9 @@ def _front(front: ParetoFront) -> FrontReply:
             for point in front
         ),
         published=front.published,
-        said=front.gain,
+        said="; ".join(
+            filter(None, (front.gain, front.faster_with_more and f"faster with more: {front.faster_with_more}"))
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats import Training
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, needs_of
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.torchtitan import torchtitan_flags, torchtitan_python
 from tests.peers.shell import NUMBERS, launched
@@ -34,7 +34,7 @@ def published(ranks: int, microbatches: int, chunks: int | None = None) -> Itera
             schedule = strategy(strategy.shape(ranks, microbatches, chunks))
         except ShapeError:
             continue
-        if schedule.placement.name in PLACEMENTS and schedule.slices == 1 and strategy.only_with is None:
+        if schedule.placement.name in PLACEMENTS and not needs_of(schedule):
             yield schedule
 
 

@@ -7,6 +7,8 @@ export interface PageState {
   readonly typed: Typed;
   /** The schedules to compare; null for all of them. */
   readonly schedules: readonly string[] | null;
+  /** What the best schedule may need. */
+  readonly allow: readonly string[];
   /** Schedules whose timelines are visible; if empty, the best one. */
   readonly shown: readonly string[];
   /** The name of the open panel; empty for none. */
@@ -16,6 +18,7 @@ export interface PageState {
 export const INITIAL: PageState = {
   typed: { ranks: "8", microbatches: "24", p2p_time: "0.1" },
   schedules: null,
+  allow: [],
   shown: [],
   open: "",
 };
@@ -30,6 +33,7 @@ export function toQuery(state: PageState, more: Readonly<Record<string, string>>
     if (text.trim() !== "") query.set(name, text.trim().replaceAll(", ", ","));
   }
   if (state.schedules !== null) query.set("schedules", state.schedules.join(","));
+  if (state.allow.length > 0) query.set("allow", state.allow.join(","));
   if (state.shown.length > 0) query.set("show", state.shown.join(","));
   if (state.open !== "") query.set("open", state.open);
   for (const [name, text] of Object.entries(more)) query.set(name, text);
@@ -44,6 +48,7 @@ export function fromQuery(text: string, fields: readonly Field[]): PageState {
   return {
     typed: Object.fromEntries(said.filter(([, value]) => value !== "")),
     schedules: query.has("schedules") ? namesIn(query.get("schedules")) : null,
+    allow: namesIn(query.get("allow")),
     shown: namesIn(query.get("show")),
     open: query.get("open") ?? "",
   };

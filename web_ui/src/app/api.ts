@@ -33,6 +33,7 @@ export interface OwnFile {
 
 export interface Question {
   readonly settings: Settings;
+  readonly allow: readonly string[];
   readonly schedules: readonly string[];
   readonly files: readonly OwnFile[];
 }

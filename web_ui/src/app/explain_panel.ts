@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { change, memoryScale, memoryText, percent, Times } from "../format.js";
+import { needsText } from "../needs.js";
 import { KIND_WORDS, REASON_WORDS } from "../records.js";
 import { scroller } from "../scroller.js";
 import { type Comparison, type Explanation, explain } from "./api.js";
@@ -57,6 +58,8 @@ export class ExplainPanel implements Panel {
     this.heading.textContent = `Why ranks idle: ${explanation.schedule}`;
     const { advice } = explanation.explain;
     const first = advice === "" ? [] : [this.advise(advice)];
+    const more = moreText(explanation);
+    if (more !== "") first.push(make("p", { class: "advice" }, more));
     this.body.replaceChildren(
       ...told(explanation),
       ...first,
@@ -65,6 +68,18 @@ export class ExplainPanel implements Panel {
       path(explanation),
     );
   }
+}
+
+/** The published schedules that are faster, and need more than is allowed. */
+function moreText({ explain: { faster_with_more: faster }, time_unit: unit }: Explanation): string {
+  const times = Times.of(
+    faster.map(({ value }) => value),
+    unit,
+  );
+  const told = faster.map(
+    ({ schedule, value, needs }) => `${schedule}, ${times.text(value)}, needs ${needsText(needs)}`,
+  );
+  return told.length > 0 ? `Faster with more: ${told.join("; ")}.` : "";
 }
 
 function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }: Explanation): HTMLElement {

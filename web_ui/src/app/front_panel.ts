@@ -49,7 +49,7 @@ export class FrontPanel implements Panel {
   }
 
   private async ask(signal: AbortSignal): Promise<void> {
-    const { settings } = this.host.question([]);
+    const { settings, allow } = this.host.question([]);
     const seconds = Number(this.seconds.input.value);
     this.found = [];
     this.published = [];
@@ -58,6 +58,7 @@ export class FrontPanel implements Panel {
     this.draw();
     const asked = {
       settings,
+      allow,
       placement: this.placement.input.value,
       objective: this.objective.input.value,
       seconds,

@@ -111,6 +111,7 @@ export class Page implements Host {
   private use(state: PageState): void {
     this.form.typed = state.typed;
     this.list.names = state.schedules;
+    this.list.allow = state.allow;
     this.shown = state.shown;
     this.panels.open = state.open;
     void this.comparing.ask();
@@ -118,7 +119,7 @@ export class Page implements Host {
 
   private get state(): PageState {
     const { form, list, shown, panels } = this;
-    return { typed: form.typed, schedules: list.chosen, shown, open: panels.open };
+    return { typed: form.typed, schedules: list.chosen, allow: list.allow, shown, open: panels.open };
   }
 
   get drawn(): readonly string[] {
@@ -130,7 +131,7 @@ export class Page implements Host {
       names === null ? all : all.filter((one) => names.includes(nameOf(one)));
     return {
       settings: settingsOf(this.form.typed, this.settings.fields),
-      // All of them are those that a comparison takes: some only if slices or recomputation are set.
+      allow: this.list.allow,
       schedules: names === null && this.list.isWhole ? [] : asked(this.list.names, (name) => name),
       files: asked(this.list.files, (file) => file.name),
     };

@@ -2,6 +2,7 @@
 
 import { button, make } from "../dom.js";
 import { memoryScale, memoryText, peakName, percent, type Scale, Times } from "../format.js";
+import { missingOf, needsText } from "../needs.js";
 import { scroller } from "../scroller.js";
 import type { Comparison, Result } from "./api.js";
 import { type Bar, barsOf } from "./bars.js";
@@ -38,7 +39,10 @@ export class ResultTable {
     const { results } = comparison;
     const shown = columns(results).filter(({ usual }) => usual || this.all);
     const scale = scaleOf(results);
-    const rows = results.map((result) => this.row(result, shown, scale, comparison.drawn.includes(result.schedule)));
+    const rows = results.flatMap((result, at) => [
+      ...groupRow(comparison, at, shown.length),
+      this.row(result, shown, scale, comparison.drawn.includes(result.schedule)),
+    ]);
     const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message, shown.length));
     const head = make(
       "tr",
@@ -177,7 +181,7 @@ function columns(results: readonly Result[]): readonly Column[] {
       key: "any",
       usual: true,
       heading: "gap (any)",
-      title: "makespan above the best lower bound of any placement here",
+      title: "makespan above the best lower bound of any placement here, of schedules that need no more than this one",
       cell: ({ least_gap: gap }) => gapText(gap),
     },
   ];
@@ -227,6 +231,15 @@ function withBar(bar: Bar | undefined): string | HTMLElement {
   return make("span", { class: "with-bar" }, make("span", { class: "track", "aria-hidden": "true" }, fill), number);
 }
 
+/** What the next group of schedules needs beyond what is allowed, above its first row. */
+function groupRow({ allowed, results }: Comparison, at: number, columns: number): HTMLElement[] {
+  const more = (place: number) => missingOf(results[place]?.needs ?? [], allowed);
+  const needs = more(at);
+  if (needs.length === 0 || (at > 0 && more(at - 1).join() === needs.join())) return [];
+  const text = `with ${needsText(needs)}`;
+  return [make("tr", { class: "group" }, make("td", { class: "box" }), make("th", { colspan: columns + 1 }, text))];
+}
+
 function refusedRow(name: string, message: string, columns: number): HTMLElement {
   return make(
     "tr",
@@ -241,18 +254,6 @@ function notes(comparison: Comparison): Node[] {
   const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
   // Each row says for itself what is over its limit.
   const warnings = comparison.warnings.filter((text) => !text.includes(": over the memory limit: "));
-  return [bounded(comparison), ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
-}
-
-/** Best lower bound of any placement here, and the gap of the first schedule. */
-function bounded({ least_bound: least, results }: Comparison): string {
-  const [first] = results;
-  const times = Times.of([...results.map((result) => result.makespan), ...results.map(boundOf)], first.time_unit);
-  const chunks = `${least.chunks} chunk${least.chunks === 1 ? "" : "s"} per rank`;
-  const slices = least.slices > 1 ? `, ${least.slices} slices` : "";
-  const where = `${least.placement}, ${chunks}${slices}${least.recomputing ? ", recomputing the same stages" : ""}`;
-  const bound = `No schedule of any placement here can be shorter than ${times.text(least.value)} (${where})`;
-  const gap = first.least_gap ?? null;
-  if (gap === null) return `${bound}.`;
-  return `${bound}: ${first.schedule} ${gap === 0 ? "is that short" : `is ${percent(gap)} above it`}.`;
+  const { headline, least_bound: least } = comparison;
+  return [headline, least.sentence, ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
 }

@@ -1,11 +1,13 @@
 /** List of schedules to compare: built-in schedules and the user's files. */
 
 import { button, make } from "../dom.js";
+import { NEED_WORDS, NEEDS, type Need, needsText } from "../needs.js";
 import type { OwnFile, Schedule } from "./api.js";
 
 export class ScheduleList {
   readonly element = make("fieldset", { class: "schedules" });
   private readonly boxes = new Map<string, HTMLInputElement>();
+  private readonly needs = new Map<Need, HTMLInputElement>();
   private readonly own = make("div", { class: "own" });
   private readonly error = make("p", { class: "error", role: "alert", hidden: true });
   private held: readonly OwnFile[] = [];
@@ -15,13 +17,14 @@ export class ScheduleList {
     const none = button("none", "compare none of these schedules", () => this.choose([]));
     for (const each of [all, none]) each.classList.add("quiet");
     const head = make("legend", {}, "Schedules ", make("span", { class: "choices" }, all, none));
-    this.element.append(head, this.error, this.own, make("div", { class: "boxes" }));
+    const needs = make("div", { class: "boxes needs" }, "The best may need ", ...NEEDS.map((need) => this.need(need)));
+    this.element.append(head, this.error, this.own, make("div", { class: "boxes all" }), needs);
   }
 
   /** Fill the list with the known schedules. */
   fill(schedules: readonly Schedule[]): void {
     const rows = schedules.map((schedule) => this.row(schedule));
-    this.element.querySelector(".boxes")?.replaceChildren(...rows);
+    this.element.querySelector(".boxes.all")?.replaceChildren(...rows);
   }
 
   get names(): string[] {
@@ -42,6 +45,15 @@ export class ScheduleList {
   /** Whether all schedules are chosen, and nothing else. */
   get isWhole(): boolean {
     return this.chosen === null && this.held.length === 0;
+  }
+
+  /** What the best schedule may need. */
+  get allow(): readonly Need[] {
+    return NEEDS.filter((need) => this.needs.get(need)?.checked === true);
+  }
+
+  set allow(needs: readonly string[]) {
+    for (const [need, box] of this.needs) box.checked = needs.includes(need);
   }
 
   get files(): readonly OwnFile[] {
@@ -80,11 +92,19 @@ export class ScheduleList {
     this.changed();
   }
 
+  private need(need: Need): HTMLElement {
+    const box = make("input", { type: "checkbox", value: need });
+    box.addEventListener("change", this.changed);
+    this.needs.set(need, box);
+    return make("label", {}, box, make("span", { class: "name" }, NEED_WORDS[need]));
+  }
+
   private row(schedule: Schedule): HTMLElement {
     const box = make("input", { type: "checkbox", value: schedule.name });
     box.addEventListener("change", this.changed);
     this.boxes.set(schedule.name, box);
-    const about = `${schedule.title}. Accepts: ${schedule.accepts}. Bubble: ${schedule.bubble}. ${schedule.paper}`;
+    const needs = schedule.needs.length > 0 ? ` Needs ${needsText(schedule.needs)}.` : "";
+    const about = `${schedule.title}.${needs} Accepts: ${schedule.accepts}. Bubble: ${schedule.bubble}. ${schedule.paper}`;
     const chunks =
       schedule.chunks === null
         ? `${schedule.default_chunks}+ chunks`

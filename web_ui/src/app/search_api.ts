@@ -6,6 +6,7 @@ import { lines } from "./lines.js";
 
 export interface Asked {
   readonly settings: Settings;
+  readonly allow: readonly string[];
   readonly placement: string;
   readonly objective: string;
   readonly seconds: number;

@@ -73,14 +73,14 @@ export class SearchPanel implements Panel {
 
   private async search(signal: AbortSignal): Promise<void> {
     const start = this.start.input.value;
-    const { settings, schedules, files } = this.host.question(start === "" ? [] : [start]);
+    const { settings, allow, schedules, files } = this.host.question(start === "" ? [] : [start]);
     const seconds = Number(this.seconds.input.value);
     const placement = this.placement.input.value;
     const limit = this.host.typed("memory_limit");
     const name = [SEARCHED, placement, limit].join(" ").trim().slice(0, LONGEST_NAME);
     const objective = this.objective.input.value;
     const decide = this.decide.input.value.split(",").filter((choice) => choice !== "");
-    const asked = { settings, placement, objective, decide, seconds, start: schedules, files };
+    const asked = { settings, allow, placement, objective, decide, seconds, start: schedules, files };
     this.asked = JSON.stringify(settings);
     this.aged.hidden = true;
     let last: SearchProgress | null = null;

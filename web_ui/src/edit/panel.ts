@@ -396,7 +396,7 @@ export class EditPanel implements Panel {
     if (session === null) return [];
     const files = [{ name: session.fileName, text: session.text }];
     const settings = api.costsOf(this.host.question([]).settings);
-    const { blob, name, warnings } = await download({ settings, schedules: [], files }, format);
+    const { blob, name, warnings } = await download({ settings, allow: [], schedules: [], files }, format);
     saveFile(blob, name);
     return warnings;
   }

@@ -11,7 +11,7 @@ const OTHERS = ["1f1b", "interleaved-1f1b", "zb-h1", "zbv", "v-half"];
 export function compareAddress({ settings, schedule }: Chosen["compare"]): string {
   const typed = Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, textOf(name, value)]));
   const schedules = [...new Set([...OTHERS, schedule])];
-  return `/?${toQuery({ typed, schedules, shown: [], open: "" })}`;
+  return `/?${toQuery({ typed, schedules, allow: [], shown: [], open: "" })}`;
 }
 
 function textOf(name: string, value: Value): string {

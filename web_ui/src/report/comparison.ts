@@ -121,7 +121,7 @@ export class ComparisonView {
     const { bound, placement, bound_reason } = leastBound(comparison);
     const times = Times.of([bound], comparison.unit);
     const notes = [
-      `No schedule of any placement here can be shorter than ${times.text(bound)} (placement ${placement}: ${bound_reason}).`,
+      `No ${comparison.covers.replace(/^schedules/, "schedule")}, can be shorter than ${times.text(bound)} (placement ${placement}: ${bound_reason}).`,
       ...comparison.changes,
       ...madeForLimit(comparison),
       ...comparison.notes,

@@ -118,7 +118,7 @@ function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonl
     {
       key: "best",
       name: "gap (any)",
-      help: `how far the makespan is above ${times.text(bound)}, the best lower bound of any placement here (${placement})`,
+      help: `how far the makespan is above the best lower bound of any placement here, of schedules that need no more: ${times.text(bound)} (${placement}) for the first one`,
     },
   ];
 }

@@ -1,6 +1,7 @@
 /** The rows of a comparison under a memory limit and in an order, and what comes first in words. */
 
 import { change, Times } from "../format.js";
+import { missingOf, needsText } from "../needs.js";
 import type { ComparisonFacts, ComparisonRow } from "../records.js";
 import { memoryForm } from "./memory_form.js";
 
@@ -18,6 +19,8 @@ export interface Ranked {
   /** Its place among the rows, and so its timeline's. */
   readonly at: number;
   readonly over: boolean;
+  /** How many needs it has beyond those that are allowed. */
+  readonly more: number;
   /** The makespan above the bound of its placement, and above the least bound of all; null over the limit. */
   readonly gap: number | null;
   readonly best: number | null;
@@ -28,16 +31,17 @@ const ROUNDING = 1e-9;
 
 /** The rows in an order; those over the limit are below the others in every one. */
 export function ranked(comparison: ComparisonFacts, limit: number | null, sort: Sort): Ranked[] {
-  const least = leastBound(comparison).bound;
   const rows = comparison.rows.map((row, at): Ranked => {
     const over = isOver(comparison, row, limit);
     const above = (bound: number) => (over ? null : Math.max(row.makespan / bound - 1, 0));
-    return { row, at, over, gap: above(row.bound), best: above(least) };
+    const more = missingOf(row.needs, comparison.allowed).length;
+    return { row, at, over, more, gap: above(row.bound), best: above(leastBound(comparison, row).bound) };
   });
   const sign = sort.descending ? -1 : 1;
   return rows.sort(
     (one, other) =>
       Number(one.over) - Number(other.over) ||
+      (sort === SHORTEST_FIRST ? one.more - other.more : 0) ||
       sign * compared(sortedBy(one, sort.key), sortedBy(other, sort.key)) ||
       one.at - other.at,
   );
@@ -59,9 +63,11 @@ function compared(one: number | string, other: number | string): number {
   return one - other;
 }
 
-/** The placement whose bound is least: no schedule of any placement here can be shorter. */
-export function leastBound({ rows }: ComparisonFacts): ComparisonRow {
-  return rows.reduce((least, row) => (row.bound < least.bound ? row : least));
+/** The placement whose bound is least of the schedules that need no more than is allowed, or than one of them needs. */
+export function leastBound({ rows, allowed }: ComparisonFacts, also = rows[0]): ComparisonRow {
+  const needs = [...allowed, ...(also?.needs ?? [])];
+  const covered = rows.filter((row) => missingOf(row.needs, needs).length === 0);
+  return covered.reduce((least, row) => (row.bound < least.bound ? row : least));
 }
 
 /** Schedules to draw first: the shortest within the limit and a well-known one, or the second. */
@@ -86,15 +92,37 @@ export function answer(comparison: ComparisonFacts, limit: number | null): strin
     const leanest = rows.reduce((least, each) => (each.row.peak < least.row.peak ? each : least)).row;
     return `No schedule fits ${memory.text(limit ?? 0)}: the leanest, ${leanest.schedule}, needs ${memory.text(leanest.peak)}.`;
   }
-  const [{ row: first }] = within;
-  const what = `${first.schedule} is the fastest${limit === null ? "" : ` within ${memory.text(limit)}`}`;
-  return `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
+  const [{ row: first, more }] = within;
+  const inLimit = limit === null ? "" : ` within ${memory.text(limit)}`;
+  const grouped = rows.some((each) => each.more !== more);
+  const needs = more > 0 ? `, and needs ${needsText(first.needs)}` : grouped ? ofThose(comparison.allowed) : "";
+  const what = `${first.schedule} is the fastest${inLimit}${needs}`;
+  const told = `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
+  const faster = withMore(first, within).map(
+    (row) => `${row.schedule}, ${times.text(row.makespan)}, needs ${needsText(row.needs)}`,
+  );
+  return faster.length > 0 ? `${told} Faster with more: ${faster.join("; ")}.` : told;
+}
+
+function ofThose(allowed: ComparisonFacts["allowed"]): string {
+  return ` of those that need ${allowed.length > 0 ? `at most ${needsText(allowed)}` : "nothing"}`;
+}
+
+/** The fastest schedule of each group that needs more than the first one, where it is faster. */
+function withMore(first: ComparisonRow, within: readonly Ranked[]): ComparisonRow[] {
+  const best = new Map<string, ComparisonRow>();
+  for (const { row, more } of within) {
+    const key = row.needs.join();
+    if (more > 0 && row.makespan < first.makespan && !best.has(key)) best.set(key, row);
+  }
+  return [...best.values()].sort((one, other) => one.makespan - other.makespan);
 }
 
 /** `, 18.6% faster than 1f1b, 10.6% slower than zbv, which does not fit`. */
 function against(first: ComparisonRow, rows: readonly Ranked[]): string {
   const known = rows.find(({ row }) => row.schedule === KNOWN);
-  const shortest = rows.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least));
+  const alike = rows.filter(({ row }) => missingOf(row.needs, first.needs).length === 0);
+  const shortest = alike.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least));
   const others = [...new Set([known, shortest])].filter((each) => each !== undefined && each.row !== first);
   const over = others.filter((each) => each?.over);
   const told = others.flatMap((each) => (each === undefined ? [] : [lengthAgainst(first, each.row)]));

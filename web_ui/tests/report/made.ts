@@ -8,6 +8,7 @@ export function row(schedule: string, makespan: number, gib: number, more: Parti
   return {
     schedule,
     placement: "linear",
+    needs: [],
     chunks: 1,
     makespan,
     bubble: 1 - 80 / makespan,
@@ -37,6 +38,8 @@ export function comparison(rows: readonly ComparisonRow[], more: Partial<Compari
       transfer: 0.5,
       activation: 2.5 * GIB,
     },
+    allowed: [],
+    covers: "schedules without slices",
     rows,
     changes: [],
     refused: [],

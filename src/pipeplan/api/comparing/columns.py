@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from pipeplan.api.comparing.leads import times_of
 from pipeplan.api.parts import activations_of, columns
 from pipeplan.costs import Options, option
 from pipeplan.errors import UnknownNameError
-from pipeplan.model import one_line
+from pipeplan.model import Need, needs_in_words, one_line
 from pipeplan.readable import percent, size_texts
 
 if TYPE_CHECKING:
@@ -72,11 +71,24 @@ class ColumnOptions(Options):
 
 
 MOST_ROWS = 200
-"""Maximum number of listed schedules, the fastest first."""
+"""Maximum number of listed schedules, the fastest first; the best one of each group is always listed."""
+
+Group = tuple[Need, ...]
+"""What the schedules of a group need beyond what is allowed."""
 
 
-def table_of(results: Sequence[Result], least_gaps: Sequence[float | None], names: Sequence[str]) -> Part:
-    """Return a row per result with the columns of these names; ``least_gaps`` are the gaps to the best bound."""
+def rows_shown(groups: Sequence[Group]) -> list[int]:
+    """Return the places of the listed schedules: the first ones, and the first one of each group."""
+    return [place for place, group in enumerate(groups) if place < MOST_ROWS or groups.index(group) == place]
+
+
+def table_of(
+    results: Sequence[Result], least_gaps: Sequence[float | None], names: Sequence[str], groups: Sequence[Group]
+) -> Part:
+    """Return a row per result with the columns of these names, under what each further group needs.
+
+    ``least_gaps`` are the gaps to the best bound, ``groups`` the group of each result.
+    """
     times = times_of(results)
     in_bytes = results[0].peak_bytes is not None
     unit = f"\n({one_line(times.unit)})" if times.unit else ""
@@ -87,8 +99,13 @@ def table_of(results: Sequence[Result], least_gaps: Sequence[float | None], name
     }
     table = columns("schedule", *(headings[name] for name in names), least=[headings[name] for name in _LEAST])
     peaks = [result.peak for result in results]
-    rows = zip(results, least_gaps, size_texts(peaks) if in_bytes else activations_of(peaks), strict=True)
-    for result, least_gap, peak in islice(rows, MOST_ROWS):
+    texts = size_texts(peaks) if in_bytes else activations_of(peaks)
+    group: Group = ()
+    for place in rows_shown(groups):
+        result, least_gap, peak = results[place], least_gaps[place], texts[place]
+        if groups[place] != group:
+            group = groups[place]
+            table.add_row(f"with {needs_in_words(group)}:")
         cells = {
             "placement": result.schedule.placement.name,
             "chunks": str(result.chunks),

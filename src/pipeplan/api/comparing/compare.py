@@ -10,14 +10,24 @@ from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
 from pipeplan.api.comparing.leads import leads_of
 from pipeplan.api.keywords import CompareKeywords
+from pipeplan.api.published import (
+    Allowed,
+    AllowOptions,
+    NeedsLike,
+    allowed_in_words,
+    allowed_needs,
+    as_candidate,
+    missing,
+    rank,
+)
 from pipeplan.api.simulating.result import Result
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import Source, label, opened, same_ranks, settings_for
-from pipeplan.costs import ConfiguredSettings, Options, Settings, option
+from pipeplan.costs import ConfiguredSettings, Settings, option
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Timeline
 from pipeplan.simulation import simulate as simulate_schedule
-from pipeplan.strategies import Strategy, all_strategies
+from pipeplan.strategies import STRATEGIES, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ class Entrants:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(Options):
+class CompareOptions(AllowOptions):
     """Options of a comparison."""
 
     leads: bool = option(
@@ -60,14 +70,17 @@ class CompareOptions(Options):
 
 @takes(CompareOptions, ConfiguredSettings)
 def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack[CompareKeywords]) -> Comparison:
-    """Compare schedules on the same ranks, microbatches and costs; without schedules, all that fit.
+    """Compare schedules on the same ranks, microbatches and costs; without schedules, all that are possible.
+
+    All are sorted by what they need (``result.needs``): first those that need nothing but what ``allow`` and the settings
+    allow, then those with sequence slices, with two copies of the model, with recomputation. Without ``allow``, schedules
+    that are named may need anything.
 
     Parameters
     ----------
     *schedules
-        As :func:`pipeplan.simulate` takes them, one by one or in a list; none: every strategy, but those that slice the
-        sequence over several chunks only with ``slices``, and those that recompute only with ``recompute``. The first one
-        that is a file or an object sets the default ``ranks`` and ``microbatches``.
+        As :func:`pipeplan.simulate` takes them, one by one or in a list; none: every strategy. The first one that is a file
+        or an object sets the default ``ranks`` and ``microbatches``.
     **options
         The options of a comparison, and shape and costs. An option that a schedule does not have, such as ``chunks``, is
         left out for it.
@@ -87,7 +100,7 @@ def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack
     ('zbv', 33.0)
     """
     chosen, settings = options_and_settings(CompareOptions, options)
-    return comparison_of(listed_schedules(schedules), settings, leads=chosen.leads)
+    return comparison_of(listed_schedules(schedules), settings, leads=chosen.leads, allow=chosen.allow)
 
 
 def listed_schedules(schedules: Iterable[ScheduleLike | Sequence[ScheduleLike]]) -> list[ScheduleLike]:
@@ -100,22 +113,50 @@ def listed_schedules(schedules: Iterable[ScheduleLike | Sequence[ScheduleLike]])
     return listed
 
 
-def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False) -> Comparison:
+def comparison_of(
+    schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False, allow: NeedsLike | None = None
+) -> Comparison:
     """See :func:`compare`."""
     entrants, results, refused = _compared(schedules, settings)
+    allowed = _allowed(results, settings, allow, named=bool(schedules))
+    results = _in_order(results, allowed)
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
     # Leads are found by the names of results, which two files may share.
     one_each = len({result.name for result in results}) == len(results)
-    changes = leads_of(results, entrants.settings, entrants.again, entrants.timed) if leads and one_each else ()
-    return comparison_of_results(results, refused={name: str(error) for name, error in refused.items()}, leads=changes)
+    eligible = [result for result in results if not missing(result.needs, allowed)]
+    changes = leads_of(eligible, entrants.settings, entrants.again, entrants.timed) if leads and one_each else ()
+    return comparison_of_results(
+        results,
+        allowed,
+        refused={name: str(error) for name, error in refused.items()},
+        leads=changes,
+        notes=() if schedules else allowed_in_words(settings),
+    )
 
 
-def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
-    """Return the results, the best first, and the error of every other schedule by its name; see :func:`compare`."""
+def compared(
+    sources: Iterable[ScheduleLike], settings: Settings, *, allow: NeedsLike | None = None, named: bool = True
+) -> tuple[list[Result], dict[str, PipeplanError], Allowed]:
+    """Return the results, the best first, the error of every other schedule by its name, and what the best one may need.
+
+    ``named``: the question names the schedules; else they are all that there are. See :func:`compare`.
+    """
     _, results, refused = _compared(sources, settings)
-    return results, refused
+    allowed = _allowed(results, settings, allow, named=named)
+    return _in_order(results, allowed), refused, allowed
+
+
+def _allowed(results: Iterable[Result], settings: Settings, allow: NeedsLike | None, *, named: bool) -> Allowed:
+    """Return what the best schedule may need: whatever is named may be the best, unless the question says otherwise."""
+    needs = (need for result in results for need in result.needs) if named and allow is None else ()
+    return allowed_needs(allow, settings).union(needs)
+
+
+def _in_order(results: Iterable[Result], allowed: Allowed) -> list[Result]:
+    """Return results by what they need beyond what is allowed, each group from the fastest to those over the limit."""
+    return sorted(results, key=lambda result: rank(as_candidate(result), allowed))
 
 
 def _compared(
@@ -125,7 +166,7 @@ def _compared(
     entrants: list[tuple[str, Source]] = []
     results: list[Result] = []
     refused: dict[str, PipeplanError] = {}
-    for source in list(sources) or all_strategies(settings):
+    for source in list(sources) or STRATEGIES.values():
         try:
             entrants.append((label(source), opened(source)))
         except PipeplanError as error:
@@ -141,11 +182,7 @@ def _compared(
         else:
             # By the name of the result, which may be another one: a file's schedule has its own.
             opened_by_name[results[-1].name] = entrant
-    return (
-        Entrants(opened_by_name, settings),
-        sorted(results, key=lambda result: (not result.fits, result.makespan)),
-        refused,
-    )
+    return Entrants(opened_by_name, settings), results, refused
 
 
 def _require_variant(entrants: Iterable[Source], variant: str | None) -> None:

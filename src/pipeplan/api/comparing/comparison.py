@@ -12,14 +12,31 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from pipeplan.api.answers import Listing
-from pipeplan.api.comparing.columns import DEFAULT_COLUMNS, MEANINGS, MOST_ROWS, columns_named, table_of
+from pipeplan.api.comparing.columns import (
+    DEFAULT_COLUMNS,
+    MEANINGS,
+    MOST_ROWS,
+    columns_named,
+    rows_shown,
+    table_of,
+)
 from pipeplan.api.comparing.leads import Lead, changes_in_words, times_of
 from pipeplan.api.parts import line, notes, show
+from pipeplan.api.published import (
+    Allowed,
+    FasterWithMore,
+    as_candidate,
+    best_published,
+    faster_with_more,
+    faster_with_more_in_words,
+    kind_in_words,
+    missing,
+)
 from pipeplan.api.simulating.result import Result, pictured
 from pipeplan.api.simulating.simulate import Summary
 from pipeplan.errors import InputError
-from pipeplan.model import counted, one_line
-from pipeplan.readable import Times, percent
+from pipeplan.model import NEEDS, Need, counted, needs_in_words, one_line
+from pipeplan.readable import percent, size_text
 from pipeplan.records import Record
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
@@ -50,6 +67,7 @@ class ComparisonRow(Record, frozen=True, kw_only=True):
 
     schedule: str
     placement: str
+    needs: Annotated[tuple[Need, ...], Meta(description="What it needs of the model and the trainer.")]
     chunks: int
     makespan: float
     bubble: Annotated[float, Meta(description="Idle time / total time.")]
@@ -83,16 +101,24 @@ class ComparisonFacts(Record, frozen=True, kw_only=True):
         float | None, Meta(description="Memory limit that the schedules were generated for, in ``memory_unit``.")
     ]
     costs: ComparisonCosts
-    rows: Annotated[tuple[ComparisonRow, ...], Meta(description="Schedules within the limit first, the fastest first.")]
+    allowed: Annotated[tuple[Need, ...], Meta(description="What the best schedule may need.")]
+    covers: Annotated[str, Meta(description="Schedules for which the least bound of those that need no more holds.")]
+    rows: Annotated[tuple[ComparisonRow, ...], Meta(description="As in the comparison: the best one first.")]
     refused: tuple[RefusedRow, ...]
     notes: tuple[str, ...]
     changes: Annotated[tuple[str, ...], Meta(description="Sentences on what would change the fastest schedule.")]
 
 
 class LeastBound(Record, frozen=True, kw_only=True):
-    """Least lower bound of all placements that were compared: no schedule of any of them can be shorter."""
+    """Least lower bound of all placements that were compared: no schedule that it ``covers`` can be shorter.
+
+    ``covers`` names the schedules on these placements that need nothing but what is allowed; ``sentence`` is the bound in
+    words, with the gap of the best schedule.
+    """
 
     value: float
+    covers: str
+    sentence: str
     reason: str
     placement: str
     chunks: int
@@ -114,8 +140,15 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         The schedules that this shape, these costs or this limit rule out, each with the reason.
     warnings, notes
         Warnings and assumptions of the schedules, each after the names that it applies to unless it applies to all.
+    allowed
+        What the best schedule may need (``result.needs``); schedules that need more come after the others.
+    headline
+        The best schedule in a sentence, and what would be faster with more.
+    faster_with_more
+        The best schedule of each group that needs more than is allowed, if it is faster than the best one; the fastest
+        first.
     least
-        The least of all lower bounds, as ``least_bound`` in JSON.
+        The least lower bound of the schedules that need nothing but what is allowed, as ``least_bound`` in JSON.
     leads
         The slower transfer and the smaller memory limits at which another schedule leads; empty unless requested.
     changes
@@ -126,7 +159,10 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     listed = "results"
     noun = "schedule of this comparison"
 
+    headline: str
     results: tuple[Result, ...]
+    allowed: tuple[Need, ...]
+    faster_with_more: tuple[FasterWithMore, ...]
     refused: dict[str, str]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
@@ -136,12 +172,15 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
     @cached_property
     def least_bound(self) -> Result:
-        """The result whose lower bound is the least: no schedule of any placement here can be shorter than that bound."""
-        return min(self.results, key=lambda result: result.lower_bound)
+        """The result whose lower bound is the least of those that need nothing but what is allowed."""
+        return _least(self.results, frozenset(self.allowed), self.best)
 
     def least_gap(self, result: Result) -> float | None:
-        """Return how far a result is above the best bound of any placement, as a share of it; None over the memory limit."""
-        return self.least_bound.bound.gap_of(result.makespan) if result.fits else None
+        """Return how far a result is above the best bound of any placement, as a share of it; None over the memory limit.
+
+        The bound is that of schedules that need nothing but what is allowed and what this one needs.
+        """
+        return _least_gap(self.results, frozenset(self.allowed), result)
 
     @property
     def fits(self) -> bool:
@@ -150,7 +189,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
     @property
     def best(self) -> Result:
-        """The first one."""
+        """The first one: the fastest within the limit of those that need nothing but what is allowed, if there is one."""
         return self.results[0]
 
     def _own_name(self, name: str) -> str:
@@ -179,18 +218,19 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
         Schedules over their memory limit are marked with ``!``. Raises UnknownNameError for an unknown column.
         """
-        shown, first, times = columns_named(columns), self.best, times_of(self.results)
+        shown, first = columns_named(columns), self.best
         shape = f"{counted(first.ranks, 'rank')}, {counted(first.microbatches, 'microbatch')}"
         yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
         yield line()
-        yield table_of(self.results, [self.least_gap(result) for result in self], shown)
+        groups = [missing(result.needs, frozenset(self.allowed)) for result in self]
+        yield table_of(self.results, [self.least_gap(result) for result in self], shown, groups)
         if len(self) > MOST_ROWS:
-            more = counted(len(self) - MOST_ROWS, "slower schedule")
+            more = counted(len(self) - len(rows_shown(groups)), "slower schedule")
             yield line(f"{more} not listed: --json lists all (in Python: to_dict())")
         if not all(result.fits for result in self):
             yield line("! over the memory limit")
         yield line()
-        yield from map(line, (_bounded(self, times), *self.changes))
+        yield from map(line, (self.headline, self.least.sentence, *self.changes))
         if self.refused:
             yield line()
             yield line("not possible here:")
@@ -218,29 +258,87 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
 
 def comparison_of_results(
-    results: Sequence[Result], *, refused: Mapping[str, str] | None = None, leads: Sequence[Lead] = ()
+    results: Sequence[Result],
+    allowed: Allowed,
+    *,
+    refused: Mapping[str, str] | None = None,
+    leads: Sequence[Lead] = (),
+    notes: Sequence[str] = (),
 ) -> Comparison:
-    """Return the comparison of results, which are sorted by makespan."""
-    least = min(results, key=lambda result: result.lower_bound)
-    placed = [
-        result.replaced(least_gap=least.bound.gap_of(result.makespan) if result.fits else None) for result in results
-    ]
+    """Return the comparison of results, which are sorted as :func:`pipeplan.api.published.rank` does."""
+    candidates = [as_candidate(result) for result in results]
+    best = best_published(candidates, allowed, lambda candidate: candidate)
+    faster = faster_with_more(candidates, allowed, None if best is None else best.value)
+    placed = [result.replaced(least_gap=_least_gap(results, allowed, result)) for result in results]
     return Comparison(
+        headline=_headline(results, allowed, faster),
         results=tuple(placed),
+        allowed=tuple(need for need in NEEDS if need in allowed),
+        faster_with_more=faster,
         refused=dict(refused or {}),
         warnings=_by_text(results, lambda result: result.warnings),
-        notes=_by_text(results, lambda result: result.notes),
-        least=LeastBound(
-            value=least.lower_bound,
-            reason=least.bound_reason,
-            placement=least.schedule.placement.name,
-            chunks=least.chunks,
-            slices=least.slices,
-            recomputing=least.bound_is_of_recomputed,
-        ),
+        notes=(*notes, *_by_text(results, lambda result: result.notes)),
+        least=_least_bound(results, allowed),
         leads=tuple(leads),
         changes=changes_in_words(leads, results),
     )
+
+
+def _covered(results: Iterable[Result], allowed: Allowed, also: Result) -> list[Result]:
+    """Return the results that need nothing but what is allowed, or what one of them needs."""
+    return [result for result in results if not missing(result.needs, allowed.union(also.needs))]
+
+
+def _least(results: Iterable[Result], allowed: Allowed, also: Result) -> Result:
+    return min(_covered(results, allowed, also), key=lambda result: result.lower_bound)
+
+
+def _least_gap(results: Iterable[Result], allowed: Allowed, result: Result) -> float | None:
+    return _least(results, allowed, result).bound.gap_of(result.makespan) if result.fits else None
+
+
+def _least_bound(results: Sequence[Result], allowed: Allowed) -> LeastBound:
+    first = results[0]
+    covered, least = _covered(results, allowed, first), _least(results, allowed, first)
+    needs = {need for result in covered for need in result.needs}
+    within = "" if first.limits is None else ", within the memory limit"
+    covers = f"schedules {kind_in_words(needs, {result.slices for result in covered})}, on any placement here{within}"
+    where = f"{least.schedule.placement.name}, {counted(least.chunks, 'chunk')} per rank"
+    where += f", {least.slices} slices" if least.slices > 1 else ""
+    where += ", recomputing the same stages" if least.bound_is_of_recomputed else ""
+    value, gap = times_of(results).text(least.lower_bound), _least_gap(results, allowed, first)
+    above = "" if gap is None else f": {first.name} is {_above(gap)}"
+    return LeastBound(
+        value=least.lower_bound,
+        covers=covers,
+        sentence=f"No schedule{covers.removeprefix('schedules')}, can be shorter than {value} ({where}){above}.",
+        reason=least.bound_reason,
+        placement=least.schedule.placement.name,
+        chunks=least.chunks,
+        slices=least.slices,
+        recomputing=least.bound_is_of_recomputed,
+    )
+
+
+def _above(gap: float) -> str:
+    if gap == 0:
+        return "that short"
+    return f"{percent(gap) if gap >= _LEAST_SHOWN else f'less than {percent(_LEAST_SHOWN)}'} above it"
+
+
+def _headline(results: Sequence[Result], allowed: Allowed, faster: Sequence[FasterWithMore]) -> str:
+    """Return the best schedule in a sentence, and one on what is faster with more."""
+    times, first = times_of(results), results[0]
+    eligible = first.fits and not missing(first.needs, allowed)
+    alone = all(not missing(result.needs, allowed) for result in results)
+    of = "" if alone else f" of those that need {'at most ' if allowed else ''}{needs_in_words(allowed)}"
+    within = "" if first.limits is None else " within the memory limit"
+    if eligible:
+        unit = size_text(first.peak) if first.peak_bytes is not None else f"{first.peak:.4g} activations"
+        sentence = f"{first.name} is the fastest{within}{of}: {times.text(first.makespan)}, {unit}."
+    else:
+        sentence = f"No schedule{' here' if alone else of.replace(' of those', '')} is{within or ' possible'}."
+    return " ".join(filter(None, (sentence, faster_with_more_in_words(faster, times, fits=eligible))))
 
 
 def _by_text(results: Sequence[Result], texts_of: Callable[[Result], Iterable[str]]) -> tuple[str, ...]:
@@ -260,21 +358,6 @@ def _without_limits(warnings: Iterable[str]) -> Iterator[str]:
 
 def _first_line(name: str, reason: str) -> str:
     return reason.splitlines()[0].removeprefix(f"{name}: ")
-
-
-def _bounded(comparison: Comparison, times: Times) -> str:
-    least, first = comparison.least, comparison.best
-    where = f"{least.placement}, {counted(least.chunks, 'chunk')} per rank"
-    where += f", {least.slices} slices" if least.slices > 1 else ""
-    where += ", recomputing the same stages" if least.recomputing else ""
-    bound = f"No schedule of any placement here can be shorter than {times.text(least.value)} ({where})"
-    gap = comparison.least_gap(first)
-    if gap is None:
-        return f"{bound}."
-    if gap == 0:
-        return f"{bound}: {first.name} is that short."
-    above = percent(gap) if gap >= _LEAST_SHOWN else f"less than {percent(_LEAST_SHOWN)}"
-    return f"{bound}: {first.name} is {above} above it."
 
 
 def comparison_report(comparison: Comparison, views: Sequence[View]) -> ReportPage:
@@ -304,6 +387,8 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
         memory_unit="bytes" if in_bytes else "activations",
         limit=None if limits is None or limits.in_activations == in_bytes else float(limits.values.max()),
         costs=_costs(best),
+        allowed=comparison.allowed,
+        covers=comparison.least.covers,
         rows=tuple(
             _page_row(name, result, in_bytes) for name, result in zip(_names(comparison), comparison, strict=True)
         ),
@@ -330,6 +415,7 @@ def _page_row(name: str, result: Result, in_bytes: bool) -> ComparisonRow:
     return ComparisonRow(
         schedule=name,
         placement=placement.name,
+        needs=result.needs,
         chunks=placement.chunks,
         makespan=result.makespan,
         bubble=result.bubble.idle_over_total,

@@ -12,14 +12,24 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.arguments import ScheduleLike, asked, takes
-from pipeplan.api.explaining.remedies import Remedy, remedies, round_off
+from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
+from pipeplan.api.explaining.remedies import NO_REMEDIES, Remedy, remedies
 from pipeplan.api.explaining.sentences import Wait, advice_of, longest_waits, sentences_of
+from pipeplan.api.keywords import ExplainKeywords
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
+from pipeplan.api.published import (
+    AllowOptions,
+    FasterWithMore,
+    NeedsLike,
+    allowed_in_words,
+    allowed_needs,
+    faster_with_more_in_words,
+    round_off,
+)
 from pipeplan.api.simulating.result import Result, ResultRecord
 from pipeplan.api.simulating.simulate import timed
 from pipeplan.api.sources import label, opened
-from pipeplan.costs import ConfiguredSettings, Settings, SettingsKeywords
+from pipeplan.costs import ConfiguredSettings, Settings, options_of
 from pipeplan.model import Floats, Reason, Timeline, counted
 from pipeplan.readable import Times, change, percent, size_texts
 from pipeplan.records import Evidence, Record
@@ -42,7 +52,10 @@ _WINDOWS = {
 
 
 class Reasons(Record, frozen=True, kw_only=True):
-    """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words."""
+    """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words.
+
+    ``faster_with_more`` are the best published schedules that need more than is allowed, if they are faster than all others.
+    """
 
     reasons: dict[str, list[float]]
     longest_waits: tuple[Wait | None, ...]
@@ -52,6 +65,7 @@ class Reasons(Record, frozen=True, kw_only=True):
     what_ifs: tuple[Remedy, ...]
     sentences: tuple[str, ...]
     advice: str
+    faster_with_more: tuple[FasterWithMore, ...]
 
 
 @final
@@ -90,6 +104,11 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
     def helping(self) -> tuple[Remedy, ...]:
         """The changes that help, the best first."""
         return tuple(what for what in self.what_ifs if what.helps)
+
+    @property
+    def faster_with_more(self) -> tuple[FasterWithMore, ...]:
+        """The best published schedules that need more than is allowed, if they are faster than all others."""
+        return self.explain.faster_with_more
 
     @property
     def waits(self) -> tuple[Wait | None, ...]:
@@ -153,8 +172,8 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return f"<Explanation of {self.name}: idle time goes mostly to {most}>"
 
 
-@takes(ConfiguredSettings)
-def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[SettingsKeywords]) -> Explanation:
+@takes(AllowOptions, ConfiguredSettings)
+def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[ExplainKeywords]) -> Explanation:
     """Explain why each rank idles, what the critical path consists of, and what would help.
 
     Parameters
@@ -163,7 +182,7 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Set
         Argument of :func:`pipeplan.simulate`; or a timeline, or the traces of a run, which keeps its times:
         measured ones, or simulated ones unless costs are given here.
     **options
-        Shape and costs.
+        What recommended schedules may need, and shape and costs. What the explained schedule needs is allowed.
 
     Raises
     ------
@@ -176,12 +195,13 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Set
     --------
     >>> explanation = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.5)
     >>> [what.change for what in explanation.helping[:2]]
-    ['zb-h2', 'dualpipe']
+    ['zb-h2', 'zbv']
     """
-    return explained(*asked(schedule, options))
+    own, keywords = apart(AllowOptions, options)
+    return explained(*asked(schedule, keywords), allow=options_of(AllowOptions, own).allow)
 
 
-def explained(source: ScheduleLike, settings: Settings) -> Explanation:
+def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | None = None) -> Explanation:
     """See :func:`explain`."""
     opened_source = opened(source)
     result = timed(opened_source, settings, called=label(source))
@@ -190,8 +210,9 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     idle, windows = result.idle_times(), result.windows
     streams = result.costs.streams if result.costs.communication == "streams" else None
     totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle, streams)
-    what_ifs = () if stands else remedies(order, settings, result)
-    times = _format_of_times(result, what_ifs)
+    allowed = allowed_needs(allow, settings).union(result.needs)
+    tried = NO_REMEDIES if stands else remedies(order, settings, result, allowed)
+    what_ifs, times = tried.changes, _format_of_times(result, tried.changes)
     explain = Reasons(
         reasons={reason.key: totals[:, reason].tolist() for reason in Reason},
         longest_waits=waits,
@@ -201,8 +222,18 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
         what_ifs=what_ifs,
         sentences=sentences_of(result, totals, waits, windows, what_ifs=what_ifs, times=times),
         advice=advice_of(result, what_ifs, times),
+        faster_with_more=tried.faster_with_more,
     )
-    return Explanation(**msgspec.structs.asdict(result), explain=explain).holding(result=result)
+    figures = msgspec.structs.asdict(result)
+    if not stands:
+        figures["notes"] = (*allowed_in_words(settings), *_not_tried(tried.left_out), *result.notes)
+    return Explanation(**figures, explain=explain).holding(result=result)
+
+
+def _not_tried(names: Sequence[str]) -> Iterator[str]:
+    """Yield a note on the schedules that are left out, because they have too many ops."""
+    if names:
+        yield f"not tried, because they take too long here: {', '.join(names)}"
 
 
 def _format_of_times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
@@ -254,6 +285,10 @@ def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
         yield line(f"{'also tried, without gain' if helping else 'tried, without gain'}: {', '.join(rest)}")
     yield line()
     yield line(explanation.advice)
+    if faster := explanation.faster_with_more:
+        fits = any(what.fits for what in explanation.what_ifs if what.kind == "schedule") or explanation.fits
+        every = [*(each.value for each in faster), *(what.makespan for what in explanation.what_ifs)]
+        yield line(faster_with_more_in_words(faster, Times.of(every, explanation.time_unit), fits=fits))
 
 
 def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) -> Part:

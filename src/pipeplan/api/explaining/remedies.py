@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pipeplan.api.comparing.leads import work_of
+from pipeplan.api.published import (
+    Allowed,
+    FasterWithMore,
+    as_candidate,
+    best_published,
+    faster_with_more,
+    missing,
+    rank,
+    round_off,
+)
 from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import settings_for, shape_of
@@ -15,7 +25,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.model import Kind, Schedule, counted, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import Simulation, what_ifs
-from pipeplan.strategies import Strategy, all_strategies
+from pipeplan.strategies import STRATEGIES, Strategy
 
 MOST_WORK = 500_000
 """Ops of other schedules that are timed: those first whose authors promise the shortest idle time."""
@@ -72,23 +82,50 @@ class Remedy(Record, frozen=True, kw_only=True):
         return self.peak_activation if self.peak_bytes is None else self.peak_bytes
 
 
-def remedies(source: Strategy | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
-    """Return all simulated changes, the best first: those within the memory limit, by time per microbatch.
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """All simulated changes, and schedules that need more than is allowed.
+
+    Attributes
+    ----------
+    changes
+        The best first: those within the memory limit, by time per microbatch.
+    faster_with_more
+        Schedules that are faster than all that need nothing but what is allowed, the best of each group of needs.
+    left_out
+        Names of schedules with too many ops to be tried.
+    """
+
+    changes: tuple[Remedy, ...]
+    faster_with_more: tuple[FasterWithMore, ...]
+    left_out: tuple[str, ...]
+
+
+NO_REMEDIES = Remedies((), (), ())
+
+
+def remedies(source: Strategy | Schedule, settings: Settings, result: Result, allowed: Allowed) -> Remedies:
+    """Return all simulated changes; other schedules among them need nothing but what is allowed.
 
     A ``source`` that is a schedule, not a strategy, keeps its chunks and microbatches.
     """
     candidates = [*_costs(settings, result), *_other_order(source, settings, result)]
     if isinstance(source, Strategy):
         candidates += _same_strategy(source, settings, result)
-    candidates += _other_schedules(settings, result)
-    return tuple(
-        sorted(candidates, key=lambda remedy: (not remedy.fits, round_off(remedy.per_microbatch), remedy.peak))
+    others, left_out = _other_schedules(settings, result, allowed)
+    candidates += (_remedy(best.name, "schedule", best, result) for best in _shorter(others, result, allowed))
+    every = [as_candidate(other) for other in (result, *others)]
+    best = best_published(every, allowed, lambda candidate: candidate)
+    return Remedies(
+        tuple(
+            sorted(
+                candidates,
+                key=lambda remedy: (not remedy.fits, round_off(remedy.per_microbatch), round_off(remedy.peak)),
+            )
+        ),
+        faster_with_more(every, allowed, None if best is None else best.value),
+        left_out,
     )
-
-
-def round_off(value: float) -> float:
-    """Round a time so that equal times compare equal."""
-    return float(f"{value:.12g}")
 
 
 def _remedy(change: str, kind: RemedyKind, changed: Result, now: Result, *, makespan: float | None = None) -> Remedy:
@@ -173,45 +210,58 @@ def _ways(own: Strategy, settings: Settings, result: Result) -> Iterator[tuple[R
         yield "offload", "all stages offloaded", replace(settings, offload="all", recompute="none")
 
 
-def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
-    """Yield the best other strategies that are faster or within the limit."""
+def _other_schedules(settings: Settings, result: Result, allowed: Allowed) -> tuple[list[Result], tuple[str, ...]]:
+    """Return the results of the other strategies, and the names of those with too many ops to be tried."""
     schedule = result.schedule
-    settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None, variant=None)
-    if schedule.slices > 1:
-        settings = replace(settings, slices=schedule.slices)
-    spent, others = 0, []
-    for other, work in _promising(settings, result.name):
+    settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None)
+    spent, others, left_out = 0, [], []
+    for other, work in _promising(settings, result.name, allowed):
         if spent + work > MOST_WORK:
+            left_out.append(other.name)
             continue
         spent += work
         tried = _tried(other, settings_for(other, settings), result)
-        if tried is not None and (tried.fits or not result.fits):
+        if tried is not None:
             others.append(tried)
+    return others, tuple(left_out)
+
+
+def _shorter(others: Sequence[Result], result: Result, allowed: Allowed) -> list[Result]:
+    """Return the best of the other schedules that need nothing but what is allowed, and are faster or within the limit."""
     shorter = [
-        other for other in others if other.fits > result.fits or round_off(other.makespan) < round_off(result.makespan)
+        other
+        for other in others
+        if not missing(other.needs, allowed)
+        and (
+            other.fits > result.fits
+            or (other.fits == result.fits and round_off(other.makespan) < round_off(result.makespan))
+        )
     ]
-    for best in _undominated(shorter)[:MOST_SCHEDULES]:
-        yield _remedy(best.name, "schedule", best, result)
+    return _undominated(shorter, allowed)[:MOST_SCHEDULES]
 
 
-def _promising(settings: Settings, besides: str) -> list[tuple[Strategy, int]]:
-    """Return the other strategies that take the shape, with the work of trying each, by their published idle time."""
+def _promising(settings: Settings, besides: str, allowed: Allowed) -> list[tuple[Strategy, int]]:
+    """Return the other strategies that take the shape, with the work of trying each.
+
+    Those that need nothing but what is allowed come first, then those with the shortest published idle time.
+    """
     promised = []
-    for candidate in all_strategies(settings):
+    for candidate in STRATEGIES.values():
         try:
             shape = shape_of(candidate, settings_for(candidate, settings))
         except PipeplanError:
             continue
         if candidate.name != besides and candidate.accepts(shape):
-            work = work_of(3 * shape.forwards, candidate)
-            promised.append((candidate.looks_at_costs, candidate.bubble.value(shape), candidate, work))
-    return [(candidate, work) for _, _, candidate, work in sorted(promised, key=lambda promise: promise[:2])]
+            more = missing(candidate.needs_at(shape.slices), allowed)
+            place = bool(more), candidate.looks_at_costs, candidate.bubble.value(shape)
+            promised.append((place, candidate, work_of(3 * shape.forwards, candidate)))
+    return [(candidate, work) for _, candidate, work in sorted(promised, key=lambda promise: promise[0])]
 
 
-def _undominated(results: Sequence[Result]) -> list[Result]:
+def _undominated(results: Sequence[Result], allowed: Allowed) -> list[Result]:
     """Return the Pareto front of results in makespan and memory, the fastest first."""
     kept: list[Result] = []
-    for result in sorted(results, key=lambda result: (not result.fits, round_off(result.makespan), result.peak)):
+    for result in sorted(results, key=lambda result: rank(as_candidate(result), allowed)):
         if all(result.peak < other.peak * (1 - tolerances.MEMORY) for other in kept):
             kept.append(result)
     return kept

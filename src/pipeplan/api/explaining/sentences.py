@@ -330,7 +330,7 @@ def _bound(result: Result, windows: Sequence[LocatedWindow], times: Times) -> It
     shorter = costs.overlap is not None or bool((costs.backward < costs.backward_input + costs.backward_weight).any())
     loses = "idles, or runs what could take less, for" if shorter else "idles"
     yield (
-        f"No schedule within the memory limit takes less than {times.text(bound.value)}: rank {trips.rank} holds "
+        f"N{result.no_schedule_covered[1:]} takes less than {times.text(bound.value)}: rank {trips.rank} holds "
         f"{counted(trips.fit, 'microbatch')} at most, and {loses} {times.number(trips.idle)} or more in "
         f"{counted(len(windows), 'window')} of time, {times.number(idle)} here."
     )

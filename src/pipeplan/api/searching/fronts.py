@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -9,7 +10,7 @@ from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.searching.search_words import NOTHING, costs_in_words
 from pipeplan.api.simulating.result import Result
-from pipeplan.model import one_line
+from pipeplan.model import needs_in_words, one_line
 from pipeplan.readable import Times, memory_text, percent, size_texts
 from pipeplan.records import Record
 from pipeplan.solver import FrontMark, undominated_marks
@@ -17,7 +18,7 @@ from pipeplan.solver import FrontMark, undominated_marks
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.api.searching.search_record import SearchRecord
+    from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
     from pipeplan.drawing.front import FrontView
     from pipeplan.formats import Content, Format
 
@@ -48,13 +49,24 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
         assert self.result.search is not None
         return self.result.search
 
+    @property
+    def best_published(self) -> PublishedSchedule | None:
+        """Best published schedule under the limit: of any placement, or of this one if the shape is too large to try all."""
+        return self.search.best_published_anywhere or self.search.best_published
+
+    @property
+    def gain(self) -> float | None:
+        """Relative reduction of the objective compared with the best published schedule; None without one."""
+        search = self.search
+        return search.gain if search.best_published_anywhere is None else search.gain_anywhere
+
 
 @final
 class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
     """Time against memory, from the least feasible limit to none: memory rises and time falls.
 
-    Iteration gives the points; ``to_frame()`` has a row per point. ``published`` are the published schedules of the same
-    placement, by memory.
+    Iteration gives the points; ``to_frame()`` has a row per point. ``published`` are the published schedules of the searched
+    placements that need nothing but what is allowed, by memory.
     """
 
     schema_name = "answer-pareto"
@@ -101,7 +113,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
     def gain(self) -> str:
         """Under which limit the front gains the most over published schedules, and under how many limits nothing."""
         clauses = []
-        if gains := [(point.search.gain, point) for point in self if point.search.gain is not None]:
+        if gains := [(point.gain, point) for point in self if point.gain is not None]:
             gain, point = max(gains, key=lambda share: share[0])
             if gain > NOTHING:
                 nothing = sum(share <= NOTHING for share, _ in gains)
@@ -110,16 +122,25 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
                     if point.limit is None
                     else f"at a limit of {memory_text(point.limit, in_activations=not self.in_bytes)}"
                 )
-                over = point.search.best_published
+                over = point.best_published
                 less = f"; none under {nothing} of {len(self)} limits" if nothing else ""
                 clauses.append(
                     f"up to {percent(gain)} over the best published schedule ({over and over.schedule}, {limit}){less}"
                 )
             else:
                 clauses.append("none over the best published schedules")
-        if alone := sum(point.search.best_published is None for point in self):
+        if alone := sum(point.best_published is None for point in self):
             clauses.append(f"under {alone} of {len(self)} limits no published schedule fits")
         return "; ".join(clauses)
+
+    @property
+    def faster_with_more(self) -> str:
+        """Published schedules that need more than is allowed, with the number of points than which they are faster."""
+        faster = Counter((more.schedule, more.needs) for point in self for more in point.search.faster_with_more)
+        return "; ".join(
+            f"{schedule}, needs {needs_in_words(needs)}, under {number} of {len(self)} limits"
+            for (schedule, needs), number in faster.most_common()
+        )
 
     def table(self) -> Iterable[RenderableType]:
         """Return the front from little memory to much, and the published schedules that no other beats."""
@@ -144,8 +165,8 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
         peaks = self._memories([point.peak for point in self])
         for point, limit, peak in zip(self, limits, peaks, strict=True):
             search = point.search
-            gain = "" if search.gain is None else percent(search.gain)
-            over = "none fits" if search.best_published is None else one_line(search.best_published.schedule)
+            gain = "" if point.gain is None else percent(point.gain)
+            over = "none fits" if point.best_published is None else one_line(point.best_published.schedule)
             verdict = "optimal" if search.optimal else percent(search.objective.gap)
             placed = [search.placement] if several else []
             table.add_row(limit, peak, times.number(point.value), *placed, gain, over, verdict)
@@ -155,7 +176,8 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             published.add_row(one_line(mark.schedule), peak, times.number(mark.value))
         beaten = len(self.published) - len(kept)
         more = [line(f"{beaten} more published schedules are dominated by these")] if beaten else []
-        rows = [("gain", self.gain), ("costs", costs_in_words(first.costs, first.schedule.placement))]
+        rows = [("gain", self.gain), *([("faster with more", faster)] if (faster := self.faster_with_more) else [])]
+        rows += [("costs", costs_in_words(first.costs, first.schedule.placement))]
         heading = line("memory against time", "bold")
         return heading, facts(rows, above=1, below=1), table, line(), published, *more
 
@@ -175,8 +197,8 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
                 "found_by": point.search.found_by,
                 "lower_bound": point.search.objective.lower_bound,
                 "optimal": point.search.optimal,
-                "best_published": None if point.search.best_published is None else point.search.best_published.schedule,
-                "gain": point.search.gain,
+                "best_published": None if point.best_published is None else point.best_published.schedule,
+                "gain": point.gain,
             }
             for point in self.points
         ]

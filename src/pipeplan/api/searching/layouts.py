@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pipeplan.api.published import allowed_needs
 from pipeplan.api.searching.options import AUTO, SearchOptions
 from pipeplan.api.searching.problems import (
     DEFAULT_CHUNKS,
     FIXED_CHUNKS,
-    counts_parameters,
     placement_named,
     problem_of,
     settings_of_placement,
@@ -99,11 +99,7 @@ def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpac
         except (CostError, InputError, ShapeError, InfeasibleError) as error:
             refused.append(error)
             continue
-        if (
-            space.placement.copies > 1
-            and options.placement == AUTO
-            and not counts_parameters(space.example, space.limits)
-        ):
+        if space.placement.copies > 1 and options.placement == AUTO and "copies" not in allowed_needs(options.allow):
             continue
         if all(space.placement.rank_of != other.placement.rank_of for other in spaces):
             spaces.append(space)

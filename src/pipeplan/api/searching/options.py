@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pipeplan.api.arguments import ScheduleLike
+from pipeplan.api.published import AllowOptions
 from pipeplan.costs import COUNT, MOST_SECONDS, SEED, WORKERS, Options, Range, option
 from pipeplan.errors import InputError
 from pipeplan.model import Objective
@@ -32,7 +33,7 @@ class EverySearchOptions(Options):
         AUTO, kind="text", title="Placement", group="search", longest=200_000,
         help="Placement to search: auto (every placement that can win), linear, loop, v, wave, bidirectional, "
         "bidirectional-v, or the rank of each stage, such as 0,1,1,0. auto includes placements that hold the model twice if "
-        "the memory limit counts both copies' parameters or a start has one; for a steady state it is linear.",
+        "copies are allowed or a start has them; for a steady state it is linear.",
     )  # fmt: skip
     seconds: float | None = option(
         kind="number", title="Seconds", group="search",
@@ -72,7 +73,7 @@ class SteadyStateOptions(EverySearchOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleSearchOptions(EverySearchOptions):
+class ScheduleSearchOptions(EverySearchOptions, AllowOptions):
     """Options that searches and fronts share."""
 
     objective: Objective = option(

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.api.searching.options import AUTO, EverySearchOptions, Names, ParetoOptions, ScheduleSearchOptions
-from pipeplan.api.searching.search_record import Need, PublishedSchedule
+from pipeplan.api.published import (
+    Allowed,
+    Candidate,
+    FasterWithMore,
+    allowed_needs,
+    best_published,
+    faster_with_more,
+)
+from pipeplan.api.searching.options import AUTO, EverySearchOptions, Names, ScheduleSearchOptions
+from pipeplan.api.searching.search_record import LeastPeak, PublishedSchedule
 from pipeplan.api.sharding import rule_of
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, build, shape_of
-from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.costs import Costs, Limits, Settings, names_of
 from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, shortened, tolerances
+from pipeplan.model import TWO_COPIES, Kind, Placement, Schedule, needs_of, shortened, tolerances
 from pipeplan.passes import ShardingRule, insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
+    ALL_RECOMPUTED,
     EVERYTHING_UP_TO,
     Choices,
     Judge,
@@ -26,10 +35,11 @@ from pipeplan.solver import (
     PublishedEntry,
     SearchResult,
     fixed_orders,
+    is_as_published,
     is_of,
     value_as_is,
 )
-from pipeplan.strategies import Strategy, all_strategies
+from pipeplan.strategies import STRATEGIES, Strategy
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1, "bidirectional-v": 2}
 """The placements that are searched by name, and their default numbers of chunks: of each copy, if there are two."""
@@ -75,12 +85,13 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
     As in a comparison, ``chunks`` is for the placements that can have several numbers of chunks (``loop``, ``wave``); the
     others keep theirs. Stages and ranks together select the placements with this many stages. A placement is left out if the
     microbatches, a list of costs per stage or the memory limit rule it out, and if it holds the model twice, unless the
-    memory limit, or those of a ``front``, count its second copy of the parameters.
+    options allow copies.
 
     Raises what :func:`pipeplan.search` does; where every placement is ruled out, for the one that comes the nearest.
     """
     if options.placement != AUTO:
         return [problem_of(settings, options)]
+    copies = "copies" in allowed_needs(options.allow)
     problems: list[Problem] = []
     refused: list[tuple[float, PipeplanError]] = []
     for name in DEFAULT_CHUNKS:
@@ -90,9 +101,7 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
         try:
             problem = problem_of(there, options, placement=name)
             placements = {candidate.placement.rank_of for candidate in problems}
-            in_bytes = isinstance(options, ParetoOptions) and problem.costs.memory.in_bytes
-            counted = problem.placement.copies == 1 or counts_parameters(problem, problem.limits, in_bytes=in_bytes)
-            if counted and problem.placement.rank_of not in placements:
+            if (copies or problem.placement.copies == 1) and problem.placement.rank_of not in placements:
                 problems.append(problem)
         except InfeasibleError as error:
             refused.append((_least_limit(there, options, name), error))
@@ -103,12 +112,6 @@ def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -
     if not refused:
         return [problem_of(settings, options)]
     raise min(refused, key=lambda candidate: candidate[0])[1]
-
-
-def counts_parameters(problem: Problem, limits: Limits | None, *, in_bytes: bool = False) -> bool:
-    """Return whether memory limits, or those of a front ``in_bytes``, count the parameters of each copy of the model."""
-    in_bytes |= limits is not None and not limits.in_activations
-    return in_bytes and bool(problem.costs.memory.static.any())
 
 
 def settings_of_placement(name: str, settings: Settings) -> Settings | None:
@@ -129,12 +132,6 @@ def _least_limit(settings: Settings, options: ScheduleSearchOptions, placement: 
     free = problem_of(replace(settings, memory_limit=None), options, placement=placement)
     unlimited = Limits(np.full(len(limits.values), np.inf), limits.in_activations)
     return float(replace(free, limits=unlimited).least_limit.max())
-
-
-def names_of(names: Names) -> list[str]:
-    """Return names that are given as several texts, or as one text with commas between them."""
-    texts = [names] if isinstance(names, str) else names
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
 def choices_of(decide: Names, leave: Names, *, full_backward: bool = False) -> Choices:
@@ -229,26 +226,86 @@ def published_here(solution: SearchResult) -> PublishedSchedule | None:
     return PublishedSchedule(schedule=best.name, placement=problem.placement.name, value=value)
 
 
-def least_need(problem: Problem) -> Need | None:
+def least_need(problem: Problem) -> LeastPeak | None:
     """Return the published order of the placement that needs the least memory; None for shapes that are too large."""
     if problem.limits is None or _size(problem) > EVERYTHING_UP_TO:
         return None
     free = replace(problem, limits=None)
     in_activations = problem.limits.in_activations
     needs = []
-    for name, schedule in fixed_orders(free):
+    for name, schedule in fixed_orders(free, every_group_up_to=0):
+        if not is_as_published(name):
+            continue
         memory = simulate(free.sharded(schedule), free.costs).memory
         peaks = memory.peak_activation if in_activations or memory.peak_bytes is None else memory.peak_bytes
-        needs.append(Need(name, float(peaks.max()), in_activations))
+        needs.append(LeastPeak(name, float(peaks.max()), in_activations))
     return min(needs, key=attrgetter("memory"), default=None)
 
 
-def published_elsewhere(entries: Iterable[PublishedEntry], problem: Problem) -> list[PublishedSchedule]:
-    """Return the published schedules of other placements and slices than those of a problem."""
-    return [_record_of(entry) for entry in entries if not is_of(entry.schedule, problem)]
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The published schedules that the answer of a search is compared with.
+
+    Attributes
+    ----------
+    here, anywhere
+        The best ones that need nothing but what is allowed: of the placement of the answer, and of any.
+    faster_with_more
+        The best ones of each group that needs more, if they are shorter than the answer.
+    """
+
+    here: PublishedSchedule | None
+    anywhere: PublishedSchedule | None
+    faster_with_more: tuple[FasterWithMore, ...]
 
 
-def _record_of(entry: PublishedEntry) -> PublishedSchedule:
+def baseline_of(
+    solution: SearchResult, entries: Sequence[PublishedEntry], allowed: Allowed, *, fixed: bool
+) -> Baseline:
+    """Return the published schedules to compare the answer of a search with.
+
+    ``fixed``: the costs of the stages are fixed, so that ``entries`` are all published schedules; a search over layouts has
+    timed the best ones of each placement.
+    """
+    problem = solution.problem
+    others = [entry for entry in entries if not is_of(entry.schedule, problem)]
+    here = published_here(solution)
+    if entries and fixed and problem.variation is None:
+        own = (entry for entry in entries if is_of(entry.schedule, problem))
+        here = _record_of(best_published(own, allowed, as_candidate))
+    anywhere = None
+    if looks_everywhere(problem):
+        # Under variation, the schedule of the answer's placement is judged on runs that it was not made for.
+        judged = fixed and problem.variation is None
+        anywhere = _record_of(best_published(entries if judged else others, allowed, as_candidate))
+        if not judged:
+            anywhere = min(
+                (best for best in (here, anywhere) if best is not None), key=attrgetter("value"), default=None
+            )
+    more = faster_with_more(map(as_candidate, entries), allowed, solution.judged)
+    return Baseline(here, anywhere, more)
+
+
+def as_candidate(entry: PublishedEntry) -> Candidate:
+    """Return an entry as a candidate for the best published schedule."""
+    schedule = entry.schedule
+    return Candidate(name=schedule.name, needs=needs_of(schedule), fits=True, value=entry.value, peak=entry.peak)
+
+
+def searched_needs(options: ScheduleSearchOptions, settings: Settings, starts: Iterable[Schedule] = ()) -> Allowed:
+    """Return the needs that a search allows: by name, by its settings and decisions, by its placement and its starts."""
+    allowed = set(allowed_needs(options.allow, settings))
+    allowed |= {need for schedule in starts for need in needs_of(schedule)}
+    if "recompute" in names_of(options.decide):
+        allowed.add("recompute")
+    if options.placement in TWO_COPIES:
+        allowed.add("copies")
+    return frozenset(allowed)
+
+
+def _record_of(entry: PublishedEntry | None) -> PublishedSchedule | None:
+    if entry is None:
+        return None
     slices = entry.schedule.slices
     placement = entry.problem.placement.name + (f", {slices} slices" if slices > 1 else "")
     return PublishedSchedule(schedule=entry.schedule.name, placement=placement, value=entry.value)
@@ -262,7 +319,8 @@ def looks_everywhere(problem: Problem) -> bool:
 def published_everywhere(problem: Problem, settings: Settings) -> list[PublishedEntry]:
     """Return the published schedules of all placements that are within the settings' limits.
 
-    They are those that a comparison lists for the same shape, costs and limit. Of shapes that are too large there are none.
+    They are those that a comparison lists for the same shape, costs and limit, whatever they need. Of shapes that are too
+    large there are none.
     """
     return list(_entries(problem, settings)) if looks_everywhere(problem) else []
 
@@ -290,6 +348,15 @@ def within(peak: float, limit: float) -> bool:
     return peak <= limit * (1 + tolerances.MEMORY)
 
 
+def not_compared(problem: Problem) -> Iterator[str]:
+    """Yield a note on the published schedules that are not compared, because the shape is too large."""
+    if not looks_everywhere(problem):
+        yield "the shape is too large to compare with published schedules of other placements"
+    elif _size(problem) > EVERYTHING_UP_TO:
+        names = ", ".join(strategy.name for strategy in STRATEGIES.values() if strategy.looks_at_costs)
+        yield f"not compared with {names}, which take too long to generate for this shape"
+
+
 def _size(problem: Problem) -> int:
     return problem.placement.ranks * problem.microbatches
 
@@ -297,7 +364,7 @@ def _size(problem: Problem) -> int:
 def _entries(problem: Problem, settings: Settings, *, made_from_costs: bool = False) -> Iterator[PublishedEntry]:
     """Return the entries of all strategies, or only of those that make a schedule from its costs."""
     alike = replace(settings, ranks=problem.placement.ranks, stages=None)
-    for strategy in all_strategies(settings):
+    for strategy in STRATEGIES.values():
         too_large = strategy.looks_at_costs and _size(problem) > EVERYTHING_UP_TO
         if too_large or (made_from_costs and not strategy.looks_at_costs):
             continue
@@ -316,9 +383,11 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEn
         problem, placement=placement, costs=settings.costs(placement), limits=settings.limits(placement), slices=1
     )
     schedule, name = build(strategy, settings), strategy.name
+    if schedule.has(Kind.R):
+        there = replace(there, choices=replace(problem.choices, recompute=True))
     value = value_as_is(schedule, there)
-    if problem.choices.recompute and np.isinf(value):
-        schedule, name = insert_recompute(schedule), f"{name}, all recomputed"
+    if problem.choices.recompute and np.isinf(value) and not strategy.recomputes:
+        schedule, name = insert_recompute(schedule), f"{name}{ALL_RECOMPUTED}"
         value = value_as_is(schedule, there)
     if np.isinf(value):
         return None

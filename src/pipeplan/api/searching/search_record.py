@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from pipeplan.api.published import FasterWithMore
 from pipeplan.costs import Communication, Layout
 from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Objective, Schedule, among, tolerances
 from pipeplan.readable import change
@@ -32,7 +32,7 @@ _KINDS: dict[Spared, tuple[Kind, ...]] = {"recompute": (Kind.R,), "offload": HOS
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class LeastPeak:
     """Peak memory of a published schedule, in bytes including static memory, or in activations."""
 
     name: str
@@ -154,9 +154,12 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     decided
         Choices in the schedule besides its order, and those that the search was free to make.
     best_published
-        Best published schedule of the search's placement within the limit; None if none fits.
+        Best published schedule of the search's placement within the limit that needs nothing but what is allowed; None if
+        none fits.
     best_published_anywhere
-        Best published schedule of any placement; None if none fits, or the shape is too large to try the others.
+        The same of any placement, as a comparison names it; None if none fits, or the shape is too large to try the others.
+    faster_with_more
+        The best published schedule of each group that needs more, if it is shorter than the answer.
     gain, gain_anywhere
         Relative reduction of the objective compared with theirs; negative for an increase.
     layers_per_stage
@@ -180,6 +183,7 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     gain: float | None
     best_published_anywhere: PublishedSchedule | None
     gain_anywhere: float | None
+    faster_with_more: tuple[FasterWithMore, ...]
     layers_per_stage: tuple[int, ...] | UnsetType = UNSET
 
     placement = Evidence[str]()
@@ -191,7 +195,7 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     nominal = Evidence[Bound | None]()
     """With a slow rank, a lower bound on the objective of the plan, in which none is slow."""
 
-    least_need = Evidence[Need | None]()
+    least_need = Evidence[LeastPeak | None]()
     """Published schedule that needs the least memory, if none of the placement fits."""
 
     @property
@@ -205,17 +209,17 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
 def record_of(
     solution: SearchResult,
     here: PublishedSchedule | None,
-    everywhere: Iterable[PublishedSchedule],
+    anywhere: PublishedSchedule | None,
+    more: tuple[FasterWithMore, ...],
     tried: Iterable[PlacementTried],
     *,
-    need: Need | None,
+    need: LeastPeak | None,
     layout: Layout | None = None,
 ) -> SearchRecord:
     """Return the record of the solver's result."""
     from pipeplan.solver import SlowRank
 
     problem = solution.problem
-    anywhere = min(everywhere, key=attrgetter("value"), default=None)
     return SearchRecord(
         found_by=solution.found_by,
         optimal=solution.optimal,
@@ -240,6 +244,7 @@ def record_of(
         gain=_gain(here, solution.judged),
         best_published_anywhere=anywhere,
         gain_anywhere=_gain(anywhere, solution.judged),
+        faster_with_more=more,
         layers_per_stage=UNSET if layout is None else layout,
     ).holding(
         placement=problem.placement.name,

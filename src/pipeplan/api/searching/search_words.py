@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import UNSET
 
 from pipeplan.api.parts import facts
+from pipeplan.api.published import faster_with_more_in_words
 from pipeplan.api.searching.search_record import Decided, PlacementRecord, PublishedSchedule, SearchRecord, Spared
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Floats, Placement, tolerances
@@ -26,7 +27,7 @@ LONGER_SECONDS = 60
 
 
 def gain_of(record: SearchRecord, unit: str) -> tuple[str, ...]:
-    """Return a sentence on the gain over the best published schedule of the placement, and one on that of any placement."""
+    """Return sentences on the gain over the best published schedule of the placement, and of any, and on what needs more."""
     return tuple(_gains(record, unit))
 
 
@@ -88,17 +89,24 @@ def _is_answer(other: PlacementRecord, record: SearchRecord) -> bool:
 def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
     here, anywhere = record.best_published, record.best_published_anywhere
     times = Times.of(
-        (record.objective.value, *(published.value for published in (here, anywhere) if published is not None)), unit
+        (
+            record.objective.value,
+            *(published.value for published in (here, anywhere) if published is not None),
+            *(published.value for published in record.faster_with_more),
+        ),
+        unit,
     )
     yield _gain_here_in_words(record, here, times)
     if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
         yield _gain_anywhere_in_words(anywhere, record.gain_anywhere, times)
+    if record.faster_with_more:
+        yield faster_with_more_in_words(record.faster_with_more, times)
 
 
 def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
     if here is None or record.gain is None:
         need = record.least_need
-        sentence = "No published schedule of this placement fits"
+        sentence = "No published schedule of this placement fits with its defaults"
         if need is None:
             return f"{sentence}."
         memory = memory_text(need.memory, in_activations=need.in_activations)
@@ -125,9 +133,7 @@ def _gain_anywhere_in_words(anywhere: PublishedSchedule, gain: float, times: Tim
         return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."
     if gain < -NOTHING:
         sentence = f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this"
-        if not anywhere.placement.startswith("bidirectional"):
-            return f"{sentence}."
-        return f"{sentence}, but holds the model twice: placement {anywhere.placement} searches such schedules."
+        return f"{sentence}."
     return f"Of all placements the best published one is {named}, as short as this."
 
 

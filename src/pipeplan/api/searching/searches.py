@@ -12,17 +12,18 @@ from typing import Unpack
 from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
+from pipeplan.api.published import Allowed, allowed_in_words, missing
 from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
 from pipeplan.api.searching.layouts import layout_spaces, searches_layouts
 from pipeplan.api.searching.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
 from pipeplan.api.searching.problems import (
+    baseline_of,
     least_need,
-    looks_everywhere,
+    not_compared,
     problems_of,
-    published_elsewhere,
     published_everywhere,
-    published_here,
     published_under,
+    searched_needs,
 )
 from pipeplan.api.searching.search_record import record_of
 from pipeplan.api.searching.search_words import slow_start
@@ -33,9 +34,11 @@ from pipeplan.api.sources import label, resolve
 from pipeplan.costs import ConfiguredSettings, Layout, Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import TimelineContent
-from pipeplan.model import Kind, Op, Schedule, from_ops
+from pipeplan.model import Kind, Op, Schedule, from_ops, needs_of
 from pipeplan.solver import (
     Effort,
+    Front,
+    FrontMark,
     PlacementTried,
     Problem,
     PublishedEntry,
@@ -107,7 +110,8 @@ def searched(
     effort = Effort(seconds=seconds, evaluations=options.evaluations, workers=workers)
     everywhere = published_everywhere(problems[0], settings)
     here = searched_here(seed=options.seed, workers=workers, effort=effort, progress=progress)
-    competing = _competing(everywhere, settings, problems) if options.placement == AUTO else []
+    allowed = searched_needs(options, settings, schedules)
+    competing = _competing(everywhere, settings, allowed) if options.placement == AUTO else []
     competing = [entry for entry in competing if _is_expressible(entry.schedule, entry.problem, outputs)]
     if searches == options.rounds == 1 and options.dask is None and options.store is None:
         best = best_placement(problems, effort, here, published=competing, start=schedules)
@@ -128,7 +132,7 @@ def searched(
 
         chosen, published = problem_of_best_starts(problems, schedules)
         best = best_placement([chosen], effort, seeds, published=competing, start=schedules, earlier=published)
-    return result_found(best.result, settings, everywhere, best.tried)
+    return result_found(best.result, settings, allowed=allowed, published=everywhere, tried=best.tried)
 
 
 def _laid_out(
@@ -150,7 +154,10 @@ def _laid_out(
     best = joint_search(spaces, effort, seed=options.seed, progress=progress)
     assert best.layout is not None
     laid = replace(settings, layers_per_stage=best.layout)
-    return result_found(best.result, laid, best.published, best.tried, best.layout)
+    allowed = searched_needs(options, settings)
+    return result_found(
+        best.result, laid, allowed=allowed, published=best.published, tried=best.tried, layout=best.layout
+    )
 
 
 @takes(ParetoOptions, ConfiguredSettings)
@@ -183,7 +190,7 @@ def front_found(
     schedules = _starts(options, settings, problems)
     if options.dask is not None:
         problems = [problem_of_best_starts(problems, schedules)[0]]
-    unlimited = replace(settings, memory_limit=None)
+    unlimited, allowed = replace(settings, memory_limit=None), searched_needs(options, settings, schedules)
     everywhere = published_under(problems[0], unlimited, in_bytes=problems[0].costs.memory.in_bytes)
     points = front_of(
         problems,
@@ -197,7 +204,7 @@ def front_found(
         store=options.kept_in,
         start=schedules,
         published_at=(
-            (lambda limit: _competing(everywhere(limit), unlimited, problems))
+            (lambda limit: _competing(everywhere(limit), unlimited, allowed))
             if options.placement == AUTO and options.dask is None
             else None
         ),
@@ -209,12 +216,30 @@ def front_found(
                 limit=None if point.limit == float("inf") else point.limit,
                 peak=point.peak,
                 value=point.value,
-                result=result_found(point.result, unlimited, everywhere(point.limit), point.tried),
+                result=result_found(
+                    point.result, unlimited, allowed=allowed, published=everywhere(point.limit), tried=point.tried
+                ),
             )
             for point in points.points
         ),
-        published=points.marks,
+        published=_marks(everywhere, points, problems, allowed),
     )
+
+
+def _marks(
+    published: Callable[[float], list[PublishedEntry]], front: Front, problems: Sequence[Problem], allowed: Allowed
+) -> tuple[FrontMark, ...]:
+    """Return the published schedules of the searched placements under the limits of a front, by memory, then by time."""
+    placements = {problem.placement.rank_of for problem in problems}
+    entries = [entry for point in (*front.points, None) for entry in published(point.limit if point else float("inf"))]
+    marks = {
+        (mark.peak, mark.value, mark.schedule): mark
+        for entry in entries
+        if entry.schedule.placement.rank_of in placements and not missing(needs_of(entry.schedule), allowed)
+        for mark in [FrontMark(schedule=entry.schedule.name, peak=entry.peak, value=entry.value)]
+    }
+    # Of a shape that is too large to generate all of them, the searches have tried those of their placements.
+    return tuple(marks[key] for key in sorted(marks)) if entries else front.marks
 
 
 def usable_cores() -> int:
@@ -225,22 +250,29 @@ def usable_cores() -> int:
 def result_found(
     solution: SearchResult,
     settings: Settings,
+    *,
+    allowed: Allowed = frozenset(),
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),
     layout: Layout | None = None,
 ) -> Result:
     """Return the solver's schedule as a result, under the name of a search.
 
-    ``published`` are the published schedules of all placements, ``tried`` the bound and best value of each placement.
+    ``allowed`` is what schedules that it is compared with may need; ``published`` are the published schedules of all
+    placements, ``tried`` the bound and best value of each placement.
     ``layout``: the layers of each stage, if the search decided them; ``settings`` have them then.
     """
     simulation, problem = solution.simulation, solution.problem
-    here = published_here(solution)
-    others = published_elsewhere(published, problem)
+    baseline = baseline_of(solution, list(published), allowed, fixed=layout is None)
     timeline = replace(simulation.timeline, schedule=solution.schedule.renamed("search"))
-    everywhere = [entry for entry in (here, *others) if entry is not None and looks_everywhere(problem)]
     record = record_of(
-        solution, here, everywhere, tried, need=least_need(problem) if here is None else None, layout=layout
+        solution,
+        baseline.here,
+        baseline.anywhere,
+        baseline.faster_with_more,
+        tried,
+        need=least_need(problem) if baseline.here is None else None,
+        layout=layout,
     )
     warnings, notes = assumed_times(settings, solution.schedule)
     return result_of(
@@ -248,7 +280,7 @@ def result_found(
         limits=problem.limits,
         search=record,
         warnings=(*warnings, *slow_start(record)),
-        notes=notes,
+        notes=(*allowed_in_words(settings), *not_compared(problem), *notes),
         sharding=sharding_searched(problem.sharding),
         settings=None if layout is None else settings,
     )
@@ -302,20 +334,16 @@ def _one_by_one(problem: Problem) -> Schedule:
     return Schedule.from_rows(placement, microbatches, columns, slices=problem.slices, name="search")
 
 
-def _competing(
-    published: Iterable[PublishedEntry], settings: Settings, problems: list[Problem]
-) -> list[PublishedEntry]:
-    """Return the published schedules that an answer is never worse than.
+def _competing(published: Iterable[PublishedEntry], settings: Settings, allowed: Allowed) -> list[PublishedEntry]:
+    """Return the published schedules that an answer is never worse than: those that need nothing but what is allowed.
 
-    They have as many slices as the settings, where these name a number. Those that hold the model twice are among them where
-    a searched placement does.
+    They have as many slices as the settings, where these name a number.
     """
-    copies = max(problem.placement.copies for problem in problems)
     slices = settings.slices
     return [
         entry
         for entry in published
-        if entry.schedule.placement.copies <= copies and slices in (None, entry.schedule.slices)
+        if not missing(needs_of(entry.schedule), allowed) and slices in (None, entry.schedule.slices)
     ]
 
 

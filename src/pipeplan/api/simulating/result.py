@@ -16,7 +16,7 @@ from pipeplan.api.parts import activations_of, columns, facts, left_out, line, n
 from pipeplan.api.searching.search_record import SearchRecord
 from pipeplan.api.sharding import ShardingUsed, in_words
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.model import Bubble, MemoryUse, Schedule, Timeline, counted, shortened
+from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, counted, needs_of, shortened
 from pipeplan.readable import Times, percent, size_texts, sizes_text, time_text
 from pipeplan.records import Evidence, Record, optional_fields
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
@@ -50,8 +50,9 @@ class OverLimitRecord(Record, frozen=True, kw_only=True):
 class ResultFigures(Record, frozen=True, kw_only=True):
     """Figures of one schedule on one set of costs.
 
-    ``over`` is null if every rank is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, that of
-    the schedule's placement, as a share; null over the limit. ``least_gap``, the same above the smallest bound of all
+    ``needs`` is what the schedule needs of the model and the trainer beyond a plain pipeline. ``over`` is null if every rank
+    is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, as a share; null over the limit.
+    ``bound_covers`` says for which schedules the bound holds. ``least_gap``, the same above the smallest bound of all
     compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, ``sharding`` if
     the schedule has collectives: the rule that placed them, or ``own``; ``peak_parameter_bytes`` if ranks gather sharded
     parameters (these bytes are part of ``peak_bytes``); the keys from ``found_by`` on are in searches. Times are in
@@ -65,6 +66,7 @@ class ResultFigures(Record, frozen=True, kw_only=True):
     microbatches: int
     slices: int
     placement: list[int | list[int]]
+    needs: tuple[Need, ...]
     ops: int
     time_unit: str
     makespan: float
@@ -78,6 +80,7 @@ class ResultFigures(Record, frozen=True, kw_only=True):
     over: OverLimitRecord | None
     lower_bound: float
     bound_reason: str
+    bound_covers: str
     gap: float | None
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
@@ -203,10 +206,13 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     def _bound_in_words(self) -> str:
         if self.timeline.source != "simulated" or not self.fits:
             return ""
-        within = "" if self.limits is None else " within the memory limit"
         least = time_text(self.bound.value, self.timeline.unit)
-        alike = " that recomputes the same stages" if self.bound_is_of_recomputed else ""
-        return f"no schedule{within}{alike} takes less than {least}: {self.bound.reason}"
+        return f"{self.no_schedule_covered} takes less than {least}: {self.bound.reason}"
+
+    @property
+    def no_schedule_covered(self) -> str:
+        """Subject of a sentence about the bound: ``no schedule on this placement, without slices,``."""
+        return f"no schedule{self.bound_covers.removeprefix('schedules')},"
 
     @property
     def bound_is_of_recomputed(self) -> bool:
@@ -292,6 +298,7 @@ def result_of(
         microbatches=schedule.microbatches,
         slices=schedule.slices,
         placement=schedule.placement.listed,
+        needs=needs_of(schedule),
         ops=len(schedule),
         time_unit=timeline.unit,
         makespan=timeline.makespan,
@@ -305,6 +312,7 @@ def result_of(
         over=over,
         lower_bound=bound.value,
         bound_reason=bound.reason,
+        bound_covers=_covered(schedule, limits, search),
         gap=bound.gap_of(timeline.makespan) if over is None else None,
         warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
         notes=tuple(notes),
@@ -315,6 +323,19 @@ def result_of(
     ).holding(
         timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search, settings=settings
     )
+
+
+def _covered(schedule: Schedule, limits: Limits | None, search: SearchRecord | None) -> str:
+    """Return for which schedules a lower bound holds."""
+    layouts = search is not None and search.layers_per_stage is not UNSET
+    narrow = search is None and bool(recomputed_stages(schedule))
+    parts = [
+        "schedules of any layout on these placements" if layouts else "schedules on this placement",
+        "without slices" if schedule.slices == 1 else f"in {schedule.slices} slices",
+        *(["recomputing the same stages"] if narrow else []),
+        *([] if limits is None else ["within the memory limit"]),
+    ]
+    return ", ".join(parts)
 
 
 def _step_record(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:
@@ -399,10 +420,16 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("bubble", f"{percent(bubble.idle_over_total)} (idle / total time)"),
         ("over ideal", f"{percent(bubble.over_ideal)} (idle / busy time)"),
         ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
-        ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
+        ("lower bound", f"{times.text(result.lower_bound)} {_where(result)} ({result.bound_reason})"),
         ("gap (placement)" if _all_layouts(result) is None else "gap (all layouts)", _gap(result)),
         *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result.settings))]),
     ]
+
+
+def _where(result: Result) -> str:
+    """Return where the lower bound of a result holds, in a few words."""
+    placement = "on this placement" if _all_layouts(result) is None else "on these placements"
+    return f"{placement}, {'unsliced' if result.slices == 1 else f'in {result.slices} slices'}"
 
 
 def _gap(result: Result) -> str:

@@ -16,7 +16,7 @@ from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, ConfiguredSettings, Costs, Settings, SettingsKeywords
 from pipeplan.errors import InputError
-from pipeplan.model import Kind, Schedule, Streams, Timeline, crosses_ranks, dependencies, require_order
+from pipeplan.model import Kind, Need, Schedule, Streams, Timeline, crosses_ranks, dependencies, require_order
 from pipeplan.readable import transfers_in_words
 from pipeplan.records import Record
 from pipeplan.simulation import Simulation, post_messages
@@ -214,6 +214,7 @@ class Summary(Record, frozen=True, kw_only=True):
 
     placement: str
     chunks: int
+    needs: tuple[Need, ...]
     makespan: float
     longest_span: float
     idle_over_total: float
@@ -231,6 +232,7 @@ class Summary(Record, frozen=True, kw_only=True):
         return cls(
             placement=result.schedule.placement.name,
             chunks=result.chunks,
+            needs=result.needs,
             makespan=result.makespan,
             longest_span=result.timeline.longest_span,
             idle_over_total=result.bubble.idle_over_total,

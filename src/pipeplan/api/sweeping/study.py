@@ -247,11 +247,7 @@ def _labelled(values: Any) -> list[tuple[str | None, Any]]:
 def _sources(
     schedules: ScheduleLike | Sequence[ScheduleLike] | None, base: Settings, varied: Container[str]
 ) -> dict[str, Source]:
-    chosen: Iterable[ScheduleLike] = (
-        [rule for rule in STRATEGIES.values() if rule.takes_part(base) or rule.only_with in varied]
-        if schedules is None
-        else listed_schedules([schedules])
-    )
+    chosen: Iterable[ScheduleLike] = list(STRATEGIES.values()) if schedules is None else listed_schedules([schedules])
     sources: dict[str, Source] = {}
     for source in chosen:
         opened_source = opened(source)

@@ -36,7 +36,7 @@ class LayoutEntry:
     value, start
         Objective of the best order tried on it, and that order; infinite before.
     published
-        The best published order on it; None if none was tried or fits.
+        The best published order with its defaults on it; None if none was tried or fits.
     moved
         True if the order comes from the search of another layout.
     result, searches
@@ -59,6 +59,11 @@ class LayoutEntry:
         """Estimate of what a search finds: between the best known value and the bound, and nearer to it with each search."""
         best = self.judged if self.searches else min(self.value, NONE_FITS * self.bound.value)
         return best - 0.5 ** (1 + self.searches) * (best - self.bound.value)
+
+    @property
+    def published_value(self) -> float:
+        """The value of its best published order; infinite without any."""
+        return np.inf if self.published is None else self.published.value
 
     @property
     def judged(self) -> float:

@@ -42,6 +42,7 @@ from pipeplan.solver import (
     Turn,
     driven_by_costs,
     engines_going_on,
+    is_as_published,
     latest_compiled,
     search,
     searched_here,
@@ -253,10 +254,10 @@ class _JointSearch:
         for schedule in orders:
             self.budget.evaluations += 1
             value = value_as_is(schedule, entry.problem)
+            if published and is_as_published(schedule.name) and value < entry.published_value:
+                entry.published = PublishedEntry(entry.problem, schedule, value)
             if value < entry.value:
                 entry.value, entry.start = value, (schedule,)
-                if published:
-                    entry.published = PublishedEntry(entry.problem, schedule, value)
 
     def _next(self, branch: Branch) -> LayoutEntry | None:
         """Return the most promising layout of a placement that was not searched; None if none can win."""

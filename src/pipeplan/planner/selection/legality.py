@@ -361,7 +361,7 @@ RULES: tuple[Rule, ...] = (
         "recomputing schedule",
         "schedule",
         "a plan decides what is recomputed, so its schedule must not (mario does)",
-        lambda q, d: strategy(d["schedule"]).only_with != "recompute",
+        lambda q, d: not strategy(d["schedule"]).recomputes,
     ),
     _rule(
         "made for a limit",

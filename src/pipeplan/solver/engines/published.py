@@ -12,7 +12,7 @@ from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Schedule
 from pipeplan.passes import insert_recompute
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Published
+from pipeplan.solver.result import ALL_RECOMPUTED, Published, is_as_published
 from pipeplan.solver.run import Run, value_as_is
 from pipeplan.strategies import STRATEGIES, Shape, Strategy
 
@@ -107,9 +107,11 @@ def try_untried(run: Run) -> None:
 
 
 def best_published(problem: Problem) -> Published | None:
-    """Return the best published schedule of this placement within the limits; None if none fits."""
+    """Return the best published schedule of this placement, with its defaults, within the limits; None if none fits."""
     best: Published | None = None
     for name, schedule in published(problem):
+        if not is_as_published(name):
+            continue
         candidate = Published(name, value_as_is(schedule, problem))
         if np.isfinite(candidate.value) and candidate.beats(best, problem.placement.chunks):
             best = candidate
@@ -132,7 +134,7 @@ def fixed_orders(problem: Problem, *, every_group_up_to: int = EVERY_GROUP_UP_TO
             for name, schedule in _of_strategy(strategy, problem, every_group_up_to):
                 yield name, schedule
                 if problem.choices.recompute:
-                    yield f"{name}, all recomputed", insert_recompute(schedule)
+                    yield f"{name}{ALL_RECOMPUTED}", insert_recompute(schedule)
 
 
 def driven_by_costs(
@@ -166,8 +168,7 @@ def _driven(heuristic: Strategy, problem: Problem, limits: Limits | None) -> Sch
 
 def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -> Iterator[tuple[str, Schedule]]:
     """Yield the schedules that a strategy makes of the shape, for each variant and several group sizes."""
-    recomputes = strategy.only_with == "recompute"
-    if (strategy.slices > 1) != (problem.slices > 1) or (recomputes and not problem.choices.recompute):
+    if (strategy.slices > 1) != (problem.slices > 1) or (strategy.recomputes and not problem.choices.recompute):
         return
     for variant in strategy.variants or (None,):
         for group in (None, *(_groups(problem, every_group_up_to) if strategy.grouped else ())):
