@@ -117,8 +117,8 @@ def _value_in(settings: dict[str, Entry], name: str) -> Any:
 def _values(one: RawEntry) -> Iterator[tuple[str, Any]]:
     switched = switch_of(one.key)
     if switched is not None:
-        if str(one.raw).lower() not in ("false", "0"):
-            yield switched[0], UNKNOWN if one.raw is UNKNOWN else switched[1]
+        off = str(one.raw).lower() in ("false", "0")
+        yield switched[0], UNKNOWN if one.raw is UNKNOWN else switched[1] != off
         return
     setting = setting_of(one.key)
     if setting is not None:
