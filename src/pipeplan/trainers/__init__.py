@@ -18,7 +18,7 @@ from pipeplan.trainers.registry import (
     write_layout,
 )
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
-from pipeplan.trainers.trainer import Trainer
+from pipeplan.trainers.trainer import Trainer, function_name
 
 __all__ = [
     "AUTOMODEL",
@@ -30,6 +30,7 @@ __all__ = [
     "TrainerLayout",
     "TrainerVerdict",
     "flags_of",
+    "function_name",
     "layout_trainers",
     "module_names",
     "plan_trainer",

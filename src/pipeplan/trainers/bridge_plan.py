@@ -25,7 +25,7 @@ from pipeplan.trainers.megatron_plan import (
     planned_pipeline,
     require_trainable,
 )
-from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recomputed_anywhere
+from pipeplan.trainers.trainer import bash_script, function_name, offloaded_anywhere, recomputed_anywhere
 from pipeplan.workload import ModelShape
 
 PRECISIONS = {
@@ -38,7 +38,6 @@ PRECISIONS = {
 """Bridge's recipes of mixed precision."""
 
 TO_SET = {
-    "RECIPE": "function of megatron.bridge.recipes with this model, such as llama3_70b_pretrain_config",
     "DATA": "prefix of the tokenized data",
     "TOKENIZER": "name or folder of the tokenizer",
     "CHECKPOINTS": "folder to save checkpoints in",
@@ -104,9 +103,10 @@ def plan_flags(
         cluster,
         heading=heading,
         to_set=TO_SET,
+        usual={"RECIPE": (_recipe(model), "function of megatron.bridge.recipes with this model")},
         environment=[
             *environment(cluster, configuration),
-            f"export {' '.join(TO_SET)}",
+            f"export RECIPE {' '.join(TO_SET)}",
             "TRAINING=$(mktemp --suffix .py)",
             "trap 'rm -f \"$TRAINING\"' EXIT",
             "cat > \"$TRAINING\" <<'PYTHON'",
@@ -122,7 +122,9 @@ def _code(
 ) -> Iterator[str]:
     """Yield the lines of the Python program."""
     yield from IMPORTS.splitlines()
-    yield f'assert cfg.model.num_layers == {model.layers}, "the recipe has another model than the plan"'
+    yield "# The model of the plan."
+    for field, value in _sizes(model).items():
+        yield f'assert cfg.model.{field} == {value}, "the recipe has another {field} than the plan"'
     parts = {
         "model": {
             **_degrees(model, cluster, configuration),
@@ -140,6 +142,44 @@ def _code(
     yield f"cfg.mixed_precision.grad_reduce_in_fp32 = {software(configuration.software).fp32_gradients}"
     yield ""
     yield from OF_THE_USER.splitlines()
+
+
+_RECIPES = {"deepseek-v2-lite": "deepseek_v2_lite", "glm-4.5": "glm45_355b", "glm-4.5-air": "glm45_air_106b"}
+"""Bridge's names of models that it names otherwise."""
+
+
+def _recipe(model: ModelShape) -> str:
+    """Return the usual name of the recipe with a model, whose version has no separator: ``llama31_405b``."""
+    usual = function_name(model, joined=True)
+    return f"{usual if usual.startswith('own_') else _RECIPES.get(model.name, usual)}_pretrain_config"
+
+
+def _sizes(model: ModelShape) -> Values:
+    """Return the sizes of a model by Bridge's fields that every recipe with this model sets."""
+    experts, latent = model.experts, model.latent
+    sizes: Values = {
+        "num_layers": model.layers,
+        "hidden_size": model.hidden,
+        "num_attention_heads": model.heads,
+        "ffn_hidden_size": model.ffn,
+        "gated_linear_unit": model.gated,
+        "share_embeddings_and_output_weights": model.tied_embeddings,
+    }
+    if latent is not None:
+        sizes |= {
+            "multi_latent_attention": True,
+            "q_lora_rank": latent.query_rank,
+            "kv_lora_rank": latent.key_value_rank,
+        }
+    elif model.key_heads < model.heads:
+        sizes["num_query_groups"] = model.key_heads
+    if experts is not None:
+        sizes |= {
+            "num_moe_experts": experts.count,
+            "moe_router_topk": experts.top_k,
+            "moe_ffn_hidden_size": experts.width,
+        }
+    return {field: value for field, value in sizes.items() if value is not None}
 
 
 def _degrees(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Values:

@@ -7,6 +7,7 @@ parallelism for experts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,7 +18,13 @@ from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted, one_line
 from pipeplan.planner import Configuration, layout_of, software
 from pipeplan.trainers.torchtitan import RELEASES, TRAINER, schedule_csv, schedule_flags, warnings_of
-from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
+from pipeplan.trainers.trainer import (
+    bash_script,
+    function_name,
+    offloaded_anywhere,
+    recompute_by_stage_in_words,
+    recomputed_anywhere,
+)
 from pipeplan.workload import ModelShape
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
@@ -25,13 +32,26 @@ CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
 
 
 TO_SET = {
-    "MODULE": "package of the model in torchtitan, such as llama3",
-    "CONFIG": "function of its config registry with this model, the data, learning rate and checkpoints, such as llama3_70b",
     "TOKENIZER": "folder of the tokenizer",
     "OUTPUTS": "folder to write logs and checkpoints to",
     "STEPS": "number of steps",
 }
 """Variables that the user has to set, with their meanings."""
+
+_CONFIGS = {
+    "deepseek-v2-lite": "deepseek_v3_16b",
+    "deepseek-v3": "deepseek_v3_671b",
+    "kimi-k2.5": "kimi_k2_5",
+    "llama3.1-405b": "llama3_405b",
+    "moonlight-16b-a3b": "moonlight_16b_a3b",
+}
+"""torchtitan's config functions of models that it names otherwise."""
+
+_MODULES = {"moonlight": "kimi_k2_7", "kimi_k2": "kimi_k2_7", "qwen3_5": "qwen3_5"}
+"""Packages of models whose functions begin with another name."""
+
+_NUMBER_FORMATS = {"fp8": "_float8", "mxfp8": "_mxfp8", "nvfp4": "_nvfp4"}
+"""Endings of torchtitan's config functions that convert a model's products."""
 
 USER_FLAGS = ('--hf_assets_path "$TOKENIZER"', '--dump_folder "$OUTPUTS"', '--training.steps "$STEPS"')
 """Flags that the plan does not decide."""
@@ -93,9 +113,26 @@ def plan_flags(
         cluster,
         heading=heading,
         to_set=TO_SET,
+        usual=_config(model, configuration),
         environment=ENVIRONMENT,
     )
     return TrainerSettings(text=text, files=files, warnings=tuple(warnings))
+
+
+def _config(model: ModelShape, configuration: Configuration) -> dict[str, tuple[str, str]]:
+    """Return the package and the function that configure a model, which may have to be written, with their meanings."""
+    usual = function_name(model)
+    name = _CONFIGS.get(model.name, usual) if not usual.startswith("own_") else usual
+    family = re.sub(r"_\d+(?:_\d+)?[bt](?:_.*)?$|_\d+x\d+b.*$", "", name)
+    module = next((module for begin, module in _MODULES.items() if name.startswith(begin)), family)
+    function = name + _NUMBER_FORMATS.get(configuration.precision, "")
+    return {
+        "MODULE": (module, "package of the model in torchtitan"),
+        "CONFIG": (
+            function,
+            "function of its config registry with this model, the data, learning rate and checkpoints",
+        ),
+    }
 
 
 def _degrees(configuration: Configuration) -> dict[str, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeplan.reviewing.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
-from pipeplan.reviewing.models import properties_of
+from pipeplan.reviewing.models import models_by_function, named_model, properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN, setting_of, switch_of
 from pipeplan.reviewing.trainers import TrainerKind
 from pipeplan.reviewing.values import value_of
@@ -58,6 +59,35 @@ def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
     names = {word.lstrip("-").replace("_", "-") for word in words}
     trains = any("train-iters" in name for name in names)
     return [RawEntry("phase", "inference", SettingPlace(file))] if names & _GENERATES and not trains else []
+
+
+_MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
+"""Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
+
+_NUMBER_FORMAT = re.compile(r"_(float8|mxfp8|nvfp4)(?:_|$)")
+"""Matches the end of the name of a function of torchtitan that converts products."""
+
+
+def configured_by(name: str, place: SettingPlace) -> list[RawEntry]:
+    """Return what the name of the function that configures a training says: the model, and torchtitan's precision."""
+    number_format = _NUMBER_FORMAT.search(name)
+    precision = [] if number_format is None else [RawEntry("precision", number_format[1], place)]
+    return [*_model_by_name(name, place), *precision]
+
+
+def _model_by_name(name: str, place: SettingPlace) -> list[RawEntry]:
+    """Return the model that the name of a recipe begins with, if it is known: ``llama3_70b_pretrain``."""
+    words = name.lower().split("_")
+    for end in range(len(words), 0, -1):
+        begin = "-".join(words[:end])
+        if known := models_by_function().get(begin.replace("-", "_")):
+            return [RawEntry("model_name", known, place)]
+        if named_model(begin) is not None:
+            return [RawEntry("model_name", begin, place)]
+        if _MODEL_SIZE.fullmatch(words[end - 1]):
+            # A model of another size than the one that the words before it name.
+            return []
+    return []
 
 
 def facts_of(
