@@ -66,6 +66,8 @@ class Configured:
 
 def configured(c: ReviewFacts) -> Configured:
     """Return a configuration in the planner's terms. Raises NotSet if it does not say enough, or cannot be."""
+    if c.own is not None:
+        return Configured(*c.own, assumed=(), guessed=False)
     phase = c.get("phase", "train")
     if not c.trains:
         raise NotSet("phase")

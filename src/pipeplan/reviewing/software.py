@@ -59,7 +59,9 @@ def _traits(c: ReviewFacts) -> Iterator[str]:
     """Yield the traits that the settings of a configuration state."""
     core = "megatron-core" in c.trainer.scopes
     for setting, on, off in _OF_CORE if core else _OF_PYTORCH:
-        if c.has(setting):
+        # Megatron FSDP excludes the fusion, and its estimates are of runs without it.
+        implied = setting == "gradient_accumulation_fusion" and c.get("megatron_fsdp", False)
+        if c.has(setting) and not implied:
             yield on if c.get(setting) else off
     if not core:
         return

@@ -1,5 +1,10 @@
 """Trainers that run plans and schedules: settings of a schedule, flags of a plan, and layout texts of each."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout
 from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
@@ -20,6 +25,16 @@ from pipeplan.trainers.registry import (
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
 from pipeplan.trainers.trainer import Trainer, function_name
 
+if TYPE_CHECKING:
+    from pipeplan.trainers.own_plan import (
+        assumptions_of,
+        cluster_of,
+        configuration_document,
+        is_configuration,
+        model_of,
+        read_configuration,
+    )
+
 __all__ = [
     "AUTOMODEL",
     "MOST_ENTRIES",
@@ -29,12 +44,18 @@ __all__ = [
     "Trainer",
     "TrainerLayout",
     "TrainerVerdict",
+    "assumptions_of",
+    "cluster_of",
+    "configuration_document",
     "flags_of",
     "function_name",
+    "is_configuration",
     "layout_trainers",
+    "model_of",
     "module_names",
     "plan_trainer",
     "plan_trainers",
+    "read_configuration",
     "read_layout",
     "refusal",
     "require_release",
@@ -45,3 +66,10 @@ __all__ = [
     "with_stage_layers",
     "write_layout",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the names of pipeplan's own file of a configuration on first use: its module imports the planner."""
+    if name not in __all__:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.own_plan"), name)

@@ -170,9 +170,9 @@ def bash_script(
     environment
         Lines that set environment variables.
     """
-    torchrun = f"torchrun --nproc-per-node {cluster.per_node}"
+    torchrun = f"torchrun --nproc-per-node {cluster.per_node} --nnodes {cluster.nodes}"
     if cluster.nodes > 1:
-        torchrun += f' --nnodes {cluster.nodes} --rdzv-backend c10d --rdzv-endpoint "$HEAD_NODE:29500"'
+        torchrun += ' --rdzv-backend c10d --rdzv-endpoint "$HEAD_NODE:29500"'
         to_set = {**to_set, "HEAD_NODE": "name of the first node"}
     words = [torchrun, command, *(f'"${{{name}[@]}}"' for name in arrays)]
     lines = ["#!/usr/bin/env bash", *heading, "set -euo pipefail", "# You still need to set:"]

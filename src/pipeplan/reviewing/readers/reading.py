@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
+from pipeplan.reviewing.readers.own import configuration_in, read_own
 from pipeplan.reviewing.readers.recipes import recipes_in
 from pipeplan.reviewing.readers.rows import is_row, read_rows
 from pipeplan.reviewing.readers.shell import read_in_shell
 from pipeplan.reviewing.readers.source import Defaults, Form, RawEntry, Reading, SourceText, configured_by, facts_of
 from pipeplan.reviewing.settings import setting_of
 from pipeplan.reviewing.trainers import OTHER, TrainerKind, trainer_kind
+from pipeplan.trainers import is_configuration
 
 MOST_BYTES = 16 * MEBIBYTE
 """Maximum size of a file with a configuration, in bytes."""
@@ -77,15 +79,24 @@ def read_configurations(path: Path, *, trainer: str | None = None, release: str 
         If the file is too large, or not in the language of its suffix.
     """
     text = read_text(path, limit=MOST_BYTES, what="configuration")
-    return read_text_of(text, str(path), trainer=trainer, release=release)
+    return read_text_of(text, str(path), trainer=trainer, release=release, folder=path.parent)
 
 
-def read_text_of(text: str, file: str, *, trainer: str | None = None, release: str = "") -> tuple[Reading, ...]:
-    """Return the configurations of a text; see :func:`read_configurations`. ``file`` selects the form by its suffix."""
+def read_text_of(
+    text: str, file: str, *, trainer: str | None = None, release: str = "", folder: Path | None = None
+) -> tuple[Reading, ...]:
+    """Return the configurations of a text; see :func:`read_configurations`.
+
+    ``file`` selects the form by its suffix, and ``folder`` is that of the files that a configuration names; None: names of
+    files are refused.
+    """
     form = _form(text, file)
     if form != "log" and text.count("\n") > _MOST_LINES:
         raise FormatError(f"the configuration {file} has more than {_MOST_LINES:,} lines")
     source = SourceText(file, text, form)
+    own = _own(source)
+    if own is not None:
+        return tuple(Reading(facts, source) for facts in read_own(own, file, folder))
     kind = _trainer(text, trainer)
     readings = tuple(Reading(facts, source) for facts in _READERS[form](source, kind, release))
     readings = tuple(
@@ -97,6 +108,14 @@ def read_text_of(text: str, file: str, *, trainer: str | None = None, release: s
             "a layout or a row"
         )
     return readings
+
+
+def _own(source: SourceText) -> Mapping[str, Any] | None:
+    """Return pipeplan's own configuration that a text is, or that its commands write; None if it has none."""
+    if source.form == "shell":
+        return configuration_in(source.text)
+    document = _parsed(source) if source.form in ("yaml", "toml", "json") else None
+    return document if is_configuration(document) else None
 
 
 _ARGUMENTS = re.compile(r"""(["'])--[a-z][\w.-]*(?:=[^"'\n]*)?\1\s*(?:,|\])""")

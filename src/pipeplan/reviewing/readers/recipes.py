@@ -200,12 +200,8 @@ class _RecipeReader(Expressions):
             case ast.AugAssign():
                 current = self.value(node.target, scope)
                 self._assign(node.target, combined(node.op, current, self.value(node.value, scope)), node.value, scope)
-            case ast.Expr():
-                self._expression(node.value, scope)
-            case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
-                # What a recipe asserts holds for everything behind it: assert cfg.model.num_layers == 80.
-                if _known(key := scope.dotted(left)):
-                    self._record(key, self.value(right, scope), right)
+            case ast.Expr() | ast.Assert():
+                self._claim(node, scope)
             case ast.Return():
                 raise _Returned(None if node.value is None else self._expression(node.value, scope))
             case ast.Raise():
@@ -229,6 +225,15 @@ class _RecipeReader(Expressions):
         self._layout_builder(node, scope)
         self._entries += self._of_expression(node, scope)
         return value
+
+    def _claim(self, node: ast.Expr | ast.Assert, scope: FunctionScope) -> None:
+        """Follow an expression, or record what an assertion says: ``assert cfg.model.num_layers == 80``."""
+        match node:
+            case ast.Expr():
+                self._expression(node.value, scope)
+            case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+                if _known(key := scope.dotted(left)):
+                    self._record(key, self.value(right, scope), right)
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign, right: ast.expr, scope: FunctionScope) -> None:
         value = self.value(right, scope)
