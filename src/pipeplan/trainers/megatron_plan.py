@@ -12,7 +12,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
-from pipeplan.planner import Configuration, even_layout, layout_of, software
+from pipeplan.planner import Configuration, even_layout, layout_of, memory_rules, software
 from pipeplan.strategies import strategy
 from pipeplan.trainers.megatron import (
     FSDP,
@@ -215,13 +215,20 @@ def _sharding_flags(configuration: Configuration) -> Iterator[str]:
     hides = software(configuration.software).hides
     if not software(configuration.software).fp32_gradients:
         yield "--grad-reduce-in-bf16"
+    elif configuration.precision == "fp16":
+        yield "--accumulate-allreduce-grads-in-fp32"
     if "data" in hides:
         yield "--overlap-grad-reduce"
     if not configuration.zero:
         return
     yield "--use-distributed-optimizer"
-    if "data" in hides and "parameters" in hides:
+    overlaps = "data" in hides and "parameters" in hides
+    if overlaps:
         yield "--overlap-param-gather"
+    if configuration.precision in ("fp8", "mxfp8") and memory_rules(configuration.software).small_weights == "instead":
+        yield "--fp8-param-gather"
+        if overlaps and configuration.precision == "mxfp8":
+            yield "--reuse-grad-buf-for-mxfp8-param-ag"
     if shards_as_fsdp(configuration):
         yield "--use-megatron-fsdp"
         yield "--ckpt-format fsdp_dtensor"

@@ -115,6 +115,9 @@ def _own(source: SourceText) -> Mapping[str, Any] | None:
     if source.form == "shell":
         return configuration_in(source.text)
     document = _parsed(source) if source.form in ("yaml", "toml", "json") else None
+    if isinstance(document, Mapping) and isinstance(best := document.get("best"), Mapping):
+        # A plan's answer as JSON.
+        document = best.get("document")
     return document if is_configuration(document) else None
 
 
