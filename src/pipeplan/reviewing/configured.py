@@ -101,6 +101,17 @@ def configured(c: ReviewFacts) -> Configured:
     return Configured(model, machines, configuration, tuple(assumed), guessed)
 
 
+def missing_facts(c: ReviewFacts) -> str:
+    """Return what a configuration that cannot be estimated does not say, in words."""
+    named = {
+        "a model that pipeplan knows": c.has("model_name") or c.has("hidden", "heads") or c.shape is not None,
+        "the GPU": c.has("device") or c.cluster is not None,
+        "the degrees": c.has("pp") or c.has("tp") or c.has("local_batch"),
+    }
+    missing = " and ".join(words for words, known in named.items() if not known)
+    return f"the configuration does not name {missing}" if missing else "the model or the split is unknown"
+
+
 _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None, "vpp": None, "schedule": "1f1b"}
 """Assumption of an estimate about a split that a configuration leaves out."""
 

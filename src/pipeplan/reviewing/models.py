@@ -39,7 +39,7 @@ def named_model(name: str) -> ModelShape | None:
         return None
     plain = _NOISE.sub("", name.rsplit("/", 1)[-1]).strip(" -_")
     plain = _ALIASES.get(plain.lower(), plain)
-    named = (known_model(spelling) for spelling in _spellings(plain))
+    named = (known_model(spelling) for spelling in (name, *_spellings(plain)))
     return next((shape for shape in named if shape is not None), None) or _by_family(plain)
 
 
@@ -225,7 +225,7 @@ def _leading_dense(pattern: str) -> int | None:
     match = re.match(r"\(?\[\s*0\s*\]\s*\*\s*(\d{1,4})", pattern)
     if match:
         return int(match[1])
-    listed = re.match(r"\[\s*((?:0\s*,\s*)+)", pattern)
+    listed = re.match(r"\[?\s*((?:0[\s,]+)+)1", pattern)
     return None if listed is None else listed[1].count("0")
 
 

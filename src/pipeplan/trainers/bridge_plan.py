@@ -26,7 +26,7 @@ from pipeplan.trainers.megatron_plan import (
     require_trainable,
 )
 from pipeplan.trainers.trainer import bash_script, function_name, offloaded_anywhere, recomputed_anywhere
-from pipeplan.workload import ModelShape
+from pipeplan.workload import ModelShape, known_model
 
 PRECISIONS = {
     "bf16": "bf16_mixed",
@@ -155,7 +155,10 @@ def _recipe(model: ModelShape) -> str:
 
 
 def _sizes(model: ModelShape) -> Values:
-    """Return the sizes of a model by Bridge's fields that every recipe with this model sets."""
+    """Return the sizes of a model by Bridge's fields that every recipe with this model sets.
+
+    Of a model that is not published, whose recipe the user writes, they are all that tell its layers.
+    """
     experts, latent = model.experts, model.latent
     sizes: Values = {
         "num_layers": model.layers,
@@ -179,7 +182,34 @@ def _sizes(model: ModelShape) -> Values:
             "moe_router_topk": experts.top_k,
             "moe_ffn_hidden_size": experts.width,
         }
+    if known_model(model.name) != model:
+        sizes |= _further_sizes(model)
     return {field: value for field, value in sizes.items() if value is not None}
+
+
+def _further_sizes(model: ModelShape) -> Values:
+    experts, latent = model.experts, model.latent
+    sizes: Values = {
+        "vocab_size": model.vocabulary,
+        "kv_channels": model.head_dim if latent is None else None,
+        "normalization": '"RMSNorm"' if model.norm == "rms" else '"LayerNorm"',
+        "add_bias_linear": model.bias_all,
+        "add_qkv_bias": model.bias_qkv,
+        "qk_layernorm": model.qk_norm,
+    }
+    if latent is not None:
+        sizes |= {
+            "qk_head_dim": latent.nope_dim,
+            "qk_pos_emb_head_dim": latent.rope_dim,
+            "v_head_dim": latent.value_dim,
+        }
+    if experts is not None:
+        has = [int(model.has_experts(layer)) for layer in range(model.layers)]
+        sizes |= {
+            "moe_shared_expert_intermediate_size": experts.shared_width or None,
+            "moe_layer_freq": None if all(has) else has,
+        }
+    return sizes
 
 
 def _degrees(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Values:

@@ -15,7 +15,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.files import file_name
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
-from pipeplan.model import Schedule, counted, one_line
+from pipeplan.model import Kind, Schedule, counted, one_line
 from pipeplan.planner import Configuration, layout_of, software
 from pipeplan.trainers.torchtitan import RELEASES, TRAINER, schedule_csv, schedule_flags, warnings_of
 from pipeplan.trainers.trainer import (
@@ -89,6 +89,10 @@ def plan_flags(
         except PipeplanError as error:
             return TrainerSettings(text=f"# {error}.\n", warnings=(str(error), *warnings))
         warnings = [*warnings_of(schedule), *warnings]
+        if schedule.has(Kind.I):
+            warnings.append(
+                "torch.compile does not support split backwards: these flags leave it out, so kernels are slower"
+            )
     else:
         batch = release.batch(1, configuration.microbatches, training).training
         flags = [f"--parallelism.{name} {degree}" for name, degree in degrees.items()]
@@ -105,7 +109,7 @@ def plan_flags(
     arrays = {
         "USER_ARGS": USER_FLAGS,
         # The policy of activation checkpointing is a subcommand, which comes after all flags.
-        "TORCHTITAN_ARGS": [*flags, *_other_flags(configuration)],
+        "TORCHTITAN_ARGS": [*flags, *_other_flags(configuration, schedule)],
     }
     text = bash_script(
         '-m torchtitan.train --module "$MODULE" --config "$CONFIG"',
@@ -148,13 +152,13 @@ def _degrees(configuration: Configuration) -> dict[str, int]:
     return {name: degree for name, degree in degrees.items() if degree > 1 or name == "data_parallel_shard_degree"}
 
 
-def _other_flags(configuration: Configuration) -> Iterator[str]:
+def _other_flags(configuration: Configuration, schedule: Schedule) -> Iterator[str]:
     if configuration.tensor > 1 and not configuration.sequence_parallel:
         yield "--parallelism.no-enable-sequence-parallel"
     if configuration.pipeline == 1 and configuration.zero in (1, 2):
         yield "--parallelism.fsdp_reshard_after_forward never"
     trainer = software(configuration.software)
-    if trainer.fused_activation:
+    if trainer.fused_activation and not schedule.has(Kind.I):
         yield "--compile.enable"
         if "tensor" in trainer.hides and configuration.tensor > 1:
             yield "--compile.enable-async-tensor-parallel"

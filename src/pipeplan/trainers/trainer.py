@@ -204,7 +204,7 @@ def function_name(model: ModelShape, *, joined: bool = False) -> str:
     """
     from pipeplan.workload import known_model
 
-    name = re.sub(r"(\d)\.(\d)", r"\1\2", model.name) if joined else model.name
+    name = re.sub(r"[-_ ]?(\d)\.(\d)", r"\1\2", model.name) if joined else model.name
     plain = re.sub(r"\W+", "_", name.lower()).strip("_") or "model"
     return plain if known_model(model.name) in (None, model) else f"own_{plain}"
 

@@ -152,10 +152,16 @@ def _trainer(text: str, name: str | None) -> TrainerKind:
     if name is not None:
         return trainer_kind(name)
     head = text[:400_000]
-    for pattern, trainer in _TRAINERS_BY_TEXT:
-        if re.search(pattern, head, re.IGNORECASE | re.MULTILINE):
-            return trainer_kind(trainer)
+    # A comment may name another trainer: it counts only where nothing else does.
+    for part in (_COMMENT.sub("", head), head):
+        for pattern, trainer in _TRAINERS_BY_TEXT:
+            if re.search(pattern, part, re.IGNORECASE | re.MULTILINE):
+                return trainer_kind(trainer)
     return OTHER
+
+
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
+"""Matches a line with a comment alone."""
 
 
 def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:

@@ -85,8 +85,10 @@ def _model_by_name(name: str, place: SettingPlace) -> list[RawEntry]:
         if named_model(begin) is not None:
             return [RawEntry("model_name", begin, place)]
         if _MODEL_SIZE.fullmatch(words[end - 1]):
-            # A model of another size than the one that the words before it name.
-            return []
+            # The words before a size name a model of this size, or another one.
+            family = models_by_function().get("_".join(words[: end - 1]), "")
+            sized = f"{family}-{words[end - 1]}"
+            return [RawEntry("model_name", sized, place)] if family and named_model(sized) is not None else []
     return []
 
 
