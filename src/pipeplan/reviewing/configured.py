@@ -15,6 +15,7 @@ from pipeplan.reviewing.models import named_model, shape_of_sizes, similar_model
 from pipeplan.reviewing.software import software_of
 from pipeplan.reviewing.stages import layers_of_stages
 from pipeplan.strategies import is_strategy, strategy
+from pipeplan.trainers import layers_of_pattern
 from pipeplan.workload import RECOMPUTE, ModelShape, Precision
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (
@@ -84,7 +85,7 @@ def configured(c: ReviewFacts) -> Configured:
     ep = int(c.get("ep", 1) or 1)
     etp = int(c.get("etp", None) or (1 if ep > 1 else tp))
     try:
-        layers, guessed = _split(_with_model(c, model), assumed) if pp > 1 else (None, False)
+        layers, guessed = _split(c, model, assumed) if pp > 1 else (None, False)
         chunks = len(layers) // pp if layers else 1
         configuration = Configuration(
             sequence=int(sequence), global_batch=batch, microbatch_size=micro, tensor=tp, pipeline=pp, context=cp,
@@ -116,8 +117,12 @@ _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None,
 """Assumption of an estimate about a split that a configuration leaves out."""
 
 
-def _split(c: ReviewFacts, assumed: list[str]) -> tuple[tuple[int, ...], bool]:
+def _split(facts: ReviewFacts, model: ModelShape, assumed: list[str]) -> tuple[tuple[int, ...], bool]:
     """Return the layers of each stage, and whether they are assumed. Raises NotSet if the trainer refuses the split."""
+    pattern = str(facts.get("hybrid_pattern", None) or "")
+    if "|" in pattern:
+        return layers_of_pattern(model, pattern), False
+    c = facts if facts.has("layers") else facts.changed({"layers": model.layers})
     try:
         return layers_of_stages(c), False
     except NotSet:
@@ -125,10 +130,6 @@ def _split(c: ReviewFacts, assumed: list[str]) -> tuple[tuple[int, ...], bool]:
         layers = layers_of_stages(c.changed(missing))
         assumed.append("the trainer's own split of the layers")
         return layers, True
-
-
-def _with_model(c: ReviewFacts, model: ModelShape) -> ReviewFacts:
-    return c if c.has("layers") else c.changed({"layers": model.layers})
 
 
 def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:

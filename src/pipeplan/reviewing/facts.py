@@ -201,7 +201,8 @@ class ReviewFacts:
     @property
     def mtp(self) -> int:
         """Number of MTP layers; 0 if there are none or the configuration does not say."""
-        return int(self.get("mtp_layers", 0) or 0)
+        pattern = str(self.get("hybrid_pattern", None) or "")
+        return pattern.count("/") if pattern else int(self.get("mtp_layers", 0) or 0)
 
     @cached_property
     def letters(self) -> tuple[str, ...]:

@@ -174,6 +174,8 @@ def _has(shape: ModelShape, sizes: Mapping[str, Any]) -> bool:
     own = sizes_of(shape)
     stated = {name: value for name, value in sizes.items() if name in own and value is not None}
     needed = {name for name in _FEWEST_SIZES if own[name] is not None}
+    if (shape.sparse is not None) != (sizes.get("attention_variant") == "dsa"):
+        return False
     return needed <= stated.keys() and all(own[name] == value for name, value in stated.items())
 
 

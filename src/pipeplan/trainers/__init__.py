@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout
+from pipeplan.trainers.megatron_hybrid import layers_of_pattern
 from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
     TRAINERS,
@@ -50,6 +51,7 @@ __all__ = [
     "flags_of",
     "function_name",
     "is_configuration",
+    "layers_of_pattern",
     "layout_trainers",
     "model_of",
     "module_names",
