@@ -15,7 +15,7 @@ from pipeplan.reviewing.models import named_model, shape_of_sizes, similar_model
 from pipeplan.reviewing.software import software_of
 from pipeplan.reviewing.stages import layers_of_stages
 from pipeplan.strategies import is_strategy, strategy
-from pipeplan.trainers import layers_of_pattern
+from pipeplan.trainers import layers_of_pattern, offloaded_share
 from pipeplan.workload import RECOMPUTE, ModelShape, Precision
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (
@@ -84,6 +84,7 @@ def configured(c: ReviewFacts) -> Configured:
         assumed.append(f"sequences of {_USUAL_SEQUENCE:,} tokens")
     ep = int(c.get("ep", 1) or 1)
     etp = int(c.get("etp", None) or (1 if ep > 1 else tp))
+    modules = c.get("offload_modules", None) if c.get("fine_grained_offloading", False) else None
     try:
         layers, guessed = _split(c, model, assumed) if pp > 1 else (None, False)
         chunks = len(layers) // pp if layers else 1
@@ -93,6 +94,7 @@ def configured(c: ReviewFacts) -> Configured:
             schedule=_schedule(c, pp, chunks), group_size=c.get("group_size", None) if chunks > 1 else None, layers=layers,
             sequence_parallel=tp > 1 and c.get("sequence_parallel", True), zero=zero, replicate=_copies(c) if zero else 1,
             precision=_precision(c, assumed), recompute=_recompute(c, model, layers, assumed), software=software_of(c),
+            offload=offloaded_share(model, modules, c.get("recompute_modules", None) or ()) if modules else 0.0,
             lora_rank=_lora_rank(c, phase, assumed),
         )  # fmt: skip
     except PipeplanError as error:

@@ -27,6 +27,7 @@ from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNam
 from pipeplan.trainers.trainer import Trainer, function_name
 
 if TYPE_CHECKING:
+    from pipeplan.trainers.megatron_plan import offloaded_share
     from pipeplan.trainers.own_plan import (
         assumptions_of,
         cluster_of,
@@ -55,6 +56,7 @@ __all__ = [
     "layout_trainers",
     "model_of",
     "module_names",
+    "offloaded_share",
     "plan_trainer",
     "plan_trainers",
     "read_configuration",
@@ -71,7 +73,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the names of pipeplan's own file of a configuration on first use: its module imports the planner."""
+    """Load the names that only plans need on first use: their modules import the planner."""
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.own_plan"), name)
+    home = "megatron_plan" if name == "offloaded_share" else "own_plan"
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -19,6 +19,7 @@ from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_va
 from pipeplan.trainers.megatron import FSDP, RECOMPUTED, dispatcher, environment, pipeline_flags, shards_as_fsdp
 from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.trainers.megatron_plan import (
+    CONTEXT_METHODS,
     MegatronPipeline,
     offload_modules,
     plan_warnings,
@@ -213,12 +214,13 @@ def _further_sizes(model: ModelShape) -> Values:
 
 
 def _degrees(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Values:
+    method = CONTEXT_METHODS[software(configuration.software).context_method]
     degrees: Values = {
         "seq_length": configuration.sequence,
         "tensor_model_parallel_size": configuration.tensor,
         "sequence_parallel": configuration.sequence_parallel and configuration.tensor > 1,
         "context_parallel_size": configuration.context,
-        "cp_comm_type": "p2p" if configuration.context > 1 else None,
+        "cp_comm_type": method if configuration.context > 1 else None,
         "cross_entropy_loss_fusion": software(configuration.software).fused_loss,
     }
     if model.experts is None:
