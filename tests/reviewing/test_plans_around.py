@@ -33,7 +33,7 @@ OWN = {
 }  # fmt: skip
 """Model that is not published."""
 
-STEP = {"sequence": 4096, "global_batch": 128, "sequence_parallel": True}
+STEP: dict[str, Any] = {"sequence": 4096, "global_batch": 128, "sequence_parallel": True}
 PLAIN = Configuration(**STEP, tensor=2, pipeline=4, data=4, chunks=2, schedule="interleaved-1f1b", layers=(10,) * 8)
 EXPERTS = Configuration(**STEP | {"sequence_parallel": False}, data=32, expert=8, recompute=("layernorm", "moe_act"))
 SHARDED = Configuration(sequence=4096, global_batch=128, data=32, zero=3)

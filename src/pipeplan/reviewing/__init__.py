@@ -1,6 +1,6 @@
 """Reviews of configurations: readers of every trainer's files, rules as rows, findings, and patches."""
 
-from pipeplan.reviewing.configured import configured, missing_facts
+from pipeplan.reviewing.conversion import configured, missing_facts
 from pipeplan.reviewing.edits import Patch, patched, plain, spelling
 from pipeplan.reviewing.estimating import Estimated
 from pipeplan.reviewing.facts import NotSet, ReviewFacts, SettingPlace

@@ -23,7 +23,7 @@ from pipeplan.planner import (
     stage_costs,
     widest_limit,
 )
-from pipeplan.reviewing.configured import Configured, configured
+from pipeplan.reviewing.conversion import Configured, configured
 from pipeplan.reviewing.facts import NotSet, ReviewFacts
 from pipeplan.workload import ModelShape
 
