@@ -179,3 +179,39 @@ def test_plans_estimates_and_reviews_of_all_questions_are_one(tmp_path):
     for question in QUESTIONS:
         words = {name: getattr(question, name) for name in ("model", "cluster", "global_batch", "sequence")}
         require_around(words | {"cluster": cluster_of(question.cluster)}, dict(question.fix), tmp_path, seconds=3.0)
+
+
+SCRIPT = """torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py --num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 \\
+    --num-attention-heads 64 --group-query-attention --num-query-groups 8 --vocab-size 128256 --swiglu \\
+    --untie-embeddings-and-output-weights --disable-bias-linear --seq-length 8192 --micro-batch-size 1 \\
+    --global-batch-size 128 --tensor-model-parallel-size 8 --sequence-parallel --pipeline-model-parallel-size 2 --bf16 \\
+    --use-distributed-optimizer --attention-dropout 0 --hidden-dropout 0 """
+
+
+def test_each_flag_of_the_software_changes_the_estimate():
+    def read(*flags: str) -> Estimate:
+        facts = read_text_of(SCRIPT + " ".join(flags), "x.sh")[0].facts
+        return estimated(replace(facts, cluster=H100S)).estimate
+
+    plain = read()
+    assert plain.configuration.software == "megatron-core+exposed-data+exposed-parameters+unfused-loss"
+    for flag in ("--grad-reduce-in-bf16", "--use-precision-aware-optimizer --exp-avg-dtype bf16"):
+        assert read(flag).peak_memory_gib < plain.peak_memory_gib - 0.5, flag
+    for flag in ("--overlap-grad-reduce", "--overlap-param-gather", "--tp-comm-overlap", "--cross-entropy-loss-fusion"):
+        assert read(flag).step_time < plain.step_time, flag
+    assert read("--no-gradient-accumulation-fusion").step_time > plain.step_time
+    assert read("--attention-dropout 0.1").step_time > plain.step_time
+
+
+def test_estimate_takes_the_scripts_that_a_review_reads(tmp_path):
+    planned = replace(SHARDED, software="megatron-bridge-26.04")
+    for name, settings in flags_of(model("llama3-8b"), H100S, planned).items():
+        path = tmp_path / f"{name}.sh"
+        path.write_text(settings.text)
+        (row,) = pipeplan.estimate(path).rows
+        assert row.step_time_s == pytest.approx(pipeplan.review(path).step_time_s, rel=1e-9), name
+
+
+def test_a_script_whose_comment_names_another_trainer_is_of_its_own():
+    (reading,) = read_text_of(f"# Warning: torchtitan with its CSV supports the planned order.\n{SCRIPT}", "x.sh")
+    assert reading.facts.trainer.name == "megatron-lm"
