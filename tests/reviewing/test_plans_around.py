@@ -118,6 +118,16 @@ def test_review_reads_the_flags_of_every_trainer_as_the_configuration_that_they_
                 require_read(flags.text, estimate(shape, machines, planned, with_error_bar=False))
 
 
+def test_review_reads_the_flags_of_other_releases():
+    experts = tuple(row for row in OF_MEGATRON if row[0] == "qwen3-30b-a3b")
+    releases: dict[str, tuple[str, Any]] = {"torchtitan": ("main", OF_TORCHTITAN), "megatron": ("0.14", experts)}
+    for trainer, (release, rows) in releases.items():
+        for name, machines, configuration in rows:
+            planned = replace(configuration, software=plan_trainers()[trainer].software)
+            flags = flags_of(model(str(name)), machines, planned, versions={trainer: release})[trainer]
+            require_read(flags.text, estimate(model(str(name)), machines, planned, with_error_bar=False))
+
+
 def test_review_reads_pipeplans_own_commands_whatever_the_configuration():
     for source, machines, configuration in OF_MEGATRON:
         shape = model(source) if isinstance(source, str) else from_dict(source)
@@ -181,7 +191,8 @@ def test_plans_estimates_and_reviews_of_all_questions_are_one(tmp_path):
         require_around(words | {"cluster": cluster_of(question.cluster)}, dict(question.fix), tmp_path, seconds=3.0)
 
 
-SCRIPT = """torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py --num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 \\
+SCRIPT = """torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py --num-layers 80 --hidden-size 8192 \\
+    --ffn-hidden-size 28672 \\
     --num-attention-heads 64 --group-query-attention --num-query-groups 8 --vocab-size 128256 --swiglu \\
     --untie-embeddings-and-output-weights --disable-bias-linear --seq-length 8192 --micro-batch-size 1 \\
     --global-batch-size 128 --tensor-model-parallel-size 8 --sequence-parallel --pipeline-model-parallel-size 2 --bf16 \\

@@ -11,7 +11,7 @@ from typing import Any
 from pipeplan.errors import FormatError
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.readers.recipe_values import Expressions, FunctionScope, LocalFunction, combined, truth
-from pipeplan.reviewing.readers.source import RawEntry
+from pipeplan.reviewing.readers.source import RawEntry, counts_tokens
 from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
 
 _MOST_STEPS = 150_000
@@ -388,11 +388,7 @@ def _from_name(name: str, file: str, line: int) -> list[RawEntry]:
 
 
 def _known(key: str) -> bool:
-    return (
-        setting_of(key) is not None
-        or switch_of(key) is not None
-        or key.endswith("num_tokens_per_microbatch_per_dp_rank")
-    )
+    return setting_of(key) is not None or switch_of(key) is not None or counts_tokens(key)
 
 
 def _settings_in(entries: list[RawEntry]) -> int:

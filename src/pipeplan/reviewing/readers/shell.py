@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.readers.shell_state import OPEN, ShellState, Token
-from pipeplan.reviewing.readers.source import RawEntry, configured_by, phase_of
+from pipeplan.reviewing.readers.source import RawEntry, configured_by, counts_tokens, phase_of
 from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
@@ -90,7 +90,7 @@ def _settings_of(tokens: Sequence[Token], file: str) -> Iterator[RawEntry]:
             yield from configured_by(tokens[at + 1].text, SettingPlace(file, token.line, _CONFIG_FLAG))
         elif flag:
             key = _FLAG_KEYS.get(flag[1], flag[1])
-            if setting_of(key) is not None or switch_of(key) is not None:
+            if setting_of(key) is not None or switch_of(key) is not None or counts_tokens(key):
                 yield _of_flag(key, flag, tokens, at, file)
         elif override and setting_of(override[1]) is not None and not _OTHER_MODELS.search(override[1]):
             place = SettingPlace(file, token.line, override[1], token.start + override.start(2), token.end)
@@ -108,7 +108,7 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int, fi
         if _FLAG.fullmatch(value.text) or _POLICY.fullmatch(value.text) or (values and not several):
             break
         values.append(value)
-    switch = setting is None or setting.kind == "flag"
+    switch = setting.kind == "flag" if setting is not None else not counts_tokens(key)
     if switch and not (values and values[0].text.lower() in ("true", "false", "0", "1")):
         values = []
     undecided = token.undecided or any(value.undecided for value in values)

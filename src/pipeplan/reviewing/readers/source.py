@@ -122,9 +122,9 @@ def facts_of(
                 settings[setting.name] = Entry(setting.default, SettingPlace(key=setting.keys[0]), assumed=True)
         if defaults == "all" and settings["untied"].value is False and "tied" not in settings:
             settings["tied"] = Entry(True, SettingPlace(key="untie_embeddings_and_output_weights"), assumed=True)
-    tokens = next((one for one in entries if one.key.endswith("num_tokens_per_microbatch_per_dp_rank")), None)
-    if trainer.name == "torchtitan" and tokens is not None:
-        settings |= {name: entry for name, entry in _of_tokens(settings, tokens).items() if name not in settings}
+    if trainer.name == "torchtitan":
+        implied = [_of_tokens(settings, one) for one in entries if counts_tokens(one.key)]
+        settings |= {name: entry for part in implied for name, entry in part.items() if name not in settings}
     return ReviewFacts(
         trainer,
         {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN},
@@ -133,13 +133,22 @@ def facts_of(
     )
 
 
+_MICROBATCH, _STEP = "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step"
+
+
+def counts_tokens(key: str) -> bool:
+    """Return True for torchtitan's keys that count a batch in tokens."""
+    return key.rpartition(".")[2].lstrip("-").replace("-", "_") in (_MICROBATCH, _STEP)
+
+
 def _of_tokens(settings: dict[str, Entry], tokens: RawEntry) -> dict[str, Entry]:
-    """Return what torchtitan's tokens per microbatch imply: sequences per microbatch, and one microbatch by default."""
+    """Return the batch that a number of tokens implies: sequences, and one microbatch unless the file says more."""
     count, length = value_of(SETTINGS["seq_length"], tokens.raw), _value_in(settings, "seq_length")
+    sequences = count // length if length and count is not UNKNOWN and count % length == 0 else None
+    if tokens.key.replace("-", "_").endswith(_STEP):
+        return {} if sequences is None else {"global_batch": Entry(sequences, tokens.place)}
     implied = {"microbatches": Entry(1, SettingPlace(key="num_pp_microbatches"), assumed=True)}
-    if length and count is not UNKNOWN and count % length == 0:
-        implied["micro_batch"] = Entry(count // length, tokens.place)
-    return implied
+    return implied if sequences is None else {**implied, "micro_batch": Entry(sequences, tokens.place)}
 
 
 def _value_in(settings: dict[str, Entry], name: str) -> Any:
