@@ -28,9 +28,10 @@ NUMBERS = {"STEPS": "1000", "LEARNING_RATE": "1e-4"}
 def launched(text: str, values: Mapping[str, str] = NUMBERS) -> Launch:
     """A script as bash runs it with nothing else set than the variables to set. Raises CalledProcessError.
 
-    Where ``values`` has none, a variable has its own name in small letters.
+    Where ``values`` has none, a variable has its own name in small letters, or its default.
     """
     users = {name: values.get(name, name.lower()) for name in re.findall(r'^: "\$\{(\w+):\?', text, re.MULTILINE)}
+    users |= {name: values[name] for name in re.findall(r'^(\w+)="\$\{\1:-', text, re.MULTILINE) if name in values}
     words = [f"{name}={value}" for name, value in users.items()]
     command = ["env", "-i", "PATH=/usr/bin:/bin", *words, "bash", "--norc", "-c", TORCHRUN + text]
     output = subprocess.run(command, capture_output=True, check=True).stdout.decode()

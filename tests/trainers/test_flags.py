@@ -402,7 +402,7 @@ def steps(found, folder):
     """What the command says of the step, with its files in a folder."""
     for name, text in found.files.items():
         (folder / name).write_text(text)
-    (line,) = [line for line in found.text.splitlines() if not line.startswith("#")]
+    (line,) = [line for line in found.text.splitlines() if line.startswith("pipeplan simulate")]
     command = [sys.executable, "-m", *line.split(), "--json"]
     return json.loads(subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout)["step"]
 

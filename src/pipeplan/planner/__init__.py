@@ -30,6 +30,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
 from pipeplan.planner.estimates.calibrating import calibrated, updated_by_run
 from pipeplan.planner.estimates.estimating import estimate
+from pipeplan.planner.estimates.memory_rules import memory_rules, software_with
 from pipeplan.planner.estimates.running import costs_of, placed, schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
@@ -95,6 +96,7 @@ __all__ = [
     "fit_of",
     "joint_search",
     "layout_of",
+    "memory_rules",
     "part_of",
     "placed",
     "plan",
@@ -105,6 +107,7 @@ __all__ = [
     "schedule_of",
     "short_name",
     "software",
+    "software_with",
     "stage_costs",
     "updated_by_run",
     "widest_limit",

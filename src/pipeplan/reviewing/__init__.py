@@ -1,5 +1,6 @@
 """Reviews of configurations: readers of every trainer's files, rules as rows, findings, and patches."""
 
+from pipeplan.reviewing.conversion import configured, missing_facts
 from pipeplan.reviewing.edits import Patch, patched, plain, spelling
 from pipeplan.reviewing.estimating import Estimated
 from pipeplan.reviewing.facts import NotSet, ReviewFacts, SettingPlace
@@ -25,9 +26,11 @@ __all__ = [
     "Severity",
     "VerifiedChange",
     "combined",
+    "configured",
     "estimate_or_none",
     "improvements",
     "judged",
+    "missing_facts",
     "patched",
     "plain",
     "read_configurations",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
-from pipeplan.hardware import Cluster, preset
+from pipeplan.hardware import Cluster
 from pipeplan.planner import (
     Configuration,
     Estimate,
@@ -25,70 +23,14 @@ from pipeplan.planner import (
     stage_costs,
     widest_limit,
 )
+from pipeplan.reviewing.conversion import Configured, configured
 from pipeplan.reviewing.facts import NotSet, ReviewFacts
-from pipeplan.reviewing.models import named_model, shape_of_sizes, similar_model
-from pipeplan.reviewing.stages import layers_of_stages
-from pipeplan.workload import RECOMPUTE, ModelShape, Precision
-
-_SOFTWARE = {
-    "megatron-bridge": "megatron-bridge-26.04",
-    "nemo": "nemo",
-    "nemo-rl": "megatron-core",
-    "primus": "primus",
-    "megatron-lm": "megatron-core",
-    "ms-swift": "megatron-core",
-    "verl": "megatron-core",
-    "torchtitan": "torchtitan",
-    "nemo-automodel": "automodel",
-    "deepspeed": "megatron-deepspeed",
-}
-"""Row of the planner's software table for each trainer."""
-
-_PRECISIONS: tuple[tuple[str, Precision], ...] = (
-    (r"nvfp4|fp4|e2m1", "nvfp4"),
-    (r"mxfp8|fp8[-_]?mx|\bmx\b", "mxfp8"),
-    (r"fp8|float8|e4m3|e5m2|hybrid|delayed|tensorwise|blockwise|current", "fp8"),
-    (r"bf16|bfloat16", "bf16"),
-    (r"fp16|half", "fp16"),
-)
-
-_USUAL_SEQUENCE = 4096
-"""Tokens per sequence that an estimate assumes where a configuration does not say."""
-
-_USUAL_RANK = 16
-"""Rank of low-rank adapters that an estimate assumes where a configuration does not say."""
-
-_SCHEDULES = {
-    "1f1b": "1f1b",
-    "gpipe": "gpipe",
-    "interleaved1f1b": "interleaved-1f1b",
-    "loopedbfs": "looped-bfs",
-    "interleavedzerobubble": "interleaved-1f1b",
-    "zbvzerobubble": "zbv",
-    "dualpipev": "dualpipev",
-}
-"""pipeplan's strategies by PyTorch's names; those that it does not have are estimated as the nearest one."""
+from pipeplan.workload import ModelShape
 
 
 @dataclass(frozen=True, eq=False)
-class Estimated:
-    """Estimate of a configuration.
-
-    Attributes
-    ----------
-    model, cluster, configuration
-        Inputs of the estimate.
-    assumed
-        Sentences about what the configuration does not say.
-    guessed
-        Whether the layers of the stages are assumed.
-    """
-
-    model: ModelShape
-    cluster: Cluster
-    configuration: Configuration
-    assumed: tuple[str, ...]
-    guessed: bool
+class Estimated(Configured):
+    """Estimate of a configuration."""
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -214,199 +156,5 @@ def with_last_layer(counts: tuple[int, ...]) -> tuple[int, ...]:
 @lru_cache(maxsize=128)
 def estimated(c: ReviewFacts) -> Estimated:
     """Return the estimate of a configuration. Raises NotSet if it does not say enough, or cannot be."""
-    phase = c.get("phase", "train")
-    if not c.trains:
-        raise NotSet("phase")
-    assumed: list[str] = []
-    model = _model(c, assumed)
-    tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))
-    machines, data = _machines(c, tp * pp * cp, assumed)
-    micro, batch = _batch(c, data, pp, assumed)
-    sequence = c.get("seq_length", None)
-    if sequence is None:
-        sequence = _USUAL_SEQUENCE
-        assumed.append(f"sequences of {_USUAL_SEQUENCE:,} tokens")
-    ep = int(c.get("ep", 1) or 1)
-    etp = int(c.get("etp", None) or (1 if ep > 1 else tp))
-    try:
-        layers, guessed = _split(_with_model(c, model), assumed) if pp > 1 else (None, False)
-        chunks = len(layers) // pp if layers else 1
-        configuration = Configuration(
-            sequence=int(sequence), global_batch=batch, microbatch_size=micro, tensor=tp, pipeline=pp, context=cp,
-            data=data, expert=ep if model.experts else 1, expert_tensor=etp if model.experts else 1, chunks=chunks,
-            schedule=_schedule(c, pp, chunks), layers=layers, sequence_parallel=tp > 1 and c.get("sequence_parallel", True),
-            zero=_zero(c), precision=_precision(c, assumed), recompute=_recompute(c, model, layers, assumed),
-            software=_software(c), lora_rank=_lora_rank(c, phase, assumed),
-        )  # fmt: skip
-    except PipeplanError as error:
-        raise NotSet(str(error)) from None
-    if configuration.microbatches < 1:
-        raise NotSet("global_batch")
-    return Estimated(model, machines, configuration, tuple(assumed), guessed)
-
-
-_SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None, "vpp": None, "schedule": "1f1b"}
-"""Assumption of an estimate about a split that a configuration leaves out."""
-
-
-def _split(c: ReviewFacts, assumed: list[str]) -> tuple[tuple[int, ...], bool]:
-    """Return the layers of each stage, and whether they are assumed. Raises NotSet if the trainer refuses the split."""
-    try:
-        return layers_of_stages(c), False
-    except NotSet:
-        missing = {name: value for name, value in _SPLIT.items() if not c.has(name)}
-        layers = layers_of_stages(c.changed(missing))
-        assumed.append("the trainer's own split of the layers")
-        return layers, True
-
-
-def _with_model(c: ReviewFacts, model: ModelShape) -> ReviewFacts:
-    return c if c.has("layers") else c.changed({"layers": model.layers})
-
-
-def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
-    """Return the model's shape, with the layers and MTP layers that the configuration sets."""
-    name = str(c.get("model_name", ""))
-    model = c.shape or named_model(name) or shape_of_sizes(_sizes(c))
-    if model is None and (model := similar_model(name)) is not None:
-        assumed.append(f"sizes of {model.name}")
-    if model is None:
-        raise NotSet("model_name")
-    changes: dict[str, Any] = {}
-    layers = c.get("layers", None)
-    if layers and layers != model.layers:
-        if model.pattern:
-            raise NotSet("layers")
-        changes["layers"] = int(layers)
-    if c.has("mtp_layers") and c.mtp != model.mtp_layers:
-        changes["mtp_layers"] = c.mtp
-    try:
-        if c.get("experts", None) and model.experts and c.experts != model.experts.count:
-            changes["experts"] = replace(model.experts, count=int(c.experts))
-        return replace(model, **changes) if changes else model
-    except (PipeplanError, TypeError, ValueError) as error:
-        raise NotSet(str(error)) from None
-
-
-def _sizes(c: ReviewFacts) -> dict[str, Any]:
-    """Return the settings that the file itself says, and Megatron's defaults of its model."""
-    return {name: c.get(name, None) for name in c.settings}
-
-
-def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster, int]:
-    """Return the cluster and the number of replicas on it."""
-    cluster = c.cluster
-    if cluster is None:
-        device = re.sub(r"\b\d+ ?g(i?b)?\b", "", str(c.device), flags=re.IGNORECASE).strip(" -_,")
-        try:
-            usual = preset(device.replace(" ", "-"))
-        except PipeplanError:
-            raise NotSet("device") from None
-        try:
-            gpus = c.world
-        except NotSet:
-            experts = int((c.get("ep", 1) or 1) * (c.get("etp", 1) or 1) * c.get("pp", 1))
-            gpus = _multiple(max(replica, experts), replica, usual.node.per_node)
-            assumed.append(f"{gpus} GPUs, the fewest that the degrees need")
-        per_node = min(usual.node.per_node, gpus)
-        if gpus % per_node:
-            per_node = next(size for size in range(per_node, 0, -1) if gpus % size == 0)
-        cluster = Cluster(
-            gpu=usual.gpu, per_node=per_node, nodes=gpus // per_node, inside=usual.node.inside, between=usual.node.between,
-            domain=max(per_node, min(usual.node.domain or per_node, gpus)),
-        )  # fmt: skip
-    if cluster.gpus % replica:
-        raise NotSet("gpus")
-    return cluster, cluster.gpus // replica
-
-
-def _multiple(least: int, *steps: int) -> int:
-    """Return the smallest multiple of the first step that is at least ``least``, and of the second if it is larger."""
-    replica, node = steps
-    gpus = -(-least // replica) * replica
-    return gpus if gpus <= node else -(-gpus // node) * node if (-(-gpus // node) * node) % replica == 0 else gpus
-
-
-def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
-    """Return the microbatch size and the global batch that the schedule runs at once."""
-    micro = int(c.get("micro_batch", 1) or 1)
-    if "pytorch" in c.trainer.scopes and c.has("local_batch"):
-        # Without a pipeline, a replica's batch is one microbatch.
-        return (micro if pp > 1 else int(c.local_batch)), int(c.local_batch) * data
-    if c.has("global_batch"):
-        return micro, int(c.global_batch)
-    if c.has("microbatches"):
-        return micro, int(c.microbatches) * micro * data
-    count = 4 * pp if pp > 1 else 1
-    assumed.append(f"{count} microbatches")
-    return micro, count * micro * data
-
-
-def _lora_rank(c: ReviewFacts, phase: str, assumed: list[str]) -> int:
-    """Return the rank of low-rank adapters; 0 where all weights are trained."""
-    if not c.get("lora_rank", None) and phase in ("peft", "lora"):
-        assumed.append(f"adapters of rank {_USUAL_RANK}")
-        return _USUAL_RANK
-    return int(c.get("lora_rank", 0) or 0)
-
-
-def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
-    if pp == 1:
-        return "1f1b"
-    if "pytorch" in c.trainer.scopes:
-        return _SCHEDULES.get(str(c.get("schedule", "1f1b")).lower(), "interleaved-1f1b" if chunks > 1 else "1f1b")
-    return "interleaved-1f1b" if chunks > 1 else "1f1b"
-
-
-def _zero(c: ReviewFacts) -> Any:
-    if c.trainer.name == "deepspeed":
-        return int(c.get("zero_stage", 0))
-    if "pytorch" in c.trainer.scopes:
-        return 3
-    if c.get("megatron_fsdp", False) or c.get("torch_fsdp2", False):
-        return {"optim": 1, "optim_grads": 2, "no_shard": 0}.get(str(c.get("sharding_strategy", "")), 3)
-    return 1 if c.get("distributed_optimizer", True) else 0
-
-
-def _precision(c: ReviewFacts, assumed: list[str]) -> Precision:
-    recipe = str(c.get("fp8_recipe", "") or "") if c.get("fp8", None) else ""
-    words = [recipe, c.get("fp4", None), c.get("fp8", None), c.get("precision", None)]
-    words += [name for name in ("bf16", "fp16") if c.get(name, False)]
-    for word in filter(None, words):
-        precision = next((kind for pattern, kind in _PRECISIONS if re.search(pattern, str(word), re.IGNORECASE)), None)
-        if precision is not None:
-            return precision
-    assumed.append("bf16")
-    return "bf16"
-
-
-def _recompute(
-    c: ReviewFacts, model: ModelShape, layers: tuple[int, ...] | None, assumed: list[str]
-) -> tuple[str, ...]:
-    """Return the modules that every stage recomputes, the nearest that the planner has."""
-    mode = str(c.get("ac_mode", "") or "").lower()
-    if c.get("activation_checkpointing", False) or mode == "full":
-        return ("full",)
-    if mode == "selective":
-        return ("selective-op",)
-    granularity = c.get("recompute_granularity", None)
-    some = c.get("recompute_num_layers", None)
-    if granularity == "full" or (granularity is None and some):
-        held = max(layers or (model.layers,))
-        if c.get("recompute_method", "block" if some else "uniform") == "block" and some and 2 * some < held:
-            assumed.append(f"no recomputation, because only {some} of {held} layers per stage are recomputed")
-            return ()
-        return ("full",)
-    modules = c.get("recompute_modules", None)
-    if granularity == "selective" or c.get("recompute_activations", False) or modules:
-        return tuple(module for module in modules or ("core_attn",) if module in RECOMPUTE)
-    return ()
-
-
-def _software(c: ReviewFacts) -> str:
-    name = c.trainer.name
-    if name == "megatron-lm" and c.get("overlap_grad_reduce", False):
-        return "megatron-core-overlapped"
-    if name == "megatron-bridge" and c.get("ep_a2a_overlap", False):
-        return "megatron-bridge"
-    return _SOFTWARE.get(name, "megatron-core")
+    made = configured(c)
+    return Estimated(made.model, made.cluster, made.configuration, made.assumed, made.guessed)

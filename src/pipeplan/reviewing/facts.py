@@ -19,6 +19,7 @@ from pipeplan.trainers import TrainerKind
 
 if TYPE_CHECKING:
     from pipeplan.hardware import Cluster
+    from pipeplan.planner import Configuration
     from pipeplan.workload import ModelShape
 
 
@@ -73,6 +74,8 @@ class ReviewFacts:
         Name of the configuration in messages.
     shape, cluster
         Model and cluster of the command line, in place of those that the configuration names.
+    own
+        Model, cluster and configuration of one of pipeplan's own files, which an estimate takes as they are.
     """
 
     trainer: TrainerKind
@@ -81,6 +84,7 @@ class ReviewFacts:
     name: str = ""
     shape: ModelShape | None = None
     cluster: Cluster | None = None
+    own: tuple[ModelShape, Cluster, Configuration] | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of a setting. Raises NotSet if it is left out, and AttributeError for an unknown setting."""
@@ -197,7 +201,8 @@ class ReviewFacts:
     @property
     def mtp(self) -> int:
         """Number of MTP layers; 0 if there are none or the configuration does not say."""
-        return int(self.get("mtp_layers", 0) or 0)
+        pattern = str(self.get("hybrid_pattern", None) or "")
+        return pattern.count("/") if pattern else int(self.get("mtp_layers", 0) or 0)
 
     @cached_property
     def letters(self) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from pipeplan.errors import PipeplanError
-from pipeplan.workload import ModelShape, from_dict, known_model, parameter_counts
+from pipeplan.trainers import function_name
+from pipeplan.workload import ModelShape, from_dict, known_model, model_names, parameter_counts
 
 _SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)
 """Families whose attention Megatron runs absorbed, as its variant ``dsa``."""
@@ -38,7 +39,7 @@ def named_model(name: str) -> ModelShape | None:
         return None
     plain = _NOISE.sub("", name.rsplit("/", 1)[-1]).strip(" -_")
     plain = _ALIASES.get(plain.lower(), plain)
-    named = (known_model(spelling) for spelling in _spellings(plain))
+    named = (known_model(spelling) for spelling in (name, *_spellings(plain)))
     return next((shape for shape in named if shape is not None), None) or _by_family(plain)
 
 
@@ -90,13 +91,18 @@ def _by_family(name: str) -> ModelShape | None:
 
 
 def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
-    """Return the shape of a transformer whose sizes a configuration sets, as Megatron's arguments do; None if they do not.
+    """Return the shape of a model whose sizes a configuration sets, as Megatron's arguments do; None if they do not.
+
+    A published model with all of these sizes is that model.
 
     Parameters
     ----------
     sizes
         Settings by name. A vocabulary that is left to the tokenizer is taken as :data:`_USUAL_VOCABULARY`.
     """
+    known = _published(sizes)
+    if known is not None:
+        return known
     if not all(sizes.get(name) for name in ("layers", "hidden", "heads")) or sizes.get("hybrid_pattern"):
         return None
     document = {
@@ -105,15 +111,20 @@ def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
         "gated": bool(sizes.get("gated")),
         "tied": bool(sizes.get("tied")),
         "kv_heads": sizes.get("kv_groups") or sizes["heads"],
-        "norm": "rms",
-        "bias_qkv": False,
-        "bias_all": False,
-        "learned_positions": None,
+        "norm": "layer" if str(sizes.get("normalization")).lower() == "layernorm" else "rms",
+        "bias_qkv": bool(sizes.get("add_qkv_bias")),
+        "bias_all": bool(sizes.get("add_bias_linear")),
+        "qk_norm": bool(sizes.get("qk_layernorm")) and not sizes.get("mla"),  # latent attention has its own norms
+        "learned_positions": _learned_positions(sizes),
         "mtp": sizes.get("mtp_layers") or 0,
         **{name: sizes.get(name) for name in ("layers", "hidden", "heads", "head_dim", "ffn")},
     }
     if not document["ffn"]:
         document["ffn"] = 4 * sizes["hidden"]
+    if sizes.get("window"):
+        document |= _windows(sizes)
+    if sizes.get("softmax") == "learnable":
+        document["attention_sinks"] = True
     if sizes.get("experts"):
         document |= {
             "experts": sizes["experts"],
@@ -133,6 +144,80 @@ def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
         return None
 
 
+_FEWEST_SIZES = ("hidden", "heads", "ffn", "vocab")
+"""Sizes by which a published model is recognized, of which a file must have all that the model has."""
+
+
+def _published(sizes: Mapping[str, Any]) -> ModelShape | None:
+    """Return the published model with the sizes that a configuration sets; None if there is none, or not a single one."""
+    if not all(sizes.get(name) for name in ("hidden", "heads")) or not (
+        sizes.get("layers") or sizes.get("hybrid_pattern")
+    ):
+        return None
+    return next((shape for shape in _shapes() if _has(shape, sizes)), None)
+
+
+@cache
+def models_by_function() -> dict[str, str]:
+    """Return the published models by the names of functions that configure them: ``qwen2_5_72b``, and ``qwen25_72b``."""
+    return {function_name(shape, joined=joined): shape.name for shape in _shapes() for joined in (False, True)}
+
+
+@cache
+def _shapes() -> tuple[ModelShape, ...]:
+    """Return the shapes of all published models."""
+    shapes = (known_model(name) for name in model_names())
+    return tuple(dict.fromkeys(shape for shape in shapes if shape is not None))
+
+
+def _has(shape: ModelShape, sizes: Mapping[str, Any]) -> bool:
+    own = sizes_of(shape)
+    stated = {name: value for name, value in sizes.items() if name in own and value is not None}
+    needed = {name for name in _FEWEST_SIZES if own[name] is not None}
+    if (shape.sparse is not None) != (sizes.get("attention_variant") == "dsa"):
+        return False
+    return needed <= stated.keys() and all(own[name] == value for name, value in stated.items())
+
+
+def sizes_of(shape: ModelShape) -> dict[str, Any]:
+    """Return a shape's sizes by the names of settings; None for what the model does not have."""
+    experts, latent = shape.experts, shape.latent
+    return {
+        "layers": shape.layers,
+        "hidden": shape.hidden,
+        "heads": shape.heads,
+        "ffn": shape.ffn,
+        "vocab": shape.vocabulary,
+        "gated": shape.gated,
+        "untied": not shape.tied_embeddings,
+        "add_bias_linear": shape.bias_all,
+        "mla": latent is not None,
+        "experts": experts and experts.count,
+        **(
+            {}
+            if latent is not None
+            else {"kv_groups": shape.kv_heads or shape.heads, "add_qkv_bias": shape.bias_qkv and not shape.bias_all}
+        ),
+        **({} if experts is None else {"topk": experts.top_k, "moe_ffn": experts.width}),
+        **({} if latent is None else {"q_lora": latent.query_rank, "kv_lora": latent.key_value_rank}),
+    }
+
+
+def _learned_positions(sizes: Mapping[str, Any]) -> int | None:
+    learned = sizes.get("position_embedding") == "learned_absolute"
+    return sizes.get("max_position_embeddings") if learned else None
+
+
+def _windows(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attention's window: Megatron counts the keys before the query and behind it."""
+    before = re.search(r"\d+", str(sizes["window"]))
+    every = str(sizes.get("window_every") or "")
+    return {
+        "sliding_window": None if before is None else int(before[0]) + 1,
+        "sliding_every": int(every) if every.isdigit() else 1,
+    }
+
+
 _USUAL_VOCABULARY = 128_256
 """Vocabulary that an estimate assumes where the tokenizer decides."""
 
@@ -142,7 +227,7 @@ def _leading_dense(pattern: str) -> int | None:
     match = re.match(r"\(?\[\s*0\s*\]\s*\*\s*(\d{1,4})", pattern)
     if match:
         return int(match[1])
-    listed = re.match(r"\[\s*((?:0\s*,\s*)+)", pattern)
+    listed = re.match(r"\[?\s*((?:0[\s,]+)+)1", pattern)
     return None if listed is None else listed[1].count("0")
 
 

@@ -93,7 +93,7 @@ _DEGREES = (
         "gpus_per_node", "count",
         "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node actor_num_gpus_per_node",
     ),
-    _setting("device", "text", "gpu_name"),
+    _setting("device", "text", "gpu_name gpu_type"),
     _setting("hierarchical_cp", "names", "hierarchical_context_parallel_sizes", None, nullable=True),
     _setting("cp_comm_type", "names", "cp_comm_type", None, nullable=True),
 )  # fmt: skip
@@ -149,10 +149,15 @@ _MODEL = (
     _setting("position_embedding", "text", "position_embedding_type"),
     _flag("add_bias_linear", default=True),
     _flag("add_qkv_bias"),
+    _setting("normalization", "text", "normalization"),
+    _flag("qk_layernorm"),
+    _setting("window", "text", "window_size", None, nullable=True),
+    _setting("window_every", "text", "window_attn_skip_freq", None, nullable=True),
+    _setting("softmax", "text", "softmax_type"),
     _flag("mhc", "enable_mhc_connections"),
     _setting("vision", "flag", "has_vision_encoder"),
-    _setting("attention_dropout", "number", "attention_dropout"),
-    _setting("hidden_dropout", "number", "hidden_dropout"),
+    _setting("attention_dropout", "number", "attention_dropout", 0.1),
+    _setting("hidden_dropout", "number", "hidden_dropout", 0.1),
 )  # fmt: skip
 
 _LAYOUT = (
@@ -182,7 +187,7 @@ _LAYOUT = (
 )  # fmt: skip
 
 _PRECISION = (
-    _setting("precision", "text", "precision compute_dtype"),
+    _setting("precision", "text", "precision compute_dtype mixed_precision"),
     _flag("bf16"),
     _flag("fp16"),
     _setting("fp8", "text", "fp8_format fp8", None, nullable=True),
@@ -197,6 +202,7 @@ _PRECISION = (
     _setting("pipeline_dtype", "text", "pipeline_dtype", nullable=True),
     _flag("fp32_residual", "fp32_residual_connection"),
     _flag("grad_reduce_in_bf16"),
+    _flag("fp32_gradients", "accumulate_allreduce_grads_in_fp32"),
     _setting("transformer_impl", "text", "transformer_impl", "transformer_engine"),
     _setting("te_version", "text", "transformer_engine_version te_version"),
     _setting("torch_version", "text", "torch_version pytorch_version"),
@@ -254,6 +260,7 @@ _COMMUNICATION = (
     _flag("precision_aware_optimizer", "use_precision_aware_optimizer"),
     _flag("optimizer_cpu_offload"),
     _setting("main_grads_dtype", "text", "main_grads_dtype", "fp32"),
+    _setting("exp_avg_dtype", "text", "exp_avg_dtype", "fp32"),
     _flag("megatron_fsdp", "use_megatron_fsdp use_custom_fsdp"),
     _flag("torch_fsdp2", "use_torch_fsdp2"),
     _setting("sharding_strategy", "text", "data_parallel_sharding_strategy"),
@@ -275,6 +282,7 @@ _COMMUNICATION = (
     _flag("reshard_always", "fsdp_reshard_after_forward_always"),
     _setting("fsdp_reshard", "text", "fsdp_reshard_after_forward"),
     _setting("compile", "flag", "compile.enable torch_compile"),
+    _setting("async_tp", "flag", "enable_async_tensor_parallel"),
     _setting("attention", "text", "attn_type attention_backend attn_implementation"),
     _setting("deepspeed_bf16_grads", "text", "data_types.grad_accum_dtype"),
     _setting("strategy", "text", "distributed.strategy"),
@@ -310,9 +318,11 @@ _SWITCHES: Mapping[str, tuple[str, Any]] = MappingProxyType(
         "no_gradient_accumulation_fusion": ("gradient_accumulation_fusion", False),
         "no_overlap_p2p_communication": ("overlap_p2p", False),
         "no_check_for_nan_in_loss_and_grad": ("check_nan", False),
+        "no_enable_sequence_parallel": ("sequence_parallel", False),
+        "grad_reduce_in_fp32": ("grad_reduce_in_bf16", False),
     }
 )
-"""Switches that turn a setting off."""
+"""Switches that turn a setting off, or on where they are off themselves."""
 
 
 def switch_of(key: str) -> tuple[str, Any] | None:

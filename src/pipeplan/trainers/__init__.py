@@ -1,6 +1,12 @@
 """Trainers that run plans and schedules: settings of a schedule, flags of a plan, and layout texts of each."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout
+from pipeplan.trainers.megatron_hybrid import layers_of_pattern
 from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
     TRAINERS,
@@ -28,7 +34,18 @@ from pipeplan.trainers.table import (
     trainer_names,
 )
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
-from pipeplan.trainers.trainer import Trainer
+from pipeplan.trainers.trainer import Trainer, function_name
+
+if TYPE_CHECKING:
+    from pipeplan.trainers.megatron_plan import offloaded_share
+    from pipeplan.trainers.own_plan import (
+        assumptions_of,
+        cluster_of,
+        configuration_document,
+        is_configuration,
+        model_of,
+        read_configuration,
+    )
 
 __all__ = [
     "AUTOMODEL",
@@ -43,13 +60,22 @@ __all__ = [
     "TrainerKind",
     "TrainerLayout",
     "TrainerVerdict",
+    "assumptions_of",
+    "cluster_of",
+    "configuration_document",
     "flags_of",
+    "function_name",
     "in_releases",
+    "is_configuration",
     "is_release",
+    "layers_of_pattern",
     "layout_trainers",
+    "model_of",
     "module_names",
+    "offloaded_share",
     "plan_trainer",
     "plan_trainers",
+    "read_configuration",
     "read_layout",
     "refusal",
     "require_release",
@@ -62,3 +88,11 @@ __all__ = [
     "with_stage_layers",
     "write_layout",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the names that only plans need on first use: their modules import the planner."""
+    if name not in __all__:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    home = "megatron_plan" if name == "offloaded_share" else "own_plan"
+    return getattr(import_module(f"{__name__}.{home}"), name)

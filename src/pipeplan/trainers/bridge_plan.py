@@ -19,6 +19,7 @@ from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_va
 from pipeplan.trainers.megatron import FSDP, RECOMPUTED, dispatcher, environment, pipeline_flags, shards_as_fsdp
 from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.trainers.megatron_plan import (
+    CONTEXT_METHODS,
     MegatronPipeline,
     offload_modules,
     plan_warnings,
@@ -26,8 +27,8 @@ from pipeplan.trainers.megatron_plan import (
     require_trainable,
 )
 from pipeplan.trainers.network import recipe_warnings
-from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recomputed_anywhere
-from pipeplan.workload import ModelShape
+from pipeplan.trainers.trainer import bash_script, function_name, offloaded_anywhere, recomputed_anywhere
+from pipeplan.workload import ModelShape, known_model
 
 PRECISIONS = {
     "bf16": "bf16_mixed",
@@ -39,7 +40,6 @@ PRECISIONS = {
 """Bridge's recipes of mixed precision."""
 
 TO_SET = {
-    "RECIPE": "function of megatron.bridge.recipes with this model, such as llama3_70b_pretrain_config",
     "DATA": "prefix of the tokenized data",
     "TOKENIZER": "name or folder of the tokenizer",
     "CHECKPOINTS": "folder to save checkpoints in",
@@ -109,9 +109,10 @@ def plan_flags(
         cluster,
         heading=heading,
         to_set=TO_SET,
+        usual={"RECIPE": (_recipe(model), "function of megatron.bridge.recipes with this model")},
         environment=[
             *environment(cluster, configuration),
-            f"export {' '.join(TO_SET)}",
+            f"export RECIPE {' '.join(TO_SET)}",
             "TRAINING=$(mktemp --suffix .py)",
             "trap 'rm -f \"$TRAINING\"' EXIT",
             "cat > \"$TRAINING\" <<'PYTHON'",
@@ -127,7 +128,9 @@ def _code(
 ) -> Iterator[str]:
     """Yield the lines of the Python program."""
     yield from IMPORTS.splitlines()
-    yield f'assert cfg.model.num_layers == {model.layers}, "the recipe has another model than the plan"'
+    yield "# The model of the plan."
+    for field, value in _sizes(model).items():
+        yield f'assert cfg.model.{field} == {value}, "the recipe has another {field} than the plan"'
     parts = {
         "model": {
             **_degrees(model, cluster, configuration),
@@ -147,13 +150,82 @@ def _code(
     yield from OF_THE_USER.splitlines()
 
 
+_RECIPES = {"deepseek-v2-lite": "deepseek_v2_lite", "glm-4.5": "glm45_355b", "glm-4.5-air": "glm45_air_106b"}
+"""Bridge's names of models that it names otherwise."""
+
+
+def _recipe(model: ModelShape) -> str:
+    """Return the usual name of the recipe with a model, whose version has no separator: ``llama31_405b``."""
+    usual = function_name(model, joined=True)
+    return f"{usual if usual.startswith('own_') else _RECIPES.get(model.name, usual)}_pretrain_config"
+
+
+def _sizes(model: ModelShape) -> Values:
+    """Return the sizes of a model by Bridge's fields that every recipe with this model sets.
+
+    Of a model that is not published, whose recipe the user writes, they are all that tell its layers.
+    """
+    experts, latent = model.experts, model.latent
+    sizes: Values = {
+        "num_layers": model.layers,
+        "hidden_size": model.hidden,
+        "num_attention_heads": model.heads,
+        "ffn_hidden_size": model.ffn,
+        "gated_linear_unit": model.gated,
+        "share_embeddings_and_output_weights": model.tied_embeddings,
+    }
+    if latent is not None:
+        sizes |= {
+            "multi_latent_attention": True,
+            "q_lora_rank": latent.query_rank,
+            "kv_lora_rank": latent.key_value_rank,
+        }
+    elif model.key_heads < model.heads:
+        sizes["num_query_groups"] = model.key_heads
+    if experts is not None:
+        sizes |= {
+            "num_moe_experts": experts.count,
+            "moe_router_topk": experts.top_k,
+            "moe_ffn_hidden_size": experts.width,
+        }
+    if known_model(model.name) != model:
+        sizes |= _further_sizes(model)
+    return {field: value for field, value in sizes.items() if value is not None}
+
+
+def _further_sizes(model: ModelShape) -> Values:
+    experts, latent = model.experts, model.latent
+    sizes: Values = {
+        "vocab_size": model.vocabulary,
+        "kv_channels": model.head_dim if latent is None else None,
+        "normalization": '"RMSNorm"' if model.norm == "rms" else '"LayerNorm"',
+        "add_bias_linear": model.bias_all,
+        "add_qkv_bias": model.bias_qkv,
+        "qk_layernorm": model.qk_norm,
+    }
+    if latent is not None:
+        sizes |= {
+            "qk_head_dim": latent.nope_dim,
+            "qk_pos_emb_head_dim": latent.rope_dim,
+            "v_head_dim": latent.value_dim,
+        }
+    if experts is not None:
+        has = [int(model.has_experts(layer)) for layer in range(model.layers)]
+        sizes |= {
+            "moe_shared_expert_intermediate_size": experts.shared_width or None,
+            "moe_layer_freq": None if all(has) else has,
+        }
+    return sizes
+
+
 def _degrees(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Values:
+    method = CONTEXT_METHODS[software(configuration.software).context_method]
     degrees: Values = {
         "seq_length": configuration.sequence,
         "tensor_model_parallel_size": configuration.tensor,
         "sequence_parallel": configuration.sequence_parallel and configuration.tensor > 1,
         "context_parallel_size": configuration.context,
-        "cp_comm_type": "p2p" if configuration.context > 1 else None,
+        "cp_comm_type": method if configuration.context > 1 else None,
         "cross_entropy_loss_fusion": software(configuration.software).fused_loss,
     }
     if model.experts is None:

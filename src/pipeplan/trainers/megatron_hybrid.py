@@ -77,6 +77,22 @@ def hybrid_pattern(model: ModelShape, stages: Sequence[int]) -> str:
     return "|".join(parts) + further
 
 
+def layers_of_pattern(model: ModelShape, pattern: str) -> tuple[int, ...]:
+    """Return the layers of each stage of a model's pattern. Raises ShapeError for the pattern of another model."""
+    forms = iter(model.forms)
+    counts = []
+    for part in pattern.partition("/")[0].split("|"):
+        count, left = 0, part
+        while left:
+            form = next(forms, None)
+            symbols = "" if form is None else _symbols(model, form)
+            if form is None or not left.startswith(symbols):
+                raise ShapeError(f"the pattern of layers is not that of {model.name}", field="layers")
+            count, left = count + 1, left.removeprefix(symbols)
+        counts.append(count)
+    return tuple(counts)
+
+
 def _symbols(model: ModelShape, form: LayerForm) -> str:
     attention = "*" if model.latent is None else "D" if model.sparse is not None else "+"
     kinds = {mixer.letter: _MIXERS[mixer.kind] for mixer in model.mixers}

@@ -5,14 +5,14 @@ Names and rules are those of Megatron-LM's ``arguments.py`` and Megatron-core's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
-from pipeplan.planner import Configuration, even_layout, layout_of, software
+from pipeplan.planner import Configuration, even_layout, layout_of, memory_rules, software
 from pipeplan.strategies import strategy
 from pipeplan.trainers.megatron import (
     FSDP,
@@ -39,6 +39,8 @@ PRECISIONS = {
 }
 """Flags by precision. FP8's delayed recipe is missing, because it refuses to recompute norms and activations of experts."""
 
+CONTEXT_METHODS = {"ring": "p2p", "all_to_all": "a2a"}
+"""Megatron's names of the methods of context parallelism."""
 
 TO_SET = {
     "MEGATRON": "folder of Megatron-LM",
@@ -207,7 +209,7 @@ def _degree_flags(model: ModelShape, configuration: Configuration) -> Iterator[s
         yield "--sequence-parallel"
     if configuration.context > 1:
         yield f"--context-parallel-size {configuration.context}"
-        yield "--cp-comm-type p2p"
+        yield f"--cp-comm-type {CONTEXT_METHODS[software(configuration.software).context_method]}"
     if model.experts is not None:
         yield f"--expert-model-parallel-size {configuration.expert}"
         yield f"--expert-tensor-parallel-size {configuration.expert_tensor}"
@@ -218,13 +220,20 @@ def _sharding_flags(configuration: Configuration) -> Iterator[str]:
     hides = software(configuration.software).hides
     if not software(configuration.software).fp32_gradients:
         yield "--grad-reduce-in-bf16"
+    elif configuration.precision == "fp16":
+        yield "--accumulate-allreduce-grads-in-fp32"
     if "data" in hides:
         yield "--overlap-grad-reduce"
     if not configuration.zero:
         return
     yield "--use-distributed-optimizer"
-    if "data" in hides and "parameters" in hides:
+    overlaps = "data" in hides and "parameters" in hides
+    if overlaps:
         yield "--overlap-param-gather"
+    if configuration.precision in ("fp8", "mxfp8") and memory_rules(configuration.software).small_weights == "instead":
+        yield "--fp8-param-gather"
+        if overlaps and configuration.precision == "mxfp8":
+            yield "--reuse-grad-buf-for-mxfp8-param-ag"
     if shards_as_fsdp(configuration):
         yield "--use-megatron-fsdp"
         yield "--ckpt-format fsdp_dtensor"
@@ -330,6 +339,22 @@ def offload_modules(model: ModelShape, share: float, recomputed: tuple[str, ...]
         # Its input is the core's output, which the core's backward needs: Megatron offloads them only together.
         chosen.append("core_attn")
     return tuple(module for module in (*ATTENTION, *EXPERTS) if module in chosen)
+
+
+OFFLOADED = (0.25, 0.5, 0.75, 1.0)
+"""Fractions that a list of modules is read as."""
+
+
+def offloaded_share(model: ModelShape, modules: Collection[str], recomputed: tuple[str, ...] = ()) -> float:
+    """Return the fraction of a layer's activations for which a plan offloads the inputs of these modules.
+
+    Modules that no plan chooses together are read as the fraction that they hold.
+    """
+    for share in OFFLOADED:
+        if set(offload_modules(model, share, recomputed)) == set(modules):
+            return share
+    inputs = _inputs(model, recomputed)
+    return min(1.0, sum(inputs.get(name, 0.0) for name in modules) / (sum(inputs.values()) + _stays(model)))
 
 
 def _inputs(model: ModelShape, recomputed: tuple[str, ...]) -> dict[str, float]:

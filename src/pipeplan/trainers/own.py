@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 def plan_flags(
     model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
 ) -> TrainerSettings:
-    """Return ``pipeplan simulate`` with a config file of stage costs and of the time that the step adds after the pipeline.
+    """Return ``pipeplan estimate`` of the configuration, and ``pipeplan simulate`` with a config file of its stage costs.
 
-    A schedule that no strategy generates is written as a file, too. Raises InputError for any ``version``.
+    The stage costs come with the time that the step adds after the pipeline. A schedule that no strategy generates is
+    written as a file, too. Raises InputError for any ``version``.
     """
     from pipeplan.planner import costs_of, estimate, schedule_of, software, stage_costs
 
@@ -35,17 +36,30 @@ def plan_flags(
     timeline = simulate(schedule, costs).timeline
     pipeline = timeline.makespan if software(configuration.software).barrier else timeline.longest_span
     stem = file_name(f"{model.name}.{configuration.schedule}")
+    configuration_file = f"{file_name(model.name)}.yaml"
     files = {f"{stem}.yaml": _settings(configuration, costs, max(estimated.step_time - pipeline, 0.0))}
     name = configuration.schedule
     if not is_strategy(name) or schedule_of(configuration, costs) != schedule:
         name = f"{stem}.json"
         files[name] = schedule_json(schedule)
     text = (
+        f"cat > {configuration_file} <<'YAML'\n{_document(model, cluster, configuration)}YAML\n"
+        f"pipeplan estimate {configuration_file}\n"
         f"# With these stage costs the pipeline takes {pipeline:.6g} s and the step {estimated.step_time:.6g} s.\n"
         f"pipeplan simulate {name} --config {stem}.yaml\n"
         f"# Run the same order of ops with a small model: pipeplan run {name} --config {stem}.yaml\n"
     )
     return TrainerSettings(text=text, files=files)
+
+
+def _document(model: ModelShape, cluster: Cluster, configuration: Configuration) -> str:
+    """Return the configuration as :func:`pipeplan.estimate` takes it."""
+    import yaml
+
+    from pipeplan.trainers.own_plan import configuration_document
+
+    written: str = yaml.safe_dump(configuration_document(model, cluster, configuration), sort_keys=False)
+    return written
 
 
 def _settings(configuration: Configuration, costs: Costs, behind: float) -> str:

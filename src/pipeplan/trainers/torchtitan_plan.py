@@ -7,6 +7,7 @@ parallelism for experts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,11 +15,17 @@ from pipeplan.errors import PipeplanError
 from pipeplan.files import file_name
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
-from pipeplan.model import Schedule, counted, one_line
+from pipeplan.model import Kind, Schedule, counted, one_line
 from pipeplan.planner import Configuration, layout_of, software
 from pipeplan.trainers.network import recipe_warnings
 from pipeplan.trainers.torchtitan import RELEASES, TRAINER, schedule_csv, schedule_flags, warnings_of
-from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
+from pipeplan.trainers.trainer import (
+    bash_script,
+    function_name,
+    offloaded_anywhere,
+    recompute_by_stage_in_words,
+    recomputed_anywhere,
+)
 from pipeplan.workload import ModelShape
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
@@ -26,13 +33,26 @@ CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
 
 
 TO_SET = {
-    "MODULE": "package of the model in torchtitan, such as llama3",
-    "CONFIG": "function of its config registry with this model, the data, learning rate and checkpoints, such as llama3_70b",
     "TOKENIZER": "folder of the tokenizer",
     "OUTPUTS": "folder to write logs and checkpoints to",
     "STEPS": "number of steps",
 }
 """Variables that the user has to set, with their meanings."""
+
+_CONFIGS = {
+    "deepseek-v2-lite": "deepseek_v3_16b",
+    "deepseek-v3": "deepseek_v3_671b",
+    "kimi-k2.5": "kimi_k2_5",
+    "llama3.1-405b": "llama3_405b",
+    "moonlight-16b-a3b": "moonlight_16b_a3b",
+}
+"""torchtitan's config functions of models that it names otherwise."""
+
+_MODULES = {"moonlight": "kimi_k2_7", "kimi_k2": "kimi_k2_7", "qwen3_5": "qwen3_5"}
+"""Packages of models whose functions begin with another name."""
+
+_NUMBER_FORMATS = {"fp8": "_float8", "mxfp8": "_mxfp8", "nvfp4": "_nvfp4"}
+"""Endings of torchtitan's config functions that convert a model's products."""
 
 USER_FLAGS = ('--hf_assets_path "$TOKENIZER"', '--dump_folder "$OUTPUTS"', '--training.steps "$STEPS"')
 """Flags that the plan does not decide."""
@@ -70,6 +90,10 @@ def plan_flags(
         except PipeplanError as error:
             return TrainerSettings(text=f"# {error}.\n", warnings=(str(error), *warnings))
         warnings = [*warnings_of(schedule), *warnings]
+        if schedule.has(Kind.I):
+            warnings.append(
+                "torch.compile does not support split backwards: these flags leave it out, so kernels are slower"
+            )
     else:
         batch = release.batch(1, configuration.microbatches, training).training
         flags = [f"--parallelism.{name} {degree}" for name, degree in degrees.items()]
@@ -86,7 +110,7 @@ def plan_flags(
     arrays = {
         "USER_ARGS": USER_FLAGS,
         # The policy of activation checkpointing is a subcommand, which comes after all flags.
-        "TORCHTITAN_ARGS": [*flags, *_other_flags(configuration)],
+        "TORCHTITAN_ARGS": [*flags, *_other_flags(configuration, schedule)],
     }
     text = bash_script(
         '-m torchtitan.train --module "$MODULE" --config "$CONFIG"',
@@ -94,9 +118,26 @@ def plan_flags(
         cluster,
         heading=heading,
         to_set=TO_SET,
+        usual=_config(model, configuration),
         environment=ENVIRONMENT,
     )
     return TrainerSettings(text=text, files=files, warnings=tuple(warnings))
+
+
+def _config(model: ModelShape, configuration: Configuration) -> dict[str, tuple[str, str]]:
+    """Return the package and the function that configure a model, which may have to be written, with their meanings."""
+    usual = function_name(model)
+    name = _CONFIGS.get(model.name, usual) if not usual.startswith("own_") else usual
+    family = re.sub(r"_\d+(?:_\d+)?[bt](?:_.*)?$|_\d+x\d+b.*$", "", name)
+    module = next((module for begin, module in _MODULES.items() if name.startswith(begin)), family)
+    function = name + _NUMBER_FORMATS.get(configuration.precision, "")
+    return {
+        "MODULE": (module, "package of the model in torchtitan"),
+        "CONFIG": (
+            function,
+            "function of its config registry with this model, the data, learning rate and checkpoints",
+        ),
+    }
 
 
 def _degrees(configuration: Configuration) -> dict[str, int]:
@@ -112,13 +153,13 @@ def _degrees(configuration: Configuration) -> dict[str, int]:
     return {name: degree for name, degree in degrees.items() if degree > 1 or name == "data_parallel_shard_degree"}
 
 
-def _other_flags(configuration: Configuration) -> Iterator[str]:
+def _other_flags(configuration: Configuration, schedule: Schedule) -> Iterator[str]:
     if configuration.tensor > 1 and not configuration.sequence_parallel:
         yield "--parallelism.no-enable-sequence-parallel"
     if configuration.pipeline == 1 and configuration.zero in (1, 2):
         yield "--parallelism.fsdp_reshard_after_forward never"
     trainer = software(configuration.software)
-    if trainer.fused_activation:
+    if trainer.fused_activation and not schedule.has(Kind.I):
         yield "--compile.enable"
         if "tensor" in trainer.hides and configuration.tensor > 1:
             yield "--compile.enable-async-tensor-parallel"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipeplan.errors import InputError
+from pipeplan.errors import InputError, PipeplanError
 from pipeplan.formats import Format, TrainerSettings
 from pipeplan.model import Schedule, one_line
 from pipeplan.trainers.layout import TrainerLayout
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pipeplan.hardware import Cluster
     from pipeplan.planner import Configuration
     from pipeplan.workload import ModelShape
+
+_NONE: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,9 +147,12 @@ def bash_script(
     heading: Iterable[str],
     to_set: Mapping[str, str],
     to_add: Iterable[str] = (),
+    usual: Mapping[str, tuple[str, str]] = _NONE,
     environment: Iterable[str],
 ) -> str:
     """Return a launch script: what the user has to set, the environment, arrays of flags, and torchrun with all of them.
+
+    The type of the GPUs has no flag; NVIDIA's own launchers take it from ``GPU_TYPE``, and so does a review.
 
     Parameters
     ----------
@@ -161,21 +168,48 @@ def bash_script(
         Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set.
     to_add
         Descriptions of flags that the user has to add.
+    usual
+        Values of variables that the user may set, with their meanings.
     environment
         Lines that set environment variables.
     """
-    torchrun = f"torchrun --nproc-per-node {cluster.per_node}"
+    torchrun = f"torchrun --nproc-per-node {cluster.per_node} --nnodes {cluster.nodes}"
     if cluster.nodes > 1:
-        torchrun += f' --nnodes {cluster.nodes} --rdzv-backend c10d --rdzv-endpoint "$HEAD_NODE:29500"'
+        torchrun += ' --rdzv-backend c10d --rdzv-endpoint "$HEAD_NODE:29500"'
         to_set = {**to_set, "HEAD_NODE": "name of the first node"}
     words = [torchrun, command, *(f'"${{{name}[@]}}"' for name in arrays)]
     lines = ["#!/usr/bin/env bash", *heading, "set -euo pipefail", "# You still need to set:"]
     lines += [f"# {flags}" for flags in to_add]
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in to_set.items()]
-    lines += environment
+    lines += [f'{name}="${{{name}:-{value}}}"  # {meaning}' for name, (value, meaning) in usual.items()]
+    lines += [*_gpu_type(cluster), *environment]
     for name, flags in arrays.items():
         lines += bash_array(name, flags)
     return "\n".join([*lines, " \\\n    ".join(words), ""])
+
+
+def _gpu_type(cluster: Cluster) -> Iterator[str]:
+    """Yield the line with the type of the GPUs, unless the machines differ from the preset of that name."""
+    from pipeplan.hardware import cluster as cluster_named
+
+    try:
+        usual = cluster_named(f"{cluster.gpu.name}:{cluster.per_node}x{cluster.nodes}")
+    except PipeplanError:
+        return
+    if replace(usual, gpu=replace(usual.gpu, price=cluster.gpu.price)) == cluster:
+        yield f"export GPU_TYPE={cluster.gpu.name}"
+
+
+def function_name(model: ModelShape, *, joined: bool = False) -> str:
+    """Return the usual name of the function that configures a model, ``llama3_70b``; ``own_..`` if it changes that model.
+
+    ``joined`` leaves out the point of a version: ``llama31_405b``.
+    """
+    from pipeplan.workload import known_model
+
+    name = re.sub(r"[-_ ]?(\d)\.(\d)", r"\1\2", model.name) if joined else model.name
+    plain = re.sub(r"\W+", "_", name.lower()).strip("_") or "model"
+    return plain if known_model(model.name) in (None, model) else f"own_{plain}"
 
 
 def bash_array(name: str, flags: Iterable[str]) -> list[str]:

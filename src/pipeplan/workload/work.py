@@ -413,6 +413,7 @@ def state_bytes(
     shards: int,
     expert_shards: int,
     gradient_bytes: float = 4,
+    moment_bytes: float = 4,
     masters: Masters = "beside",
 ) -> State:
     """Return the bytes of a rank's parameters and their state under Adam.
@@ -425,10 +426,14 @@ def state_bytes(
         Number of ranks that share them: d c for dense parameters, the expert data degree for routed experts.
     gradient_bytes
         Bytes per accumulated gradient: 4, or 2 in 16 bits.
+    moment_bytes
+        Bytes of each of Adam's moments beside 32-bit parameters.
     masters
         Placement of the 32-bit parameters.
     """
     weight, optimizer = _STATE_BYTES[masters]
+    if masters == "beside":
+        optimizer += 2 * moment_bytes - MOMENTS
 
     def held(bytes_a_parameter: float, *, from_stage: int) -> float:
         over = (shards, expert_shards) if zero >= from_stage else (1, 1)

@@ -42,6 +42,8 @@ def model_of(shape: ModelShape) -> dict[str, Any]:
         "ffn_hidden_size": shape.ffn or (experts.width if experts else None),
         "vocab_size": shape.vocabulary,
         "add_bias_linear": shape.bias_all,
+        "gated_linear_unit": shape.gated,
+        "share_embeddings_and_output_weights": shape.tied_embeddings,
         "seq_length": 64,
         "gradient_accumulation_fusion": False,
         "apply_rope_fusion": False,

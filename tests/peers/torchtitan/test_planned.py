@@ -27,6 +27,9 @@ POLICIES = {
 }
 """What recomputes at least what the plan does; nothing elsewhere."""
 
+SPLITS = ("interleaved-zb", "zb-h1", "zbv")
+"""Schedules with split backwards, which torch.compile does not support."""
+
 WITHOUT_FLAGS = ("latent attention",)
 """Multi-token prediction has no place in torchtitan's pipelines."""
 
@@ -54,7 +57,7 @@ def wrong_in(
     }
     wanted = {
         "activation_checkpoint": policy,
-        "compile": own.fused_activation,
+        "compile": own.fused_activation and configuration.schedule not in SPLITS,
         "async tensor parallelism": "tensor" in own.hides and configuration.tensor > 1,
     }
     training["steps"] = int(PLANNED["STEPS"])

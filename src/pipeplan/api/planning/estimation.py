@@ -21,12 +21,15 @@ from pipeplan.files import MEBIBYTE, path_of
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Calibration, Configuration, Estimate, RunRow, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
+from pipeplan.reviewing import NotSet, Reading, configured, missing_facts, read_configurations
 from pipeplan.sweeps import Finished, SweepTask, sweep
 from pipeplan.trainers import read_layout
 from pipeplan.workload import ModelShape
 
 LARGEST = 64 * MEBIBYTE
 """No file of runs is larger than this, in bytes."""
+
+_FILE = "the file of configurations"
 
 FEW = 32
 """Number of rows below which the default is one process: starting others would take longer than they save."""
@@ -49,7 +52,8 @@ def estimate(
     source
         A YAML, TOML or JSON file, or what it holds: one configuration (``model``, ``cluster``, ``global_batch``,
         ``sequence``, and what ``fix`` of :func:`pipeplan.plan` takes, by its names), or ``rows``: a list of such
-        configurations, or of published runs.
+        configurations, or of published runs. Or a file of a trainer that :func:`pipeplan.review` reads, such as a launch
+        script that a plan writes.
     progress
         Called with the share that is done.
     **options
@@ -77,18 +81,8 @@ def estimated(
     progress: Callable[[float], None] | None = None,
 ) -> Estimates:
     """See :func:`estimate`."""
-    document, name, folder = _opened(source)
     calibration = calibration_of(options.calibration)
-    single = "rows" not in document and "parallel" not in document
-    documents = document.get("rows", [document])
-    if not isinstance(documents, list) or not documents:
-        raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
-    read = partial(read_configuration, folder=folder, approximate=options.approximate)
-    rows = (
-        [_configured(document, name, read)]
-        if single
-        else [_read(row, place, read) for place, row in enumerate(documents)]
-    )
+    rows, single = _rows(source, options)
     if single and options.dask is None and options.store is None:
         return Estimates(rows=(estimated_row(rows[0], _estimated(rows[0], calibration=calibration)),))
     tasks = [SweepTask(str(place), row) for place, row in enumerate(rows) if not row.refused]
@@ -101,7 +95,7 @@ def estimated(
             answer=Estimate,
             asked={
                 "what": "estimates",
-                "rows": blake2b(repr(documents).encode(), digest_size=16).hexdigest(),
+                "rows": blake2b(repr(rows).encode(), digest_size=16).hexdigest(),
                 "calibration": str(calibration),
                 "approximate": options.approximate,
             },
@@ -114,6 +108,60 @@ def estimated(
     if single and (failure := finished["0"].failure) is not None and failure.kind == "refused":
         raise InputError(failure.message)
     return Estimates(rows=tuple(_row(row, finished.get(str(place))) for place, row in enumerate(rows)))
+
+
+def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[RunRow], bool]:
+    """Return the rows of a source, and whether it is a single configuration, whose errors are raised."""
+    document, name, folder = _opened(source)
+    readings = () if isinstance(source, Mapping) else _of_trainer(path_of(source, _FILE), document)
+    if readings:
+        return [_reviewed(reading, alone=len(readings) == 1) for reading in readings], len(readings) == 1
+    read = partial(read_configuration, folder=folder, approximate=options.approximate)
+    if "rows" not in document and "parallel" not in document:
+        return [_configured(document, name, read)], True
+    documents = document.get("rows", [document])
+    if not isinstance(documents, list) or not documents:
+        raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
+    return [_read(row, place, read) for place, row in enumerate(documents)], False
+
+
+_DOCUMENTS = (".json", ".toml", ".yaml", ".yml")
+"""Endings of files that may hold pipeplan's own configurations and runs."""
+
+_OWN_KEYS = frozenset({"rows", "parallel", "cluster", "global_batch"})
+"""Keys of pipeplan's own files, one of which each of them has."""
+
+
+def _of_trainer(path: Path, document: Mapping[str, Any]) -> tuple[Reading, ...]:
+    """Return the configurations in a trainer's file, or in a plan's answer; none for a file of pipeplan's own."""
+    if path.suffix.lower() not in _DOCUMENTS:
+        return read_configurations(path)
+    if _OWN_KEYS.isdisjoint(document) or "best" in document:
+        try:
+            return read_configurations(path)
+        except PipeplanError:
+            return ()  # what is missing in a file of pipeplan's own is said by its reader
+    return ()
+
+
+def _reviewed(reading: Reading, *, alone: bool) -> RunRow:
+    """Return the row of a trainer's configuration. Raises InputError if it cannot be estimated and is the only one."""
+    name = reading.facts.name or Path(reading.source.file).name
+    try:
+        made = configured(reading.facts)
+    except NotSet:
+        reason = missing_facts(reading.facts)
+        if alone:
+            raise InputError(f"{name}: {reason}") from None
+        return RunRow(id=name, source="", refused=reason)
+    return RunRow(
+        id=name,
+        source="",
+        model=made.model,
+        cluster=made.cluster,
+        configuration=made.configuration,
+        assumed=made.assumed,
+    )
 
 
 def _row(row: RunRow, finished: Finished[Estimate] | None) -> EstimatedRow:
@@ -134,8 +182,8 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     """Return the content of a source, its name, and the folder that file names in it start from."""
     if isinstance(source, Mapping):
         return source, "configuration", Path()
-    path = path_of(source, "the file of configurations")
-    document = read_document(path, "file of configurations", limit=LARGEST)
+    path = path_of(source, _FILE)
+    document = read_document(path, "file of configurations", limit=LARGEST) if path.suffix.lower() in _DOCUMENTS else {}
     if not isinstance(document, dict):
         raise FormatError(f"the file of configurations {path} holds no keys: write 'model: llama3-70b' and so on")
     return document, path.name, path.parent

@@ -31,6 +31,7 @@ from pipeplan.reviewing import (
     estimate_or_none,
     improvements,
     judged,
+    missing_facts,
     patched,
     read_configurations,
     read_text_of,
@@ -220,16 +221,7 @@ def _configuration(reading: Reading, faults: Sequence[RuleFault], *, alone: bool
 def _why_not(facts: ReviewFacts, faults: Sequence[RuleFault]) -> str:
     if any(fault.rule.severity == "error" for fault in faults):
         return "the configuration does not start"
-    missing = [
-        words
-        for name, words in (("model_name", "a model that pipeplan knows"), ("device", "the GPU"), ("pp", "the degrees"))
-        if not facts.has(name)
-        and not (name == "model_name" and facts.shape)
-        and not (name == "device" and facts.cluster)
-    ]
-    return (
-        f"the configuration does not name {' and '.join(missing)}" if missing else "the model or the split is unknown"
-    )
+    return missing_facts(facts)
 
 
 def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:

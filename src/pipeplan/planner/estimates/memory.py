@@ -183,6 +183,7 @@ def full_state(parameters: RankParameters, configuration: Configuration, frozen:
             shards=shards,
             expert_shards=expert_shards,
             gradient_bytes=rules.gradient_bytes,
+            moment_bytes=rules.moment_bytes,
             masters=rules.masters,
         )
         for each in (parameters, frozen)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
 from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.traits import SEPARATOR, TRAITS
 from pipeplan.workload import Masters, Precision
 
 Unit = Literal["layer", "module"]
@@ -22,6 +24,8 @@ class MemoryRules:
     ----------
     gradient_bytes
         Bytes of one accumulated gradient.
+    moment_bytes
+        Bytes of each of Adam's two moments, if the 32-bit parameters are ``beside`` the 16-bit ones.
     masters
         32-bit parameters: ``beside`` the 16-bit ones, ``only`` 32-bit ones, or ``none``.
     loss_bytes, split_loss_bytes
@@ -56,6 +60,7 @@ class MemoryRules:
     """
 
     gradient_bytes: float = 4
+    moment_bytes: float = 4
     masters: Masters = "beside"
     loss_bytes: float | None = None
     split_loss_bytes: float | None = None
@@ -180,7 +185,26 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
 rules."""
 
 
+@lru_cache(maxsize=256)
 def memory_rules(name: str) -> MemoryRules:
     """Return the memory rules of a trainer by its name."""
-    trainer = software(name).name
-    return RULES[max((begin for begin in RULES if trainer.startswith(begin)), key=len)]
+    trainer, *traits = software(name).name.split(SEPARATOR)
+    rules = RULES[max((begin for begin in RULES if trainer.startswith(begin)), key=len)]
+    for trait in traits:
+        rules = replace(rules, **TRAITS[trait].memory)
+    return rules
+
+
+def software_with(name: str, traits: Iterable[str]) -> str:
+    """Return the name of a trainer's software with traits; those that it has anyway are left out.
+
+    Raises UnknownNameError for an unknown name or trait.
+    """
+    for trait in traits:
+        changed = f"{name}{SEPARATOR}{trait}"
+        before, after = software(name), software(changed)
+        if replace(after, name=before.name, title=before.title) != before or memory_rules(changed) != memory_rules(
+            name
+        ):
+            name = changed
+    return name

@@ -100,7 +100,9 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
             time = _collective_seconds(machine, work)
             # Only schedules that compute another microbatch meanwhile hide what moves tokens to experts and back.
             hider = "expert" if work.beside == "batch" else _GROUP_KIND[work.group]
-            if work.beside and hider in machine.software.hides:
+            # Trainers overlap the tensor group's communication only with sequence parallelism, which splits it by rows.
+            splits = hider != "tensor" or machine.execution.sequence_parallel
+            if work.beside and splits and hider in machine.software.hides:
                 # A product starts only with the first rank's share of its input; the other shares are hidden.
                 first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
                 seconds[column] += first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 
 from pipeplan.errors import UnknownNameError
@@ -19,6 +20,7 @@ from pipeplan.planner.estimates.properties import (
     ROW_WISE,
     Software,
 )
+from pipeplan.planner.estimates.traits import SEPARATOR, TRAITS
 
 _MEGATRON_2021 = Software(
     name="megatron-lm-2021",
@@ -305,17 +307,32 @@ SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _T
 
 
 def software(name: str) -> Software:
-    """Return the software of a trainer by its name.
+    """Return the software of a trainer by its name, with the traits behind it (:mod:`~pipeplan.planner.estimates.traits`).
 
     Raises
     ------
     UnknownNameError
-        If the name is unknown; names the nearest one.
+        If the name or a trait is unknown; names the nearest one.
     """
     row = SOFTWARE.get(name.lower())
+    if row is None and SEPARATOR in name:
+        return _with_traits(name.lower())
     if row is None:
         raise UnknownNameError("software", name, SOFTWARE, field="software")
     return row
+
+
+@lru_cache(maxsize=256)
+def _with_traits(name: str) -> Software:
+    begin, *traits = name.split(SEPARATOR)
+    made = software(begin)
+    for trait in traits:
+        change = TRAITS.get(trait)
+        if change is None:
+            raise UnknownNameError("trait of software", trait, TRAITS, field="software")
+        made = replace(made, **{"hides": (made.hides | change.hides) - change.exposes, **change.software})
+    words = ", ".join(trait.replace("-", " ") for trait in traits)
+    return replace(made, name=name, title=f"{made.title}, with {words}")
 
 
 def op_gap_of(configuration: Configuration) -> float:

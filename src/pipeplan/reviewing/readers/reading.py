@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,14 @@ from pipeplan.documents import read_yaml
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
-from pipeplan.reviewing.models import named_model
 from pipeplan.reviewing.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
+from pipeplan.reviewing.readers.own import configuration_in, read_own
 from pipeplan.reviewing.readers.recipes import recipes_in
 from pipeplan.reviewing.readers.rows import is_row, read_rows
 from pipeplan.reviewing.readers.shell import read_in_shell
-from pipeplan.reviewing.readers.source import Defaults, Form, RawEntry, Reading, SourceText, facts_of
+from pipeplan.reviewing.readers.source import Defaults, Form, RawEntry, Reading, SourceText, configured_by, facts_of
 from pipeplan.reviewing.settings import setting_of
-from pipeplan.trainers import OTHER, TrainerKind, trainer_kind
+from pipeplan.trainers import OTHER, TrainerKind, is_configuration, trainer_kind
 
 MOST_BYTES = 16 * MEBIBYTE
 """Maximum size of a file with a configuration, in bytes."""
@@ -78,15 +78,24 @@ def read_configurations(path: Path, *, trainer: str | None = None, release: str 
         If the file is too large, or not in the language of its suffix.
     """
     text = read_text(path, limit=MOST_BYTES, what="configuration")
-    return read_text_of(text, str(path), trainer=trainer, release=release)
+    return read_text_of(text, str(path), trainer=trainer, release=release, folder=path.parent)
 
 
-def read_text_of(text: str, file: str, *, trainer: str | None = None, release: str = "") -> tuple[Reading, ...]:
-    """Return the configurations of a text; see :func:`read_configurations`. ``file`` selects the form by its suffix."""
+def read_text_of(
+    text: str, file: str, *, trainer: str | None = None, release: str = "", folder: Path | None = None
+) -> tuple[Reading, ...]:
+    """Return the configurations of a text; see :func:`read_configurations`.
+
+    ``file`` selects the form by its suffix, and ``folder`` is that of the files that a configuration names; None: names of
+    files are refused.
+    """
     form = _form(text, file)
     if form != "log" and text.count("\n") > _MOST_LINES:
         raise FormatError(f"the configuration {file} has more than {_MOST_LINES:,} lines")
     source = SourceText(file, text, form)
+    own = _own(source)
+    if own is not None:
+        return tuple(Reading(facts, source) for facts in read_own(own, file, folder))
     kind = _trainer(text, trainer)
     readings = tuple(Reading(facts, source) for facts in _READERS[form](source, kind, release))
     readings = tuple(
@@ -98,6 +107,17 @@ def read_text_of(text: str, file: str, *, trainer: str | None = None, release: s
             "a layout or a row"
         )
     return readings
+
+
+def _own(source: SourceText) -> Mapping[str, Any] | None:
+    """Return pipeplan's own configuration that a text is, or that its commands write; None if it has none."""
+    if source.form == "shell":
+        return configuration_in(source.text)
+    document = _parsed(source) if source.form in ("yaml", "toml", "json") else None
+    if isinstance(document, Mapping) and isinstance(best := document.get("best"), Mapping):
+        # A plan's answer as JSON.
+        document = best.get("document")
+    return document if is_configuration(document) else None
 
 
 _ARGUMENTS = re.compile(r"""(["'])--[a-z][\w.-]*(?:=[^"'\n]*)?\1\s*(?:,|\])""")
@@ -120,6 +140,8 @@ def _form(text: str, file: str) -> Form:
     if text.lstrip()[:1] == "[" and _ARGUMENTS.search(text):
         return "list"
     form = _FORMS.get(Path(file).suffix.lower(), "log")
+    if form in ("shell", "log") and _program_in(text, file):
+        return "python"
     if form != "log":
         return form
     return next((form for pattern, form in _FORMS_BY_TEXT if re.search(pattern, text, re.MULTILINE)), "yaml")
@@ -129,10 +151,16 @@ def _trainer(text: str, name: str | None) -> TrainerKind:
     if name is not None:
         return trainer_kind(name)
     head = text[:400_000]
-    for pattern, trainer in _TRAINERS_BY_TEXT:
-        if re.search(pattern, head, re.IGNORECASE | re.MULTILINE):
-            return trainer_kind(trainer)
+    # A comment may name another trainer: it counts only where nothing else does.
+    for part in (_COMMENT.sub("", head), head):
+        for pattern, trainer in _TRAINERS_BY_TEXT:
+            if re.search(pattern, part, re.IGNORECASE | re.MULTILINE):
+                return trainer_kind(trainer)
     return OTHER
+
+
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
+"""Matches a line with a comment alone."""
 
 
 def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
@@ -155,31 +183,46 @@ def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Rev
     yield facts_of(entries, kind, release=release, defaults="none")
 
 
+_DOCUMENT = re.compile(r"<<-?[ \t]*(['\"])(\w+)\1[^\n]*\n(.*?)^\2[ \t]*$", re.DOTALL | re.MULTILINE)
+"""Matches a document of a script that its shell leaves as it is."""
+
+
+def _program_in(text: str, file: str) -> str:
+    """Return the Python program that a launch script writes and runs, at the same lines; empty if it holds no recipe."""
+    if text.lstrip().startswith(("import ", "from ", '"""')):
+        return ""
+    for document in _DOCUMENT.finditer(text):
+        program = "\n" * text.count("\n", 0, document.start(3)) + document[3]
+        try:
+            if recipes_in(program, file):
+                return program
+        except FormatError:
+            continue
+    return ""
+
+
+def _of_launched(source: SourceText, program: str, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
+    """Read a launch script that writes its recipe: what the shell says of the machines, then what the recipe sets."""
+    launcher = _DOCUMENT.sub(lambda document: re.sub(r"[^\n]", "", document[0]), source.text)
+    shell, _ = read_in_shell(launcher, source.file)
+    for recipe in recipes_in(program, source.file):
+        yield facts_of([*shell, *recipe.entries], kind, name=recipe.name, release=release)
+
+
 def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
+    if program := _program_in(source.text, source.file):
+        yield from _of_launched(source, program, kind, release)
+        return
     recipes = recipes_in(source.text, source.file)
     if not recipes and _ARGUMENTS.search(source.text):
         yield from _of_list(source, kind, release)
     for recipe in recipes:
         named = (
-            [] if any(one.key == "model_name" for one in recipe.entries) else _model_by_name(recipe.name, source.file)
+            []
+            if any(one.key == "model_name" for one in recipe.entries)
+            else configured_by(recipe.name, SettingPlace(source.file, 0, "the recipe's name"))
         )
         yield facts_of([*named, *recipe.entries], kind, name=recipe.name, release=release)
-
-
-def _model_by_name(name: str, file: str) -> list[RawEntry]:
-    """Return the model that the name of a recipe begins with, if it is known: ``llama3_70b_pretrain``."""
-    words = name.lower().split("_")
-    for end in range(len(words), 0, -1):
-        if named_model("-".join(words[:end])) is not None:
-            return [RawEntry("model_name", "-".join(words[:end]), SettingPlace(file, 0, "the recipe's name"))]
-        if _MODEL_SIZE.fullmatch(words[end - 1]):
-            # A model of another size than the one that the words before it name.
-            return []
-    return []
-
-
-_MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
-"""Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
 
 
 def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:

@@ -219,6 +219,9 @@ class Expressions:
         if name == "partial" and len(arguments) == 1 and isinstance(arguments[0], LocalFunction):
             bound = tuple((str(key), value) for key, value in keywords.items())
             return LocalFunction(arguments[0].node, arguments[0].bound + bound)
+        if name == "get_mixed_precision_config" and len(arguments) == 1:
+            # Bridge's recipe of mixed precision is named by its argument.
+            return arguments[0]
         if name == "getattr" and len(arguments) in (2, 3) and isinstance(arguments[1], str):
             dotted = f"{scope.dotted(node.args[0])}.{arguments[1]}"
             return scope.attributes.get(dotted, arguments[2] if len(arguments) > 2 else UNKNOWN)

@@ -11,8 +11,8 @@ from typing import Any
 from pipeplan.errors import FormatError
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.readers.recipe_values import Expressions, FunctionScope, LocalFunction, combined, truth
-from pipeplan.reviewing.readers.source import RawEntry
-from pipeplan.reviewing.settings import UNKNOWN, setting_of
+from pipeplan.reviewing.readers.source import RawEntry, counts_tokens
+from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
 
 _MOST_STEPS = 150_000
 """Maximum number of statements and expressions that are followed in one file."""
@@ -109,7 +109,7 @@ class _RecipeReader(Expressions):
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 yield from self._of_object(node, module)
                 loose += self._entries
-            elif isinstance(node, ast.Expr):
+            elif isinstance(node, ast.Expr | ast.Assert):
                 self._run([node], module)
                 loose += self._entries
         if _settings_in(loose) >= _FEWEST:
@@ -200,8 +200,8 @@ class _RecipeReader(Expressions):
             case ast.AugAssign():
                 current = self.value(node.target, scope)
                 self._assign(node.target, combined(node.op, current, self.value(node.value, scope)), node.value, scope)
-            case ast.Expr():
-                self._expression(node.value, scope)
+            case ast.Expr() | ast.Assert():
+                self._claim(node, scope)
             case ast.Return():
                 raise _Returned(None if node.value is None else self._expression(node.value, scope))
             case ast.Raise():
@@ -225,6 +225,15 @@ class _RecipeReader(Expressions):
         self._layout_builder(node, scope)
         self._entries += self._of_expression(node, scope)
         return value
+
+    def _claim(self, node: ast.Expr | ast.Assert, scope: FunctionScope) -> None:
+        """Follow an expression, or record what an assertion says: ``assert cfg.model.num_layers == 80``."""
+        match node:
+            case ast.Expr():
+                self._expression(node.value, scope)
+            case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+                if _known(key := scope.dotted(left)):
+                    self._record(key, self.value(right, scope), right)
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign, right: ast.expr, scope: FunctionScope) -> None:
         value = self.value(right, scope)
@@ -379,7 +388,7 @@ def _from_name(name: str, file: str, line: int) -> list[RawEntry]:
 
 
 def _known(key: str) -> bool:
-    return setting_of(key) is not None or key.endswith("num_tokens_per_microbatch_per_dp_rank")
+    return setting_of(key) is not None or switch_of(key) is not None or counts_tokens(key)
 
 
 def _settings_in(entries: list[RawEntry]) -> int:

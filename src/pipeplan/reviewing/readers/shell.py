@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.readers.shell_state import OPEN, ShellState, Token
-from pipeplan.reviewing.readers.source import RawEntry, phase_of
+from pipeplan.reviewing.readers.source import RawEntry, configured_by, counts_tokens, phase_of
 from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
@@ -22,6 +22,7 @@ _ENVIRONMENT_KEYS = {
     "NVTE_CPU_OFFLOAD_V1": "nvte_cpu_offload_v1",
     "WORLD_SIZE": "world_size",
     "NGPU": "ngpu",
+    "GPU_TYPE": "gpu_type",
     "NNODES": "nnodes",
     "NUM_NODES": "nnodes",
     "GPUS_PER_NODE": "nproc_per_node",
@@ -30,6 +31,15 @@ _ENVIRONMENT_KEYS = {
 """Variables that are settings themselves."""
 
 _FLAG_KEYS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node", "--ntasks-per-node": "nproc_per_node"}
+
+_RECIPE = "RECIPE"
+"""Variable with the name of Megatron-Bridge's recipe, which a launch script passes to its program."""
+
+_POLICY = re.compile(r"activation-checkpoint:([\w-]+)")
+"""Matches torchtitan's subcommand with the policy of activation checkpoints."""
+
+_CONFIG_FLAG = "--config"
+"""torchtitan's flag with the function that configures the model."""
 
 _LAUNCHER = frozenset({"gpus", "nodes", "gpus_per_node"})
 """Settings that the launcher of a command has."""
@@ -71,10 +81,16 @@ def _settings_of(tokens: Sequence[Token], file: str) -> Iterator[RawEntry]:
     """Yield the settings among the flags and overrides of a command."""
     for at, token in enumerate(tokens):
         flag = _FLAG.fullmatch(token.text)
+        policy = _POLICY.fullmatch(token.text)
         override = None if flag or OPEN in token.text else _OVERRIDE.fullmatch(token.text)
-        if flag:
+        if policy:
+            place = SettingPlace(file, token.line, "activation-checkpoint", token.start + policy.start(1), token.end)
+            yield RawEntry("activation_checkpoint.mode", policy[1], place)
+        elif flag and flag[1] == _CONFIG_FLAG and flag[2] is None and at + 1 < len(tokens):
+            yield from configured_by(tokens[at + 1].text, SettingPlace(file, token.line, _CONFIG_FLAG))
+        elif flag:
             key = _FLAG_KEYS.get(flag[1], flag[1])
-            if setting_of(key) is not None or switch_of(key) is not None:
+            if setting_of(key) is not None or switch_of(key) is not None or counts_tokens(key):
                 yield _of_flag(key, flag, tokens, at, file)
         elif override and setting_of(override[1]) is not None and not _OTHER_MODELS.search(override[1]):
             place = SettingPlace(file, token.line, override[1], token.start + override.start(2), token.end)
@@ -87,15 +103,18 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int, fi
         place = SettingPlace(file, token.line, flag[1], token.start + flag.start(2), token.end)
         return RawEntry(key, _raw([flag[2]], undecided=token.undecided), place)
     values: list[Token] = []
+    several = setting is not None and (setting.kind == "names" or setting.name == "modules_per_part")
     for value in tokens[at + 1 :]:
-        if _FLAG.fullmatch(value.text) or (values and (setting is None or setting.kind != "names")):
+        if _FLAG.fullmatch(value.text) or _POLICY.fullmatch(value.text) or (values and not several):
             break
         values.append(value)
-    switch = setting is None or setting.kind == "flag"
+    switch = setting.kind == "flag" if setting is not None else not counts_tokens(key)
     if switch and not (values and values[0].text.lower() in ("true", "false", "0", "1")):
         values = []
     undecided = token.undecided or any(value.undecided for value in values)
     raw = _raw([value.text for value in values], undecided=undecided)
+    if setting is not None and setting.name == "modules_per_part" and isinstance(raw, str):
+        raw = [part.split(",") for part in raw.split()]
     if values and values[0].line == values[-1].line and values[0].start >= 0:
         return RawEntry(key, raw, SettingPlace(file, values[0].line, flag[1], values[0].start, values[-1].end))
     return RawEntry(key, raw, SettingPlace(file, token.line, flag[1], token.end, token.end))
@@ -118,6 +137,8 @@ def _environment(text: str, file: str, state: ShellState) -> Iterator[RawEntry]:
                 yield RawEntry(key, count[1], SettingPlace(file, number, directive[1], *directive.span(2)))
             continue
         match = _ASSIGNED.match(line)
+        if match and match[1] == _RECIPE and len(recipe := state.variables.get(_RECIPE, ())) == 1:
+            yield from configured_by(recipe[0].text, SettingPlace(file, number, _RECIPE))
         if match and match[1] in _ENVIRONMENT_KEYS:
             value = state.variables.get(match[1], ())
             if len(value) == 1 and value[0].line == number:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeplan.reviewing.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
-from pipeplan.reviewing.models import properties_of
+from pipeplan.reviewing.models import models_by_function, named_model, properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN, setting_of, switch_of
 from pipeplan.reviewing.values import value_of
 from pipeplan.trainers import TrainerKind
@@ -60,6 +61,37 @@ def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
     return [RawEntry("phase", "inference", SettingPlace(file))] if names & _GENERATES and not trains else []
 
 
+_MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
+"""Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
+
+_NUMBER_FORMAT = re.compile(r"_(float8|mxfp8|nvfp4)(?:_|$)")
+"""Matches the end of the name of a function of torchtitan that converts products."""
+
+
+def configured_by(name: str, place: SettingPlace) -> list[RawEntry]:
+    """Return what the name of the function that configures a training says: the model, and torchtitan's precision."""
+    number_format = _NUMBER_FORMAT.search(name)
+    precision = [] if number_format is None else [RawEntry("precision", number_format[1], place)]
+    return [*_model_by_name(name, place), *precision]
+
+
+def _model_by_name(name: str, place: SettingPlace) -> list[RawEntry]:
+    """Return the model that the name of a recipe begins with, if it is known: ``llama3_70b_pretrain``."""
+    words = name.lower().split("_")
+    for end in range(len(words), 0, -1):
+        begin = "-".join(words[:end])
+        if known := models_by_function().get(begin.replace("-", "_")):
+            return [RawEntry("model_name", known, place)]
+        if named_model(begin) is not None:
+            return [RawEntry("model_name", begin, place)]
+        if _MODEL_SIZE.fullmatch(words[end - 1]):
+            # The words before a size name a model of this size, or another one.
+            family = models_by_function().get("_".join(words[: end - 1]), "")
+            sized = f"{family}-{words[end - 1]}"
+            return [RawEntry("model_name", sized, place)] if family and named_model(sized) is not None else []
+    return []
+
+
 def facts_of(
     entries: Iterable[RawEntry],
     trainer: TrainerKind,
@@ -90,9 +122,9 @@ def facts_of(
                 settings[setting.name] = Entry(setting.default, SettingPlace(key=setting.keys[0]), assumed=True)
         if defaults == "all" and settings["untied"].value is False and "tied" not in settings:
             settings["tied"] = Entry(True, SettingPlace(key="untie_embeddings_and_output_weights"), assumed=True)
-    tokens = next((one for one in entries if one.key.endswith("num_tokens_per_microbatch_per_dp_rank")), None)
-    if trainer.name == "torchtitan" and tokens is not None:
-        settings |= {name: entry for name, entry in _of_tokens(settings, tokens).items() if name not in settings}
+    if trainer.name == "torchtitan":
+        implied = [_of_tokens(settings, one) for one in entries if counts_tokens(one.key)]
+        settings |= {name: entry for part in implied for name, entry in part.items() if name not in settings}
     return ReviewFacts(
         trainer,
         {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN},
@@ -101,13 +133,22 @@ def facts_of(
     )
 
 
+_MICROBATCH, _STEP = "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step"
+
+
+def counts_tokens(key: str) -> bool:
+    """Return True for torchtitan's keys that count a batch in tokens."""
+    return key.rpartition(".")[2].lstrip("-").replace("-", "_") in (_MICROBATCH, _STEP)
+
+
 def _of_tokens(settings: dict[str, Entry], tokens: RawEntry) -> dict[str, Entry]:
-    """Return what torchtitan's tokens per microbatch imply: sequences per microbatch, and one microbatch by default."""
+    """Return the batch that a number of tokens implies: sequences, and one microbatch unless the file says more."""
     count, length = value_of(SETTINGS["seq_length"], tokens.raw), _value_in(settings, "seq_length")
+    sequences = count // length if length and count is not UNKNOWN and count % length == 0 else None
+    if tokens.key.replace("-", "_").endswith(_STEP):
+        return {} if sequences is None else {"global_batch": Entry(sequences, tokens.place)}
     implied = {"microbatches": Entry(1, SettingPlace(key="num_pp_microbatches"), assumed=True)}
-    if length and count is not UNKNOWN and count % length == 0:
-        implied["micro_batch"] = Entry(count // length, tokens.place)
-    return implied
+    return implied if sequences is None else {**implied, "micro_batch": Entry(sequences, tokens.place)}
 
 
 def _value_in(settings: dict[str, Entry], name: str) -> Any:
@@ -117,8 +158,8 @@ def _value_in(settings: dict[str, Entry], name: str) -> Any:
 def _values(one: RawEntry) -> Iterator[tuple[str, Any]]:
     switched = switch_of(one.key)
     if switched is not None:
-        if str(one.raw).lower() not in ("false", "0"):
-            yield switched[0], UNKNOWN if one.raw is UNKNOWN else switched[1]
+        off = str(one.raw).lower() in ("false", "0")
+        yield switched[0], UNKNOWN if one.raw is UNKNOWN else switched[1] != off
         return
     setting = setting_of(one.key)
     if setting is not None:

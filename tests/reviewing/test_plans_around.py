@@ -1,0 +1,228 @@
+"""A plan, the estimate and the review of what it writes are one configuration with one answer, for every trainer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeplan
+from benchmarks.planning import QUESTIONS
+from pipeplan.api.planning.configurations import cluster_of
+from pipeplan.api.planning.plans import Plan
+from pipeplan.formats import TrainerSettings
+from pipeplan.hardware import Cluster, cluster
+from pipeplan.planner import Configuration, Estimate, estimate
+from pipeplan.reviewing import RULES, configured, judged, read_text_of
+from pipeplan.reviewing.estimating import estimated
+from pipeplan.reviewing.facts import SettingPlace
+from pipeplan.reviewing.models import named_model
+from pipeplan.reviewing.readers.source import configured_by
+from pipeplan.trainers import flags_of, plan_trainers
+from pipeplan.trainers.bridge_plan import _recipe
+from pipeplan.trainers.torchtitan_plan import _config
+from pipeplan.workload import from_dict, model, model_names
+
+H100S, B200S, GB200S = cluster("h100-sxm:8x4"), cluster("b200:8x4"), cluster("gb200:4x8")
+
+OWN = {
+    "name": "mine", "layers": 30, "hidden": 2048, "heads": 16, "kv_heads": 4, "head_dim": 128, "ffn": 8192, "vocab": 99000,
+    "experts": 64, "topk": 6, "moe_ffn": 1408, "shared_ffn": 2816, "dense_layers": 1, "qk_norm": True,
+}  # fmt: skip
+"""Model that is not published."""
+
+STEP: dict[str, Any] = {"sequence": 4096, "global_batch": 128, "sequence_parallel": True}
+PLAIN = Configuration(**STEP, tensor=2, pipeline=4, data=4, chunks=2, schedule="interleaved-1f1b", layers=(10,) * 8)
+EXPERTS = Configuration(**STEP | {"sequence_parallel": False}, data=32, expert=8, recompute=("layernorm", "moe_act"))
+SHARDED = Configuration(sequence=4096, global_batch=128, data=32, zero=3)
+
+OF_MEGATRON: tuple[tuple[str | dict[str, Any], Cluster, Configuration], ...] = (
+    ("llama3-70b", H100S, PLAIN),
+    ("llama3-70b", H100S, replace(PLAIN, group_size=8, recompute=("full",))),
+    ("llama3-70b", H100S, replace(PLAIN, chunks=1, schedule="1f1b", layers=(19, 21, 21, 19), context=2, data=2)),
+    ("llama3-70b", H100S, replace(PLAIN, zero=0, recompute=("core_attn", "mlp"))),
+    ("llama3-70b", H100S, replace(PLAIN, sequence_parallel=False)),
+    ("llama3-70b", B200S, replace(PLAIN, precision="fp8")),
+    ("llama3-70b", B200S, replace(PLAIN, precision="mxfp8")),
+    ("llama3-70b", B200S, replace(PLAIN, precision="nvfp4")),
+    ("gpt-neox-20b", H100S, replace(PLAIN, precision="fp16", layers=(5, 6, 6, 6, 6, 6, 5, 4))),
+    ("llama3-70b", GB200S, replace(PLAIN, offload=0.5)),
+    ("llama3-8b", H100S, replace(SHARDED, zero=2)),
+    ("llama3-8b", H100S, replace(SHARDED, recompute=("layernorm",))),
+    ("qwen3-30b-a3b", H100S, EXPERTS),
+    ("qwen3-30b-a3b", H100S, replace(EXPERTS, tensor=2, data=16, sequence_parallel=True, expert_tensor=2, expert=4)),
+    ("gpt-oss-120b", GB200S, replace(EXPERTS, recompute=())),
+    ("deepseek-v3", B200S, replace(EXPERTS, pipeline=4, data=8, layers=(16, 16, 16, 13), recompute=("mla_up_proj",))),
+    (OWN, H100S, replace(EXPERTS, pipeline=2, data=16, layers=(16, 14))),
+)
+"""Models, clusters and configurations that Megatron-LM and Megatron-Bridge run."""
+
+OF_TORCHTITAN: tuple[tuple[str, Cluster, Configuration], ...] = (
+    ("llama3-8b", H100S, SHARDED),
+    ("llama3-8b", H100S, replace(SHARDED, replicate=4, microbatch_size=2, recompute=("full",))),
+    ("llama3-8b", H100S, replace(SHARDED, zero=2, recompute=("selective-op",))),
+    ("llama3-8b", H100S, replace(SHARDED, zero=0)),
+    ("llama3-8b", H100S, replace(SHARDED, precision="fp8", tensor=2, data=16)),
+    ("llama3-70b", H100S, replace(PLAIN, zero=3)),
+    ("llama3-70b", H100S, replace(PLAIN, zero=3, schedule="zbv")),
+    ("llama3-70b", H100S, replace(PLAIN, zero=3, schedule="interleaved-zb", microbatch_size=2)),
+    ("llama3-70b", H100S, replace(PLAIN, zero=3, chunks=1, schedule="gpipe", layers=(20,) * 4, recompute=("full",))),
+    ("mixtral-8x22b", H100S, replace(SHARDED, expert=8)),
+    ("deepseek-v3", H100S, replace(SHARDED, expert=32, context=2, data=16)),
+)  # fmt: skip
+
+
+def require_read(text: str, there: Estimate) -> None:
+    """Assert that a text is read with the step time and memory of an estimate, and without a fault that stops a run."""
+    (reading,) = read_text_of(text, "x.sh")
+    assert not [fault.rule.id for fault in judged(reading.facts, RULES) if fault.rule.severity == "error"], text
+    made = estimated(reading.facts).estimate
+    assert made.step_time == pytest.approx(there.step_time, rel=0.01), text
+    assert made.peak_memory_gib == pytest.approx(there.peak_memory_gib, abs=0.5), text
+
+
+def require_same(text: str, there: Estimate, machines: Cluster | None, folder: Path, name: str = "x.sh") -> None:
+    """Assert that the review of a text has the step time and memory of an estimate, and no fault that stops a run."""
+    (folder / name).write_text(text)
+    review = pipeplan.review(folder / name, cluster=machines)
+    assert not [finding.rule for finding in review.findings if finding.severity == "error"], text
+    assert review.step_time_s is not None, (review.configurations[0].not_estimated, text)
+    assert review.step_time_s == pytest.approx(there.step_time, rel=0.01), text
+    assert review.peak_memory_gib == pytest.approx(there.peak_memory_gib, abs=0.5), text
+
+
+def is_refused(flags: TrainerSettings) -> bool:
+    """Return True for a trainer that cannot run the configuration: its text is only the reason."""
+    return all(line.startswith("#") for line in flags.text.splitlines())
+
+
+def test_review_reads_the_flags_of_every_trainer_as_the_configuration_that_they_are_of():
+    softwares = {
+        "megatron": (
+            "megatron-core-overlapped",
+            "megatron-bridge-26.04",
+            "megatron-core-plain",
+            "megatron-core-unfused-loss",
+        ),
+        "bridge": ("megatron-bridge-26.04", "megatron-bridge-all-to-all"),
+        "torchtitan": ("torchtitan",),
+    }
+    for trainer, names in softwares.items():
+        for source, machines, configuration in OF_TORCHTITAN if trainer == "torchtitan" else OF_MEGATRON:
+            shape = model(source) if isinstance(source, str) else from_dict(source)
+            for software in names:
+                planned = replace(configuration, software=software)
+                flags = flags_of(shape, machines, planned)[trainer]
+                require_read(flags.text, estimate(shape, machines, planned, with_error_bar=False))
+
+
+def test_review_reads_the_flags_of_other_releases():
+    experts = tuple(row for row in OF_MEGATRON if row[0] == "qwen3-30b-a3b")
+    releases: dict[str, tuple[str, Any]] = {"torchtitan": ("main", OF_TORCHTITAN), "megatron": ("0.14", experts)}
+    for trainer, (release, rows) in releases.items():
+        for name, machines, configuration in rows:
+            planned = replace(configuration, software=plan_trainers()[trainer].software)
+            flags = flags_of(model(str(name)), machines, planned, versions={trainer: release})[trainer]
+            require_read(flags.text, estimate(model(str(name)), machines, planned, with_error_bar=False))
+
+
+def test_review_reads_pipeplans_own_commands_whatever_the_configuration():
+    for source, machines, configuration in OF_MEGATRON:
+        shape = model(source) if isinstance(source, str) else from_dict(source)
+        flags = flags_of(shape, machines, configuration)["pipeplan"]
+        require_read(flags.text, estimate(shape, machines, configuration, with_error_bar=False))
+
+
+def test_names_of_functions_that_configure_a_model_name_it():
+    step = Configuration(sequence=1, global_batch=1)
+    for name in model_names():
+        shape = model(name)
+        for function in (_recipe(shape), _config(shape, step)["CONFIG"][0]):
+            (named,) = configured_by(function, SettingPlace())
+            assert named_model(named.raw) == shape, function
+    changed = replace(model("llama3-70b"), layers=40)
+    assert not configured_by(_recipe(changed), SettingPlace())
+
+
+def test_megatrons_sizes_are_those_of_the_published_model():
+    machines = cluster("h100-sxm:8x2")
+    step = Configuration(sequence=2048, global_batch=16, data=16)
+    for name in ("llama3-8b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "gemma2-27b", "gpt-oss-20b", "qwen3.5-9b"):
+        text = flags_of(model(name), machines, step)["megatron"].text
+        assert configured(read_text_of(text, "x.sh")[0].facts).model == model(name)
+
+
+def plans_of(question: dict[str, Any], fix: dict[str, Any], seconds: float) -> dict[str | None, Plan]:
+    """Return the plan of a question, and that of each trainer with schedules of its own."""
+    trainers = [None, *(name for name, trainer in plan_trainers().items() if trainer.schedules is not None)]
+    return {
+        trainer: pipeplan.plan(
+            **question, fix=fix | ({} if trainer is None else {"trainer": trainer}), seconds=seconds, workers=1
+        )
+        for trainer in trainers
+    }
+
+
+def require_around(question: dict[str, Any], fix: dict[str, Any], folder: Path, seconds: float) -> None:
+    """Assert that everything that plans write comes back: flags by trainer, commands, and the configuration's file."""
+    machines = cluster_of(question["cluster"])
+    for trainer, plan in plans_of(question, fix, seconds).items():
+        if plan.best is None:
+            continue
+        for name in {trainer or plan.trainer, "pipeplan"}:
+            if not is_refused(plan.flags[name]):
+                require_same(plan.flags[name].text, plan.best, machines, folder)
+        require_same(plan.configuration_yaml(), plan.best, None, folder, "x.yaml")
+        path = folder / "x.yaml"
+        assert pipeplan.estimate(path).rows[0].step_time_s == pytest.approx(plan.best.step_time, rel=1e-6)
+
+
+def test_plans_estimates_and_reviews_of_a_question_are_one(tmp_path):
+    question = {"model": "llama3-70b", "cluster": "h100-sxm:8x8", "global_batch": 128, "sequence": 8192}
+    require_around(question, {"tp": 8, "pp": [1, 4]}, tmp_path, seconds=1.0)
+
+
+@pytest.mark.slow
+def test_plans_estimates_and_reviews_of_all_questions_are_one(tmp_path):
+    for question in QUESTIONS:
+        words = {name: getattr(question, name) for name in ("model", "cluster", "global_batch", "sequence")}
+        require_around(words | {"cluster": cluster_of(question.cluster)}, dict(question.fix), tmp_path, seconds=3.0)
+
+
+SCRIPT = """torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py --num-layers 80 --hidden-size 8192 \\
+    --ffn-hidden-size 28672 \\
+    --num-attention-heads 64 --group-query-attention --num-query-groups 8 --vocab-size 128256 --swiglu \\
+    --untie-embeddings-and-output-weights --disable-bias-linear --seq-length 8192 --micro-batch-size 1 \\
+    --global-batch-size 128 --tensor-model-parallel-size 8 --sequence-parallel --pipeline-model-parallel-size 2 --bf16 \\
+    --use-distributed-optimizer --attention-dropout 0 --hidden-dropout 0 """
+
+
+def test_each_flag_of_the_software_changes_the_estimate():
+    def read(*flags: str) -> Estimate:
+        facts = read_text_of(SCRIPT + " ".join(flags), "x.sh")[0].facts
+        return estimated(replace(facts, cluster=H100S)).estimate
+
+    plain = read()
+    assert plain.configuration.software == "megatron-core+exposed-data+exposed-parameters+unfused-loss"
+    for flag in ("--grad-reduce-in-bf16", "--use-precision-aware-optimizer --exp-avg-dtype bf16"):
+        assert read(flag).peak_memory_gib < plain.peak_memory_gib - 0.5, flag
+    for flag in ("--overlap-grad-reduce", "--overlap-param-gather", "--tp-comm-overlap", "--cross-entropy-loss-fusion"):
+        assert read(flag).step_time < plain.step_time, flag
+    assert read("--no-gradient-accumulation-fusion").step_time > plain.step_time
+    assert read("--attention-dropout 0.1").step_time > plain.step_time
+
+
+def test_estimate_takes_the_scripts_that_a_review_reads(tmp_path):
+    planned = replace(SHARDED, software="megatron-bridge-26.04")
+    for name, settings in flags_of(model("llama3-8b"), H100S, planned).items():
+        path = tmp_path / f"{name}.sh"
+        path.write_text(settings.text)
+        (row,) = pipeplan.estimate(path).rows
+        assert row.step_time_s == pytest.approx(pipeplan.review(path).step_time_s, rel=1e-9), name
+
+
+def test_a_script_whose_comment_names_another_trainer_is_of_its_own():
+    (reading,) = read_text_of(f"# Warning: torchtitan with its CSV supports the planned order.\n{SCRIPT}", "x.sh")
+    assert reading.facts.trainer.name == "megatron-lm"
