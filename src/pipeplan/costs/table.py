@@ -521,20 +521,27 @@ def per_stage(
 ) -> Floats:
     """Return a number or a list as one value per stage, shape (stages,).
 
-    A list is per stage. A number is the total of all chunks of a rank (``times_per="rank"``), of which each stage on
-    that rank gets an equal share, or the value of each stage (``times_per="stage"``).
+    A list has one value per stage, or one per rank. A number, or the value of a rank, is the total of all chunks that the
+    rank holds of one copy of the model, of which each gets an equal share (``times_per="rank"``), or the value of each of
+    its stages (``times_per="stage"``). If there are as many ranks as stages, a list is per stage.
     """
-    stages = placement.stages
+    stages, ranks = placement.stages, placement.ranks
     if isinstance(value, tuple):
-        if len(value) != stages and not (pad and value):
-            words = name.replace("_", " ")
+        if len(value) != stages and pad and value:
+            value = (*value, *(value[-1:] * (stages - len(value))))[:stages]
+        if len(value) == stages:
+            return np.array(value, np.float64)
+        if len(value) != ranks or not placement.chunks_on.all():
             raise CostError(
-                f"{words}: {len(value)} values for {stages} stages; set one number, {stages} values, or pad_times",
-                field=name,
+                f"{name.replace('_', ' ')}: {len(value)} values for {lengths_in_words(stages, ranks)}", field=name
             )
-        padded = (*value, *(value[-1:] * (stages - len(value))))[:stages]
-        return np.array(padded, np.float64)
-    if times_per == "stage":
-        return np.full(stages, float(value))
-    shares: Floats = float(value) / placement.chunks_on[placement.table[0]]
-    return shares
+    rank_of = placement.table[0]
+    values: Floats = np.broadcast_to(np.array(value, np.float64), (ranks,))[rank_of]
+    return values if times_per == "stage" else values / placement.chunks_on[rank_of]
+
+
+def lengths_in_words(stages: int, ranks: int) -> str:
+    """Return the end of an error about a list's length: the shape, and the lengths that a list may have."""
+    if stages == ranks:
+        return f"{stages} stages; set one number, or {stages} values"
+    return f"{stages} stages on {ranks} ranks; set one number, {stages} values (one per stage) or {ranks} (one per rank)"

@@ -177,7 +177,7 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
 def _costs(record: CostsRecord) -> Costs:
     transfer, lost, attention = record.transfer, record.overhead, record.slice_attention
     stages = len(record.forward)
-    factors = None if record.factors is msgspec.UNSET else MicrobatchFactors.of(record.factors, stages)
+    factors = None if record.factors is msgspec.UNSET else MicrobatchFactors.of(record.factors, range(stages))
     return Costs(
         forward=np.array(record.forward),
         backward=np.array(record.backward),
@@ -199,7 +199,7 @@ def _costs(record: CostsRecord) -> Costs:
         communication="edge" if record.communication is msgspec.UNSET else record.communication,
         streams="rank" if record.streams is msgspec.UNSET else record.streams,
         factors=factors,
-        slice_attention=None if attention is msgspec.UNSET else SliceAttention.of(tuple(attention), stages),
+        slice_attention=None if attention is msgspec.UNSET else SliceAttention.of(np.array(attention)),
     )
 
 
