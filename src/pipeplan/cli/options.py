@@ -84,7 +84,7 @@ def _size(token: Token, word: str) -> float:
 def _to_sizes(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
     sizes = tuple(_size(tokens[0], word) for word in _words(tokens))
     if not sizes:
-        raise CostError(f"{tokens[0].keyword} needs a number of bytes, or one per stage")
+        raise CostError(f"{tokens[0].keyword} needs a number of bytes, or one per stage or rank")
     return sizes
 
 

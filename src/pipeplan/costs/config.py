@@ -1,6 +1,6 @@
 """Settings as users write them, in Python or in config files: converted to their types, with names of the first simulator.
 
-A list of times is per stage, as on the command line. Likely slips are errors: an unknown key (the message suggests the
+A list of times is per stage or per rank, as on the command line. Likely slips are errors: an unknown key (the message suggests the
 most similar one), a duplicate key, a text in place of a number.
 """
 
