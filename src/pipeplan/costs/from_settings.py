@@ -121,6 +121,7 @@ class Settings(SettingsTable):
             streams=settings.transfer_streams or "rank",
             factors=factors,
             slice_attention=SliceAttention.of(_shares(settings, "slice_attention", placement)),
+            settings=self,
         )
 
     def factors(self, placement: Placement) -> MicrobatchFactors | None:

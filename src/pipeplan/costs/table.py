@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.memory import Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
-from pipeplan.costs.settings import Communication
+from pipeplan.costs.settings import Communication, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention, factors_of_slices
 from pipeplan.errors import CostError
 from pipeplan.model import (
@@ -100,6 +100,9 @@ class Costs:
         alike.
     slice_attention
         Shares of attention, which make later slices of a sequence longer; None if slices take equally long.
+    settings
+        Settings that the costs were made from, of which files of costs store those of the schedule and its limit; None if
+        they come from elsewhere.
 
     Raises
     ------
@@ -126,6 +129,7 @@ class Costs:
     streams: Streams = "rank"
     factors: MicrobatchFactors | None = None
     slice_attention: SliceAttention | None = None
+    settings: SettingsTable | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         computing = "forward", "backward", "backward_input", "backward_weight", "recompute", "overlap"
