@@ -157,15 +157,15 @@ def _laid_out(
 def pareto(
     *, progress: Callable[[float, SearchProgress], None] | None = None, **options: Unpack[ParetoKeywords]
 ) -> ParetoFront:
-    """Return the whole trade-off of time against memory: the best schedule under each of several limits, and under none.
+    """Return the trade-off of time against memory: the best schedule under each of several limits.
 
     Parameters
     ----------
     progress
         Called with the limit, infinite for none, and how far its search is; ``share`` is that of the whole front.
     **options
-        The options of a front (:class:`~pipeplan.api.searching.options.ParetoOptions`), and shape and costs; a
-        ``memory_limit``, one for all ranks and in the front's unit, is among the limits tried.
+        The options of a front (:class:`~pipeplan.api.searching.options.ParetoOptions`), and shape and costs. The front goes
+        from the least feasible limit to ``memory_limit``, one for all ranks; without it, to no limit.
 
     Raises
     ------
