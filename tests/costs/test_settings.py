@@ -323,7 +323,8 @@ def test_a_list_per_rank_is_the_sum_of_the_chunks_of_each_rank():
     values = {
         name: 0.25 if setting.unit == "shares" else 3.0 if name == "overlap_times" else 2.0
         for name, setting in SETTINGS.items()
-        if setting.kind == "per_stage" and name not in ("attention_share", "backward_input_times", "backward_weight_times")
+        if setting.kind == "per_stage"
+        and name not in ("attention_share", "backward_input_times", "backward_weight_times")
     } | {"attention_share": 0.5, "lengths": (100.0, 300.0), "forward_times": 1.0}
     for placement in placements:
         for scope in ("rank", "stage"):
@@ -360,9 +361,9 @@ def test_a_wrong_length_says_which_lengths_are_right():
             Settings(**{name: (0.5,) * 3}).costs(Placement.v(4))
         words = "3 values for 8 stages on 4 ranks; set one number, 8 values (one per stage) or 4 (one per rank)"
         assert str(caught.value) == f"{name.replace('_', ' ')}: {words}"
-        with pytest.raises(CostError, match="3 values for 4 stages; set one number, or 4 values$"):
+        with pytest.raises(CostError, match=r"3 values for 4 stages; set one number, or 4 values$"):
             Settings(**{name: (0.5,) * 3}).costs(Placement.linear(4))
-    with pytest.raises(CostError, match="3 rows.* for each of 4 stages or 2 ranks"):
+    with pytest.raises(CostError, match=r"3 rows.* for each of 4 stages or 2 ranks"):
         Settings(microbatch_factors=[[1.0], [2.0], [3.0]]).costs(Placement.v(2))
 
 

@@ -93,7 +93,10 @@ def test_room_is_kept_for_a_backward_that_adds_memory():
 
 def test_the_order_of_stages_that_differ_is_that_of_the_middle_rank_within_the_limit():
     unequal = Settings(
-        forward_times=(1.0, 2.0, 2.0, 2.0, 2.0, 3.0), backward_times=4.0, activation_bytes=(1.0, 3.0, 2.0), memory_limit=9.0
+        forward_times=(1.0, 2.0, 2.0, 2.0, 2.0, 3.0),
+        backward_times=4.0,
+        activation_bytes=(1.0, 3.0, 2.0),
+        memory_limit=9.0,
     )
     equal = Settings(forward_times=4.0, backward_times=4.0, activation_bytes=3.0, memory_limit=9.0)
     timeline = build(3, 8, unequal)

@@ -1,6 +1,15 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
-from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, load_lengths, parse_config, settings_given
+from pipeplan.costs.config import (
+    ALIASES,
+    Config,
+    load_config,
+    load_factors,
+    load_layers,
+    load_lengths,
+    parse_config,
+    settings_given,
+)
 from pipeplan.costs.costs_file import (
     IN_COSTS,
     Spread,

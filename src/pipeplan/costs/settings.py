@@ -64,7 +64,8 @@ class SettingsTable(Options):
         range=COUNT, aliases=("num_stages",), flags=("-s",), in_form=False,
     )  # fmt: skip
     forward_times: Times | None = option(
-        kind="per_stage", title="Forward, F", group="times", help="Time of a forward pass: one number, one per stage, or one per rank.",
+        kind="per_stage", title="Forward, F", group="times",
+        help="Time of a forward pass: one number, one per stage, or one per rank.",
         default="1", unit="time", range=POSITIVE, flags=("-f",), slider=(0.05, 5, 0.05),
     )  # fmt: skip
     backward_times: Times | None = option(
@@ -112,7 +113,8 @@ class SettingsTable(Options):
     )  # fmt: skip
     times_per: TimesPer = option(
         "rank", kind="choice", title="A single time is for", group="details", choices=get_args(TimesPer),
-        help="Scope of a time given as one number, or as one per rank: all chunks of a rank together (rank), or each stage.", default="rank",
+        help="Scope of a time given as one number, or as one per rank: all chunks of a rank together (rank), or each stage.",
+        default="rank",
         hint="All chunks of a rank together, or each stage.",
     )  # fmt: skip
     pad_times: bool = option(
@@ -253,7 +255,8 @@ class SettingsTable(Options):
     microbatch_factors: FactorTable | FactorTables | None = option(
         kind="per_microbatch", title="Factors", group="microbatches", default="all 1", unit="times",
         range=Range(SMALLEST_FACTOR, most=LARGEST_FACTOR),
-        help="Factor of each microbatch on the times of its ops and on its bytes; in a config file also one list per stage or rank.",
+        help="Factor of each microbatch on the times of its ops and on its bytes; or, in the shell as a file, such a list "
+        "per stage or rank, or different ones for times and bytes.",
         hint="One number per microbatch: how many times the costs it takes.",
     )  # fmt: skip
     lengths: Lengths | None = option(

@@ -548,4 +548,6 @@ def lengths_in_words(stages: int, ranks: int) -> str:
     """Return the end of an error about a list's length: the shape, and the lengths that a list may have."""
     if stages == ranks:
         return f"{stages} stages; set one number, or {stages} values"
-    return f"{stages} stages on {ranks} ranks; set one number, {stages} values (one per stage) or {ranks} (one per rank)"
+    return (
+        f"{stages} stages on {ranks} ranks; set one number, {stages} values (one per stage) or {ranks} (one per rank)"
+    )

@@ -10,8 +10,8 @@
 Optional keys: ``offload`` (time of a copy to the host per stage), ``unshard`` and ``reduce`` (times to gather the parameters
 of a stage and to reduce its gradients), ``overhead`` (``op_gap``, ``message_time``, ``step_time``), ``communication``
 (default ``edge``), ``streams`` (default ``rank``), ``factors`` (of each microbatch on times and bytes, where microbatches
-differ: the setting ``microbatch_factors``), ``slice_attention`` (share per stage, where slices differ), ``settings`` (those of
-the schedule and its memory limit that differ from their defaults, by their names), and in ``memory``
+differ: the setting ``microbatch_factors``), ``slice_attention`` (share per stage, where slices differ), ``settings`` (those
+of the schedule and its memory limit that differ from their defaults, by their names), and in ``memory``
 ``recompute_keeps`` (default 0), ``offloaded`` (default the activation), ``parameters`` and ``gradients`` (default 0).
 ``bandwidth`` is null if a transfer takes only its latency. Unknown keys are errors. A config file (``--config``) is a
 shorter form for equal stages.

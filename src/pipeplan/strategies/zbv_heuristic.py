@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -60,8 +59,9 @@ def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None
 
     With p activations, m >= 2p - 1, F = I = W and free transfers, no rank idles between its first op and its last. In
     general, 1.5p activations leave little idle time. The peak is within the limit, by default p activations; the smallest
-    limit applies to all ranks, because the V loads them equally. Any shape is valid. Where stages differ, the order is that of
-    equal stages, with the mean times of the rank in the middle, as in the authors' implementation, and the largest memory.
+    limit applies to all ranks, because the V loads them equally. Any shape is valid. Where stages differ, the order is
+    that of equal stages: with the mean times of the rank in the middle, as in the authors' implementation, and the largest
+    memory.
 
     Source: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism (2024), section 6 (ZB-V).
 
@@ -99,7 +99,7 @@ def _equal_ranks(placement: Placement, costs: Costs, limits: Limits | None) -> l
     chunks = [rank_costs(placement, costs, limits, chunk) for chunk in range(2)]
     every = [of_rank for of_chunk in chunks for of_rank in of_chunk]
     times = (
-        sorted((first + second) / 2 for first, second in zip(*(map(attrgetter(name), ranks) for ranks in chunks)))
+        sorted((getattr(first, name) + getattr(second, name)) / 2 for first, second in zip(*chunks, strict=True))
         for name in ("forward", "backward_input", "backward_weight")
     )
     forward, backward_input, backward_weight = (of_ranks[len(of_ranks) // 2] for of_ranks in times)
