@@ -10,20 +10,21 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
+from pipeplan.api.arguments import NO_OVERRIDES, ScheduleLike, options_and_settings, require_used, takes
 from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.sharding import sharded, sharding_used
 from pipeplan.api.simulating.simulate import messages
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import ConfiguredSettings, Options, Settings, option
+from pipeplan.costs import SETTINGS, ConfiguredSettings, Options, Settings, option
 from pipeplan.drawing import View, order_of
 from pipeplan.errors import InputError, InvalidScheduleError
 from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
 from pipeplan.model import MemoryRule, Schedule, Timeline, counted
 from pipeplan.names import TrainerName
 from pipeplan.records import Evidence
+from pipeplan.strategies import Strategy
 from pipeplan.trainers import refusal
 
 if TYPE_CHECKING:
@@ -157,11 +158,13 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
     >>> pipeplan.check("1f1b", ranks=4, microbatches=8, memory_limit="3act").problems[0].rule
     'memory'
     """
-    return checked(schedule, *options_and_settings(CheckOptions, options))
+    return checked(schedule, *options_and_settings(CheckOptions, options), overrides=options)
 
 
-def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -> Verdict:
-    """See :func:`check`."""
+def checked(
+    schedule: ScheduleLike, options: CheckOptions, settings: Settings, *, overrides: Mapping[str, Any] = NO_OVERRIDES
+) -> Verdict:
+    """See :func:`check`; ``overrides`` are the options that are set for this check alone, not in a shared file."""
     rules = _rules_of(options.trainer, options.trainer_version)
     name = label(schedule)
     try:
@@ -170,6 +173,9 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
+    looks_at_times = isinstance(source, Strategy) and source.looks_at_costs
+    if not looks_at_times and settings.offload in ("none", ()):
+        require_used(overrides, _OF_TIMES, "a check does not simulate")
     if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved).valid:
         resolved = sharded(resolved, settings)
     report = check_schedule(resolved, memory=memory_rule(resolved, settings), **messages(settings), **rules)
@@ -180,6 +186,16 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
         reason = refusal(options.trainer, resolved)
         problems = (finding("trainer", "", reason),) if reason else ()
     return _verdict(name, resolved, problems, report.notes)
+
+
+_OF_ORDERS = ("unshard_times", "reduce_times", "offload_times")
+"""Settings of times with which a schedule has further ops."""
+
+_OF_TIMES = (
+    *(name for name, setting in SETTINGS.items() if setting.unit in ("time", "shares") and name not in _OF_ORDERS),
+    "times_per", "time_unit", "costs_name", "p2p_bytes", "p2p_bandwidth", "machine", "attention_model",
+)  # fmt: skip
+"""Settings on which only times depend."""
 
 
 def _rules_of(trainer: str | None, release: str | None) -> _Rules:

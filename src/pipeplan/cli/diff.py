@@ -42,7 +42,7 @@ def diff(
         require_calibration_file(calibration)
         require_writable(calibration)
         require_apart([calibration, *query.outputs], [Path(options.configuration), measured])
-    difference = differences(planned, measured, options, query.settings)
+    difference = differences(planned, measured, options, query.settings, overrides=settings.values)
     writers = dict.fromkeys(query.outputs, difference.save)
     if calibration is not None and difference.calibration is not None:
         writers[calibration] = difference.calibration.save

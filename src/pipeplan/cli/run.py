@@ -135,7 +135,7 @@ def profile(
     query = request(() if name is None else (name,), settings, reads=reads, writes=beside.outputs)
     with _bar(quiet=json or source is not None) as progress:
         measured = (
-            profiled(query.name, query.settings, options, progress=progress)
+            profiled(query.name, query.settings, options, progress=progress, overrides=settings.values)
             if source is None
             else costs_of_run(source, name, query.settings, options)
         )

@@ -32,7 +32,7 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
     query = _request(options, settings, output)
     kept = [path for path in query.outputs if holds_schedule(path)]
     with progress_line(kept, unit=query.settings.time_unit, quiet=json) as progress:
-        result = searched(options, query.settings, progress=progress, outputs=query.outputs)
+        result = searched(options, query.settings, progress=progress, outputs=query.outputs, overrides=settings.values)
     deliver(result, query.outputs, json=json, look=query.look)
     return 0
 
@@ -41,12 +41,14 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
 def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOptions, json: bool = False) -> int:
     """Find the Pareto front of time against memory.
 
-    Searches for the best schedule under each of several memory limits, and without a limit.
+    Searches for the best schedule under each of several memory limits, up to `--memory-limit`.
     """
     query = _request(options, settings, output)
     require_outputs(query.outputs, ("record", "front picture"), what="a front")
     with progress_line((), unit=query.settings.time_unit, quiet=json) as line:
-        front = front_found(options, query.settings, progress=lambda _, progress: line(progress))
+        front = front_found(
+            options, query.settings, progress=lambda _, progress: line(progress), overrides=settings.values
+        )
     deliver(front, query.outputs, json=json, look=query.look)
     return 0
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.api.answers import FilePath
-from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
+from pipeplan.api.arguments import NO_OVERRIDES, ScheduleLike, options_and_settings, require_used, takes
 from pipeplan.api.differing.difference import Diff
 from pipeplan.api.differing.op_differences import (
     Resimulation,
@@ -88,13 +89,19 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
         For what :func:`pipeplan.simulate` raises it.
     """
     chosen, settings = options_and_settings(DiffOptions, options)
-    return differences(planned, measured, chosen, settings)
+    return differences(planned, measured, chosen, settings, overrides=options)
 
 
 def differences(
-    planned: ScheduleLike, measured: FilePath | Timeline | Result, options: DiffOptions, settings: Settings
+    planned: ScheduleLike,
+    measured: FilePath | Timeline | Result,
+    options: DiffOptions,
+    settings: Settings,
+    *,
+    overrides: Mapping[str, Any] = NO_OVERRIDES,
 ) -> Diff:
-    """See :func:`diff`."""
+    """See :func:`diff`; ``overrides`` are the options that are set for this call alone, not in a shared file."""
+    require_used(overrides, ("step_time", "costs_name"), "a diff compares the ops of two timelines")
     calibration = None if options.configuration is None else _calibration(options, measured)
     return _differences(planned, measured, settings).holding(calibration=calibration)
 

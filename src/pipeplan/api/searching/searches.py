@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
-from pipeplan.api.arguments import options_and_settings, takes
+from pipeplan.api.arguments import NO_OVERRIDES, options_and_settings, require_used, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
 from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
@@ -83,7 +83,7 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
     >>> better = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=20_000)
     >>> better.search.found_by, better.gap  # doctest: +SKIP
     """
-    return searched(*options_and_settings(SearchOptions, options), progress=progress)
+    return searched(*options_and_settings(SearchOptions, options), progress=progress, overrides=options)
 
 
 def searched(
@@ -92,11 +92,15 @@ def searched(
     *,
     progress: Callable[[SearchProgress], None] | None = None,
     outputs: Sequence[Path] = (),
+    overrides: Mapping[str, Any] = NO_OVERRIDES,
 ) -> Result:
     """See :func:`search`; the answer is one that files of these formats can hold.
 
+    ``overrides`` are the options that are set for this search alone, not in a shared file.
+
     Raises InputError, before the search begins, for a file whose format can hold no schedule of any searched placement.
     """
+    _require_used(overrides, options, settings)
     if searches_layouts(options, settings):
         return _laid_out(options, settings, progress, outputs)
     problems = _expressible(problems_of(settings, options), outputs)
@@ -172,13 +176,18 @@ def pareto(
     InputError
         For fewer than two points, and what :func:`pipeplan.search` raises it for.
     """
-    return front_found(*options_and_settings(ParetoOptions, options), progress=progress)
+    return front_found(*options_and_settings(ParetoOptions, options), progress=progress, overrides=options)
 
 
 def front_found(
-    options: ParetoOptions, settings: Settings, *, progress: Callable[[float, SearchProgress], None] | None = None
+    options: ParetoOptions,
+    settings: Settings,
+    *,
+    progress: Callable[[float, SearchProgress], None] | None = None,
+    overrides: Mapping[str, Any] = NO_OVERRIDES,
 ) -> ParetoFront:
-    """See :func:`pareto`."""
+    """See :func:`pareto`; ``overrides`` as in :func:`searched`."""
+    _require_used(overrides, options, settings)
     problems = problems_of(settings, options)
     schedules = _starts(options, settings, problems)
     if options.dask is not None:
@@ -317,6 +326,14 @@ def _competing(
         for entry in published
         if entry.schedule.placement.copies <= copies and slices in (None, entry.schedule.slices)
     ]
+
+
+def _require_used(overrides: Mapping[str, Any], options: ScheduleSearchOptions, settings: Settings) -> None:
+    """Refuse options of this call that no search without a start, or without slices, looks at."""
+    if options.start in ((), []):
+        require_used(overrides, ("group_size", "variant"), "a search has its own order, unless start names a schedule")
+    if (settings.slices or 1) == 1:
+        require_used(overrides, ("slice_attention",), "set slices, into which sequences are cut")
 
 
 def _starts(options: ScheduleSearchOptions, settings: Settings, problems: list[Problem]) -> list[Schedule]:

@@ -177,12 +177,14 @@ def _again(name: str, source: Source) -> Iterable[str]:
 
 
 def _unused(settings: Settings, schedule: Schedule, costs: Costs) -> Iterable[str]:
-    """Yield a warning for each setting of sharded stages, or of slices, that has no effect on the schedule."""
+    """Yield a warning for each setting of sharded stages, of the host or of slices that has no effect on the schedule."""
     for name, kind in _OF_SHARDED_STAGES.items():
         if getattr(settings, name) is not None and not schedule.has(kind):
             yield f"{name.replace('_', ' ')} have no effect: the schedule has no {kind.name}"
     if settings.gradient_bytes is not None and not costs.memory.in_bytes:
         yield "gradient bytes have no effect: without activation bytes, memory is counted in activations"
+    if settings.offload not in ("none", ()) and not schedule.has(Kind.OFFLOAD):
+        yield "offload has no effect: no activation is held long enough for both copies"
     if settings.slice_attention is not None and schedule.slices == 1:
         yield f"slice attention has no effect: {schedule.name or 'the schedule'} does not slice sequences"
 
