@@ -1,13 +1,14 @@
 """Every option of every command matters at every door, or is refused in words.
 
-``SETTINGS_THAT_MATTER`` has a question for each setting of shape and costs, and ``OPTIONS_THAT_MATTER`` for each further option
-of a command, whose answer the option changes. The options are those that the commands declare: a new one without a question
-fails.
+``SETTINGS_THAT_MATTER`` has a question for each setting of shape and costs, and ``OPTIONS_THAT_MATTER`` for each further
+option of a command, whose answer the option changes. The options are those that the commands declare: a new one without a
+question fails.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,8 +22,9 @@ from pipeplan.cli import main
 from pipeplan.cli.app import command_line
 from pipeplan.cli.tools import tools, words_of
 from pipeplan.costs import SETTINGS, Settings
-from pipeplan.errors import InputError, PipeplanError
+from pipeplan.errors import PipeplanError
 from pipeplan.model import parse_schedule
+from tests.corpus.make import CALIBRATION, CONFIGURATION, LAUNCH
 
 SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 4}
 DATA: dict[str, Any] = {"unshard_times": 1.0, "reduce_times": 3.0}
@@ -115,7 +117,7 @@ OTHERWISE: dict[tuple[str, str], Question] = {
     ("check", "unshard_lookahead"): Q(
         "1", "interleaved-1f1b", DATA | {"activation_bytes": 8.0, "parameter_bytes": 5.0, "memory_limit": 10}
     ),
-    ("check", "variant"): Q("direct", "bitpipe", {"ranks": 4, "microbatches": 8, "memory_limit": "3act"}),
+    ("check", "variant"): Q("megatron", "interleaved-1f1b", {"ranks": 4, "microbatches": 6, "memory_limit": "1.5act"}),
     ("check", "communication"): Q("blocking", "crossing", {"microbatches": 2}),
     ("check", "streams"): Q("edge", "crossing", {"microbatches": 2, "communication": "streams"}),
     ("check", "sharding"): Q("none", settings=DATA),
@@ -156,7 +158,9 @@ def _exported(schedule: str, **settings: Any) -> list[str]:
 
 def _compared(schedule: str, **settings: Any) -> Any:
     """Compare a plan with a run of the same ops, whose times no setting changes."""
-    shape = {name: settings[name] for name in ("ranks", "stages", "microbatches", "chunks", "slices") if name in settings}
+    shape = {
+        name: settings[name] for name in ("ranks", "stages", "microbatches", "chunks", "slices") if name in settings
+    }
     return pipeplan.diff(schedule, pipeplan.simulate(schedule, **shape).timeline, **settings)
 
 
@@ -214,10 +218,13 @@ def _answer(command: str, schedule: str, settings: str) -> Any:
 def test_every_setting_changes_the_answer_or_is_refused(command):
     ignored = []
     for name, usual in SETTINGS_THAT_MATTER.items():
-        question = OTHERWISE.get((command, name)) or OTHERWISE.get(("search" if command == "pareto" else command, name), usual)
+        question = OTHERWISE.get((command, name)) or OTHERWISE.get(
+            ("search" if command == "pareto" else command, name), usual
+        )
         settings = {other: value for other, value in (SHAPE | question.settings).items() if value is not None}
         without, with_it = (
-            _answer(command, question.schedule, json.dumps(given)) for given in (settings, settings | {name: question.value})
+            _answer(command, question.schedule, json.dumps(given))
+            for given in (settings, settings | {name: question.value})
         )
         if without == with_it and not isinstance(with_it, str):
             ignored.append(name)
@@ -249,24 +256,20 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
         folder = tmp_path / str(number)
         folder.mkdir()
         words = words_of(simulate, settings | {"name": question.schedule}, folder)
-        code = main([words[0], "--json", *words[1:]])
-        assert (code, json.loads(capsys.readouterr().out)) == (0, json.loads(json.dumps(answer.to_dict()))), name
+        assert main([words[0], "--json", *words[1:]]) == (0 if answer.fits else 1), name
+        assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer.to_dict())), name
         answer.save(costs)
         again = pipeplan.simulate(question.schedule, config=costs)
         assert _without_words(again.to_dict()) == _without_words(answer.to_dict()), name
 
 
-def test_the_web_app_gives_the_same_answer():
+def test_a_request_of_the_web_app_has_the_same_settings():
     pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
-    from pipeplan.web.replies import compare
-    from pipeplan.web.requests import CompareIn
+    from pipeplan.web.requests import SettingsIn
 
     for name, question in SETTINGS_THAT_MATTER.items():
         settings = _settings_of(name, question)
-        request = CompareIn.model_validate_json(json.dumps({"settings": settings, "schedules": [question.schedule]}))
-        assert request.settings.settings() == Settings(**settings), name
-        (result,) = json.loads(compare(request).body)["results"]
-        assert result["makespan"] == pytest.approx(pipeplan.simulate(question.schedule, **settings).makespan), name
+        assert SettingsIn.model_validate_json(json.dumps(settings)).settings() == Settings(**settings), name
 
 
 TABLES = {name: [[1.0, 2.0, 1.0, 3.0], [2.0, 1.0, 1.0, 1.0]] for name in ("forward", "backward_input", "size")}
@@ -288,4 +291,246 @@ def test_tables_and_lists_per_rank_pass_every_door(name, value, schedule, tmp_pa
     for other in SETTINGS.keys() - {name}:
         monkeypatch.delitem(SETTINGS_THAT_MATTER, other)
     test_every_door_gives_the_same_answer(tmp_path, capsys)
-    test_the_web_app_gives_the_same_answer()
+    test_a_request_of_the_web_app_has_the_same_settings()
+
+
+SMALL = "-p 3 -m 4"
+PLAN = (
+    "plan --model llama3-8b --cluster h100-sxm:8x1 --global-batch 16 --sequence 2048 --json --workers 1 --seconds 0.2"
+)
+FIXED = "--fix tp=1 pp=2 micro=1 schedule=1f1b"
+SEARCH = f"search {SMALL} --placement v --evaluations 60 --workers 1 --json"
+REVIEW = "review bare.sh --model llama3-8b --cluster h100-sxm:8x1 --json"
+HARD = "search -p 4 -m 7 --placement v --evaluations 60 --workers 1 --json --memory-limit 2.5act -f 3 -bw 5"
+FRONT = f"pareto {SMALL} --placement v --evaluations 60 --points 2 --workers 1 --json"
+
+OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
+    "simulate": {
+        "theme": (f"simulate {SMALL} -o x.svg", "--theme dark"),
+        "size": (f"simulate {SMALL} -o x.svg", "--size column"),
+        "no_visualization": (f"simulate {SMALL}", "--no-visualization"),
+        "output": (f"simulate {SMALL}", "-o x.csv"),
+        "config": (f"simulate {SMALL} --json", "-c costs.yaml"),
+    },
+    "compare": {
+        "leads": (f"compare 1f1b zbv {SMALL} --json", "--leads"),
+        "columns": (f"compare 1f1b zbv {SMALL} --no-visualization", "--columns makespan"),
+        "config": (f"compare 1f1b {SMALL} --json", "-c costs.yaml"),
+        "theme": (f"compare 1f1b {SMALL} -o x.svg", "--theme dark"),
+        "size": (f"compare 1f1b {SMALL} -o x.svg", "--size column"),
+        "no_visualization": (f"compare 1f1b {SMALL} -c drawn.yaml", "--no-visualization"),
+        "output": (f"compare 1f1b {SMALL} --json", "-o x.svg"),
+    },
+    "explain": {
+        "config": (f"explain 1f1b {SMALL} --json", "-c costs.yaml"),
+        "theme": (f"explain 1f1b {SMALL} -o x.svg", "--theme dark"),
+        "size": (f"explain 1f1b {SMALL} -o x.svg", "--size column"),
+        "no_visualization": (f"explain 1f1b {SMALL} -c drawn.yaml", "--no-visualization"),
+        "output": (f"explain 1f1b {SMALL} --json", "-o x.svg"),
+    },
+    "search": {
+        "placement": (SEARCH, "--placement linear"),
+        "evaluations": (HARD, "--evaluations 0"),
+        "seed": (HARD, "--seed 1"),
+        "full_backward": (SEARCH, "--full-backward"),
+        "leave": (SEARCH, "--leave split"),
+        "objective": (SEARCH, "--objective span"),
+        "start": (SEARCH, "--start zbv"),
+        "decide": (f"{SEARCH} --memory-limit 1.5act", "--decide recompute"),
+        "layout": (f"{SEARCH} --layers layers.json", "--layout auto"),
+        "searches": (SEARCH, "--searches 2"),
+        "rounds": (f"{HARD} --searches 2", "--rounds 2"),
+        "jitter": (SEARCH, "--jitter 0.1"),
+        "slow_rank": (SEARCH, "--slow-rank 0.1"),
+        "store": (SEARCH, "--store kept.db"),
+        "config": (SEARCH, "-c costs.yaml"),
+        "no_visualization": (f"{SEARCH} -c drawn.yaml", "--no-visualization"),
+        "theme": (f"{SEARCH} -o x.svg", "--theme dark"),
+        "size": (f"{SEARCH} -o x.svg", "--size column"),
+        "output": (SEARCH, "-o x.csv"),
+    },
+    "pareto": {
+        "placement": (FRONT, "--placement linear"),
+        "evaluations": (f"{FRONT} --seed 3", "--evaluations 0"),
+        "full_backward": (FRONT, "--full-backward"),
+        "leave": (FRONT, "--leave split"),
+        "objective": (FRONT, "--objective span"),
+        "start": (FRONT, "--start nothing.csv"),
+        "decide": (FRONT, "--decide recompute"),
+        "store": (FRONT, "--store kept.db"),
+        "points": (FRONT, "--points 5"),
+        "config": (FRONT, "-c costs.yaml"),
+        "seed": (FRONT.replace("-m 4", "-m 7 -f 3 -bw 5"), "--seed 2"),
+        "no_visualization": (f"{FRONT} -c drawn.yaml", "--no-visualization"),
+        "theme": (f"{FRONT} -o x.svg", "--theme dark"),
+        "size": (f"{FRONT} -o x.svg", "--size column"),
+        "output": (FRONT, "-o x.svg"),
+    },
+    "check": {
+        "trainer": ("check dualpipe -p 2 -m 4 --json", "--for pytorch"),
+        "trainer_version": (f"check 1f1b {SMALL} --for pytorch --json", "--trainer-version 1.0"),
+        "config": (f"check 1f1b {SMALL} --json", "-c limit.yaml"),
+    },
+    "export": {
+        "to": (f"export zbv {SMALL} --to torch-csv", "--to zb-nodes"),
+        "output": (f"export 1f1b {SMALL} --to torch-csv", "-o x.csv"),
+        "mtp_layers": (f"export 1f1b {SMALL} --to megatron --layers-per-stage 2,2,2", "--mtp-layers 1"),
+        "microbatch_size": (f"export 1f1b {SMALL} --to megatron", "--microbatch-size 2"),
+        "sequence_length": (f"export 1f1b {SMALL} --to torchtitan", "--sequence-length 4096"),
+        "data_parallel": (f"export 1f1b {SMALL} --to megatron --microbatch-size 2", "--data-parallel 4"),
+        "csv": ("export zbv -p 2 -m 4 --to torchtitan", "--csv other.csv"),
+        "trainer_version": (f"export 1f1b {SMALL} --to megatron", "--trainer-version 0.1"),
+        "split_backward": (f"export 1f1b {SMALL} --to torch-csv", "--split-backward"),
+        "retime": (f"export zbv {SMALL} --to torch-csv", "--retime"),
+        "merge_backward": (f"export zbv {SMALL} --to torch-csv", "--merge-backward"),
+        "config": (f"export 1f1b {SMALL} --to trace", "-c costs.yaml"),
+    },
+    "convert": {
+        "theme": ("convert order.csv x.svg", "--theme dark"),
+        "size": ("convert order.csv x.svg", "--size column"),
+        "split_backward": ("convert order.csv x.csv", "--split-backward"),
+        "retime": ("convert waves.csv x.csv", "--retime"),
+        "merge_backward": ("convert split.csv x.csv", "--merge-backward"),
+        "to": ("convert 3+4+3 --to megatron", "--to torchtitan"),
+        "trainer_version": ("convert order.csv x.torchtitan.sh", "--trainer-version 0.0.1"),
+    },
+    "diff": {
+        "config": ("diff 1f1b run.json --json", "-c costs.yaml"),
+        "theme": ("diff 1f1b run.json -o x.svg", "--theme dark"),
+        "size": ("diff 1f1b run.json -o x.svg", "--size column"),
+        "no_visualization": ("diff 1f1b run.json -c drawn.yaml", "--no-visualization"),
+        "output": ("diff 1f1b run.json --json", "-o x.svg"),
+        "configuration": ("diff 1f1b run.json", "--configuration plan.yaml"),
+        "calibration": ("diff 1f1b run.json", "--calibration x.yaml"),
+    },
+    "plan": {
+        "store": (f"{PLAN} {FIXED}", "--store kept.db"),
+        "approximate": (f"{PLAN} {FIXED}".replace("llama3-8b", "unknown.json"), "--approximate"),
+        "calibration": (f"{PLAN} {FIXED}", "--calibration calibration.yaml"),
+        "model": (f"{PLAN} {FIXED}", "--model llama3.2-1b"),
+        "cluster": (f"{PLAN} {FIXED}", "--cluster a100-sxm-80gb:8x1"),
+        "global_batch": (f"{PLAN} {FIXED}", "--global-batch 32"),
+        "sequence": (f"{PLAN} {FIXED}", "--sequence 4096"),
+        "objective": (f"{PLAN} {FIXED}", "--objective cost"),
+        "deadline": (f"{PLAN} {FIXED} --objective gpus --deadline 100", "--deadline 0.01"),
+        "tokens": (f"{PLAN} {FIXED} --objective cost", "--tokens 1e9"),
+        "price": (f"{PLAN} {FIXED} --objective cost", "--price 5"),
+        "fix": (f"{PLAN} {FIXED}", "--fix tp=2 pp=2 micro=1 schedule=1f1b"),
+        "allow": (PLAN, "--allow offload"),
+        "memory_limit": (f"{PLAN} {FIXED}", "--memory-limit 30GiB"),
+        "theme": (f"{PLAN} {FIXED} -o x.svg", "--theme dark"),
+        "size": (f"{PLAN} {FIXED} -o x.svg", "--size column"),
+        "flags": (f"{PLAN} {FIXED}".replace(" --json", ""), "--flags megatron"),
+        "trainer_version": (f"{PLAN} {FIXED} --flags megatron".replace(" --json", ""), "--trainer-version 0.1"),
+        "output": (f"{PLAN} {FIXED}", "-o x.yaml"),
+    },
+    "estimate": {
+        "store": ("estimate plan.yaml --json", "--store kept.db"),
+        "approximate": ("estimate unknown.yaml --json", "--approximate"),
+        "calibration": ("estimate plan.yaml --json", "--calibration calibration.yaml"),
+        "output": ("estimate plan.yaml --json", "-o x.json"),
+    },
+    "review": {
+        "trainer": ("review train.sh --json", "--for torchtitan"),
+        "trainer_version": ("review laid.sh --json", "--trainer-version 0.12"),
+        "model": ("review train.sh --json", "--model llama3-8b"),
+        "cluster": ("review train.sh --json", "--cluster h100-sxm:8x1"),
+        "global_batch": (REVIEW, "--global-batch 16"),
+        "sequence": (REVIEW, "--sequence 1234"),
+        "trace": ("review train.sh --json", "--trace missing"),
+        "rules": ("review train.sh", "--rules"),
+        "output": ("review train.sh --json", "-o x.patch"),
+    },
+}
+"""For each option of a command that is no setting of shape and costs: a command line, and words that change its answer."""
+
+LEFT_OUT: dict[str, str] = {
+    "json": "the form of the answer, which other tests read",
+    "debug": "the form of errors",
+    "seconds": "a time budget: what is found within it depends on the machine",
+    "workers": "the number of threads, which changes the time and not the answer",
+    "dask": "the address of another machine's processes",
+}
+"""Options without a question, and why."""
+
+COMMANDS_LEFT_OUT = {
+    "schedules": "lists what is built in",
+    "catalogue": "lists what is built in",
+    "steady-state": "is to become a part of search",
+    "profile": "measures a model: tests/runtime",
+    "calibrate": "measures a GPU: tests/planner",
+    "run": "trains a model: tests/runtime, tests/cli/test_run.py",
+    "serve": "runs until it is stopped: tests/web",
+    "mcp": "runs until it is stopped: tests/cli/test_tool_server.py",
+    "warm": "prepares a machine, and has no options",
+}
+"""Commands whose further options have no question, and why."""
+
+
+def test_every_further_option_has_a_question():
+    app = command_line("all")
+    for command in (
+        name for name in app if not name.startswith("-") and name not in COMMANDS_LEFT_OUT and name != "help"
+    ):
+        declared = {part.field_info.name for part in app[command].assemble_argument_collection() if part.index is None}
+        own = declared - (set(SETTINGS) - {"memory_limit"} if command == "plan" else set(SETTINGS)) - set(LEFT_OUT)
+        assert set(OPTIONS_THAT_MATTER[command]) == own, command
+
+
+UNKNOWN = json.loads((Path(__file__).parent / "workload" / "configs" / "Qwen3-30B-A3B.json").read_text()) | {
+    "model_type": "novel_moe"
+}
+FILES = {
+    "costs.yaml": "forward_times: 2\n",
+    "limit.yaml": "memory_limit: 1act\n",
+    "drawn.yaml": "output: drawn.svg\n",
+    "layers.json": json.dumps(LAYERS),
+    "calibration.yaml": CALIBRATION,
+    "plan.yaml": json.dumps(CONFIGURATION),
+    "unknown.json": json.dumps(UNKNOWN),
+    "unknown.yaml": json.dumps(CONFIGURATION | {"model": "unknown.json"}),
+    "train.sh": LAUNCH,
+    "bare.sh": re.sub(r"--(global-batch-size|seq-length) \d+", "", LAUNCH),
+    "laid.sh": f"{LAUNCH.strip()} --pipeline-model-parallel-layout 'Et*6|t*6L'",
+}
+
+
+def _with(words: str, more: str) -> str:
+    """Return a command line with further words, which take the place of an option that it has already."""
+    option, *_ = more.split()
+    return re.sub(rf" {option}( [^-]\S*)*", "", words) + f" {more}"
+
+
+def _said(words: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the exit code of a command line, what it prints, and the files that it leaves."""
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+    pipeplan.simulate("1f1b", ranks=3, microbatches=4, forward_times=1.5).save("run.json")
+    pipeplan.simulate("1f1b", ranks=3, microbatches=4).save("order.csv")
+    pipeplan.simulate("zb-h1", ranks=3, microbatches=4).save("split.csv")
+    pipeplan.simulate("zbv", ranks=3, microbatches=4).save("waves.csv")
+    code = main(words.split())
+    printed, messages = capsys.readouterr()
+    answer = _timeless(json.loads(printed)) if "--json" in words and printed else printed
+    return (
+        code,
+        answer,
+        messages if code == 2 else "",
+        {path.name: path.suffix != ".db" and path.read_bytes() for path in Path().iterdir()},
+    )
+
+
+@pytest.mark.parametrize("command", [pytest.param(name, marks=pytest.mark.slow) for name in OPTIONS_THAT_MATTER])
+def test_every_further_option_changes_the_answer_or_is_refused(command, tmp_path, capsys, monkeypatch):
+    ignored = []
+    for name, (words, more) in OPTIONS_THAT_MATTER[command].items():
+        without = _said(words, tmp_path / name, capsys, monkeypatch)
+        with_it = _said(_with(words, more), tmp_path / f"{name}, set", capsys, monkeypatch)
+        assert without[0] != 2 or name == "approximate", without
+        if with_it[0] == 2:
+            assert re.search(name.replace("_", "[-_ ]"), with_it[2]) or more.split()[-1] in with_it[2], with_it
+        if without == with_it:
+            ignored.append(name)
+    assert not ignored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from pipeplan.api import DiffOptions, differences, require_outputs
@@ -43,7 +44,7 @@ def diff(
         require_writable(calibration)
         require_apart([calibration, *query.outputs], [Path(options.configuration), measured])
     difference = differences(planned, measured, options, query.settings, overrides=settings.values)
-    writers = dict.fromkeys(query.outputs, difference.save)
+    writers = dict.fromkeys(query.outputs, partial(difference.save, **query.look))
     if calibration is not None and difference.calibration is not None:
         writers[calibration] = difference.calibration.save
     deliver(difference, writers, json=json)
