@@ -153,7 +153,7 @@ def _by_search(search: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _exported(schedule: str, **settings: Any) -> list[str]:
-    return [pipeplan.export(schedule, to=name, **settings) for name in ("trace", "costs")]
+    return [str(pipeplan.export(schedule, to=name, **settings)) for name in ("trace", "costs")]
 
 
 def _compared(schedule: str, **settings: Any) -> Any:

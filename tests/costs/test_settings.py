@@ -320,7 +320,7 @@ def test_a_list_per_rank_is_the_sum_of_the_chunks_of_each_rank():
         Placement.loop(4, 2), Placement.loop(3, 3), Placement.wave(4, 4), Placement.bidirectional_v(4), Placement.loop(1, 2),
         Placement.of((0, 0, 1, 2, 2, 2)),
     ]  # fmt: skip
-    values = {
+    values: dict[str, Any] = {
         name: 0.25 if setting.unit == "shares" else 3.0 if name == "overlap_times" else 2.0
         for name, setting in SETTINGS.items()
         if setting.kind == "per_stage"
@@ -328,8 +328,10 @@ def test_a_list_per_rank_is_the_sum_of_the_chunks_of_each_rank():
     } | {"attention_share": 0.5, "lengths": (100.0, 300.0), "forward_times": 1.0}
     for placement in placements:
         for scope in ("rank", "stage"):
-            alike = Settings(**values, times_per=scope)
-            lists = {name: (value,) * placement.ranks for name, value in values.items() if name != "lengths"}
+            alike = Settings(**values | {"times_per": scope})
+            lists: dict[str, Any] = {
+                name: (value,) * placement.ranks for name, value in values.items() if name != "lengths"
+            }
             assert costs_json(alike.replace(**lists).costs(placement)) == costs_json(alike.costs(placement))
 
 
@@ -357,12 +359,13 @@ def test_rows_of_factors_may_be_one_per_rank():
 
 def test_a_wrong_length_says_which_lengths_are_right():
     for name in ("forward_times", "activation_bytes", "slice_attention"):
+        wrong: dict[str, Any] = {name: (0.5,) * 3}
         with pytest.raises(CostError) as caught:
-            Settings(**{name: (0.5,) * 3}).costs(Placement.v(4))
+            Settings(**wrong).costs(Placement.v(4))
         words = "3 values for 8 stages on 4 ranks; set one number, 8 values (one per stage) or 4 (one per rank)"
         assert str(caught.value) == f"{name.replace('_', ' ')}: {words}"
         with pytest.raises(CostError, match=r"3 values for 4 stages; set one number, or 4 values$"):
-            Settings(**{name: (0.5,) * 3}).costs(Placement.linear(4))
+            Settings(**wrong).costs(Placement.linear(4))
     with pytest.raises(CostError, match=r"3 rows.* for each of 4 stages or 2 ranks"):
         Settings(microbatch_factors=[[1.0], [2.0], [3.0]]).costs(Placement.v(2))
 

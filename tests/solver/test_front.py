@@ -1,6 +1,7 @@
 """Memory against time."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,14 @@ def test_progress_is_the_share_of_the_whole_front():
 
 
 def test_a_front_ends_at_the_memory_limit():
-    shape = {"ranks": 4, "microbatches": 6, "placement": "v", "points": 3, "evaluations": 200, "workers": 1}
+    shape: dict[str, Any] = {
+        "ranks": 4,
+        "microbatches": 6,
+        "placement": "v",
+        "points": 3,
+        "evaluations": 200,
+        "workers": 1,
+    }
     free, within = pipeplan.pareto(**shape), pipeplan.pareto(**shape, memory_limit="2.5act")
     assert max(point.peak for point in free) > 2.5
     assert [point.limit for point in within][-1] == 2.5
@@ -70,9 +78,10 @@ def test_a_front_ends_at_the_memory_limit():
     assert max(mark.peak for mark in within.published) <= 2.5
     with pytest.raises(InfeasibleError, match="least feasible limit"):
         pipeplan.pareto(**shape, memory_limit="0.5act")
-    for limit, costs, words in (
+    refused: list[tuple[Any, dict[str, Any], str]] = [
         (["2act", "2act", "3act", "3act"], {}, "the same limit on every rank"),
         ("3act", {"activation_bytes": 8}, "set a limit in bytes"),
-    ):
+    ]
+    for limit, costs, words in refused:
         with pytest.raises(InputError, match=words):
             pipeplan.pareto(**shape, **costs, memory_limit=limit)

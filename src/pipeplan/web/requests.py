@@ -111,11 +111,12 @@ def _list_of(value: Any, least: int = 1) -> Any:
 
 
 _FactorTable: Any = _list_of(float | _list_of(float))
+_FACTORS: dict[str, Any] = {field.name: (_FactorTable, ...) for field in dataclasses.fields(FactorTables)}
 FactorTablesIn: Any = create_model(
     "FactorTablesIn",
     __base__=Strict,
     __doc__="Factors of microbatches, different ones for times and bytes.",
-    **{field.name: (_FactorTable, ...) for field in dataclasses.fields(FactorTables)},
+    **_FACTORS,
 )
 
 
