@@ -203,6 +203,10 @@ def _timeless(value: Any) -> Any:
     return [_timeless(part) for part in value] if isinstance(value, list | tuple) else value
 
 
+COSTS_NAME = ("check", "diff", "export")
+"""Commands that write no picture with the name of the costs: files share the name among all commands."""
+
+
 @cache
 def _answer(command: str, schedule: str, settings: str) -> Any:
     """Return what a command says on settings, given as JSON, or why it refuses them."""
@@ -228,6 +232,7 @@ def test_every_setting_changes_the_answer_or_is_refused(command):
         )
         if without == with_it and not isinstance(with_it, str):
             ignored.append(name)
+    ignored = [name for name in ignored if name != "costs_name" or command not in COSTS_NAME]
     assert not ignored
 
 

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.arguments import NO_OVERRIDES, ScheduleLike, options_and_settings, require_used, takes
+from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.sharding import sharded, sharding_used
 from pipeplan.api.simulating.simulate import messages
-from pipeplan.api.sources import label, opened, resolve
+from pipeplan.api.sources import Source, label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, ConfiguredSettings, Options, Settings, option
@@ -158,13 +158,11 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
     >>> pipeplan.check("1f1b", ranks=4, microbatches=8, memory_limit="3act").problems[0].rule
     'memory'
     """
-    return checked(schedule, *options_and_settings(CheckOptions, options), overrides=options)
+    return checked(schedule, *options_and_settings(CheckOptions, options))
 
 
-def checked(
-    schedule: ScheduleLike, options: CheckOptions, settings: Settings, *, overrides: Mapping[str, Any] = NO_OVERRIDES
-) -> Verdict:
-    """See :func:`check`; ``overrides`` are the options that are set for this check alone, not in a shared file."""
+def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -> Verdict:
+    """See :func:`check`."""
     rules = _rules_of(options.trainer, options.trainer_version)
     name = label(schedule)
     try:
@@ -173,9 +171,6 @@ def checked(
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
-    looks_at_times = isinstance(source, Strategy) and source.looks_at_costs
-    if not looks_at_times and settings.offload in ("none", ()):
-        require_used(overrides, _OF_TIMES, "a check does not simulate")
     if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved).valid:
         resolved = sharded(resolved, settings)
     report = check_schedule(resolved, memory=memory_rule(resolved, settings), **messages(settings), **rules)
@@ -185,7 +180,15 @@ def checked(
     if options.trainer is not None and not problems:
         reason = refusal(options.trainer, resolved)
         problems = (finding("trainer", "", reason),) if reason else ()
-    return _verdict(name, resolved, problems, report.notes)
+    return _verdict(name, resolved, problems, (*report.notes, *_unused(source, settings)))
+
+
+def _unused(source: Source, settings: Settings) -> Iterator[Finding]:
+    """Yield a note that names the times that no rule looks at, unless the order of ops depends on times."""
+    if settings.offload not in ("none", ()) or (isinstance(source, Strategy) and source.looks_at_costs):
+        return
+    if names := [name for name in settings.changed if name in _OF_TIMES]:
+        yield finding("settings", "", f"a check does not simulate: {', '.join(names)} have no effect")
 
 
 _OF_ORDERS = ("unshard_times", "reduce_times", "offload_times")
@@ -193,7 +196,7 @@ _OF_ORDERS = ("unshard_times", "reduce_times", "offload_times")
 
 _OF_TIMES = (
     *(name for name, setting in SETTINGS.items() if setting.unit in ("time", "shares") and name not in _OF_ORDERS),
-    "times_per", "time_unit", "costs_name", "p2p_bytes", "p2p_bandwidth", "machine", "attention_model",
+    "times_per", "p2p_bytes", "p2p_bandwidth", "machine", "attention_model",
 )  # fmt: skip
 """Settings on which only times depend."""
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Unpack, final
+from typing import Unpack, final
 
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import contents_of
-from pipeplan.api.arguments import NO_OVERRIDES, ScheduleLike, apart, asked, require_used, takes
+from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.conversions import RearrangementOptions
 from pipeplan.api.keywords import ExportKeywords
 from pipeplan.api.outputs import export_format, export_formats, exported, placed, with_blocks, write_settings
@@ -123,19 +122,11 @@ def export(
     <BLANKLINE>
     """
     own, keywords = apart(ExportOptions, options)
-    return exported_to(to, *asked(schedule, keywords), options_of(ExportOptions, own), overrides=keywords)
+    return exported_to(to, *asked(schedule, keywords), options_of(ExportOptions, own))
 
 
-def exported_to(
-    to: str,
-    source: ScheduleLike,
-    settings: Settings,
-    options: ExportOptions,
-    *,
-    overrides: Mapping[str, Any] = NO_OVERRIDES,
-) -> Export:
-    """See :func:`export`; ``overrides`` are the options that are set for this call alone, not in a shared file."""
-    require_used(overrides, ("costs_name",), "only pictures show it")
+def exported_to(to: str, source: ScheduleLike, settings: Settings, options: ExportOptions) -> Export:
+    """See :func:`export`."""
     chosen = export_format(to)
     _require_trainer(chosen, options)
     training: Training = options

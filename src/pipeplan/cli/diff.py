@@ -44,7 +44,7 @@ def diff(
         require_calibration_file(calibration)
         require_writable(calibration)
         require_apart([calibration, *query.outputs], [Path(options.configuration), measured])
-    difference = differences(planned, measured, options, query.settings, overrides=settings.values)
+    difference = differences(planned, measured, options, query.settings)
     writers: dict[Path, Callable[[Path], Written]] = dict.fromkeys(
         query.outputs, partial(difference.save, **query.look)
     )

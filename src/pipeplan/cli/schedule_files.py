@@ -46,7 +46,7 @@ def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: 
         input, or a schedule's name.
     """
     query = request((file,), settings)
-    verdict = checked(file, options, query.settings, overrides=settings.values)
+    verdict = checked(file, options, query.settings)
     deliver(verdict, json=json)
     return 0 if verdict.valid else 1
 
@@ -118,7 +118,7 @@ def export(
     if to is None:
         return _listed(asking=name is None and output is None)
     query = request(() if name is None else (name,), settings, writes=() if output is None else (output,))
-    text = exported_to(to, query.name, query.settings, options, overrides=settings.values)
+    text = exported_to(to, query.name, query.settings, options)
     read = [path for path in (file_of(query.name), *settings.files) if path is not None]
     if output is None:
         sys.stdout.write(text.text)

@@ -32,7 +32,7 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
     query = _request(options, settings, output)
     kept = [path for path in query.outputs if holds_schedule(path)]
     with progress_line(kept, unit=query.settings.time_unit, quiet=json) as progress:
-        result = searched(options, query.settings, progress=progress, outputs=query.outputs, overrides=settings.values)
+        result = searched(options, query.settings, progress=progress, outputs=query.outputs)
     deliver(result, query.outputs, json=json, look=query.look)
     return 0
 
@@ -46,9 +46,7 @@ def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOpti
     query = _request(options, settings, output)
     require_outputs(query.outputs, ("record", "front picture"), what="a front")
     with progress_line((), unit=query.settings.time_unit, quiet=json) as line:
-        front = front_found(
-            options, query.settings, progress=lambda _, progress: line(progress), overrides=settings.values
-        )
+        front = front_found(options, query.settings, progress=lambda _, progress: line(progress))
     deliver(front, query.outputs, json=json, look=query.look)
     return 0
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.api.answers import FilePath
-from pipeplan.api.arguments import NO_OVERRIDES, ScheduleLike, options_and_settings, require_used, takes
+from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.differing.difference import Diff
 from pipeplan.api.differing.op_differences import (
     Resimulation,
@@ -89,19 +88,13 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
         For what :func:`pipeplan.simulate` raises it.
     """
     chosen, settings = options_and_settings(DiffOptions, options)
-    return differences(planned, measured, chosen, settings, overrides=options)
+    return differences(planned, measured, chosen, settings)
 
 
 def differences(
-    planned: ScheduleLike,
-    measured: FilePath | Timeline | Result,
-    options: DiffOptions,
-    settings: Settings,
-    *,
-    overrides: Mapping[str, Any] = NO_OVERRIDES,
+    planned: ScheduleLike, measured: FilePath | Timeline | Result, options: DiffOptions, settings: Settings
 ) -> Diff:
-    """See :func:`diff`; ``overrides`` are the options that are set for this call alone, not in a shared file."""
-    require_used(overrides, ("step_time", "costs_name"), "a diff compares the ops of two timelines")
+    """See :func:`diff`."""
     calibration = None if options.configuration is None else _calibration(options, measured)
     return _differences(planned, measured, settings).holding(calibration=calibration)
 
@@ -128,6 +121,8 @@ def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, 
             plan_source, of_run(plan_source, settings, run) if isinstance(plan_source, Strategy) else settings
         )
         plan, notes = result.timeline, (*result.notes, *result.warnings)
+        if settings.step_time is not None:
+            notes = (*notes, "step time has no effect: a diff compares ops, and a step ends after them")
     measured_of = "" if isinstance(measured, Timeline | Result) else str(run)
     return diff_timelines(plan, run.typical, notes=notes, measured_of=measured_of, measured_from=source)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
-from pipeplan.api.arguments import NO_OVERRIDES, options_and_settings, require_used, takes
+from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
 from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
@@ -83,7 +83,7 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
     >>> better = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=20_000)
     >>> better.search.found_by, better.gap  # doctest: +SKIP
     """
-    return searched(*options_and_settings(SearchOptions, options), progress=progress, overrides=options)
+    return searched(*options_and_settings(SearchOptions, options), progress=progress)
 
 
 def searched(
@@ -92,15 +92,11 @@ def searched(
     *,
     progress: Callable[[SearchProgress], None] | None = None,
     outputs: Sequence[Path] = (),
-    overrides: Mapping[str, Any] = NO_OVERRIDES,
 ) -> Result:
     """See :func:`search`; the answer is one that files of these formats can hold.
 
-    ``overrides`` are the options that are set for this search alone, not in a shared file.
-
     Raises InputError, before the search begins, for a file whose format can hold no schedule of any searched placement.
     """
-    _require_used(overrides, options, settings)
     if searches_layouts(options, settings):
         return _laid_out(options, settings, progress, outputs)
     problems = _expressible(problems_of(settings, options), outputs)
@@ -132,7 +128,7 @@ def searched(
 
         chosen, published = problem_of_best_starts(problems, schedules)
         best = best_placement([chosen], effort, seeds, published=competing, start=schedules, earlier=published)
-    return result_found(best.result, settings, everywhere, best.tried)
+    return result_found(best.result, settings, everywhere, best.tried, starts=bool(schedules))
 
 
 def _laid_out(
@@ -176,7 +172,7 @@ def pareto(
     InputError
         For fewer than two points, and what :func:`pipeplan.search` raises it for.
     """
-    return front_found(*options_and_settings(ParetoOptions, options), progress=progress, overrides=options)
+    return front_found(*options_and_settings(ParetoOptions, options), progress=progress)
 
 
 def front_found(
@@ -184,10 +180,8 @@ def front_found(
     settings: Settings,
     *,
     progress: Callable[[float, SearchProgress], None] | None = None,
-    overrides: Mapping[str, Any] = NO_OVERRIDES,
 ) -> ParetoFront:
-    """See :func:`pareto`; ``overrides`` as in :func:`searched`."""
-    _require_used(overrides, options, settings)
+    """See :func:`pareto`."""
     problems = problems_of(settings, options)
     schedules = _starts(options, settings, problems)
     if options.dask is not None:
@@ -218,7 +212,9 @@ def front_found(
                 limit=None if point.limit == float("inf") else point.limit,
                 peak=point.peak,
                 value=point.value,
-                result=result_found(point.result, unlimited, everywhere(point.limit), point.tried),
+                result=result_found(
+                    point.result, unlimited, everywhere(point.limit), point.tried, starts=bool(schedules)
+                ),
             )
             for point in points.points
         ),
@@ -237,6 +233,8 @@ def result_found(
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),
     layout: Layout | None = None,
+    *,
+    starts: bool = False,
 ) -> Result:
     """Return the solver's schedule as a result, under the name of a search.
 
@@ -256,7 +254,7 @@ def result_found(
         replace(simulation, timeline=timeline),
         limits=problem.limits,
         search=record,
-        warnings=(*warnings, *slow_start(record)),
+        warnings=(*warnings, *_unused(settings, solution, starts), *slow_start(record)),
         notes=notes,
         sharding=sharding_searched(problem.sharding),
         settings=None if layout is None else settings,
@@ -328,12 +326,13 @@ def _competing(
     ]
 
 
-def _require_used(overrides: Mapping[str, Any], options: ScheduleSearchOptions, settings: Settings) -> None:
-    """Refuse options of this call that no search without a start, or without slices, looks at."""
-    if options.start in ((), []):
-        require_used(overrides, ("group_size", "variant"), "a search has its own order, unless start names a schedule")
-    if (settings.slices or 1) == 1:
-        require_used(overrides, ("slice_attention",), "set slices, into which sequences are cut")
+def _unused(settings: Settings, solution: SearchResult, starts: bool) -> Iterator[str]:
+    """Yield a warning for each setting that has no effect on a search."""
+    for name in () if starts else ("group_size", "variant"):
+        if getattr(settings, name) is not None:
+            yield f"{name.replace('_', ' ')} has no effect: a search finds its own order, unless it has a start"
+    if settings.slice_attention is not None and solution.problem.slices == 1:
+        yield "slice attention has no effect: a search cuts sequences only with slices"
 
 
 def _starts(options: ScheduleSearchOptions, settings: Settings, problems: list[Problem]) -> list[Schedule]:
