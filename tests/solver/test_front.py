@@ -85,3 +85,9 @@ def test_a_front_ends_at_the_memory_limit():
     for limit, costs, words in refused:
         with pytest.raises(InputError, match=words):
             pipeplan.pareto(**shape, **costs, memory_limit=limit)
+
+
+def test_a_published_schedule_that_stands_for_a_limit_keeps_it():
+    """A short search of all placements is beaten by v-min, whose order was made without a limit."""
+    front = pipeplan.pareto(ranks=4, microbatches=8, points=4, evaluations=500, workers=1, memory_limit="2act")
+    assert all(point.limit is not None and point.peak <= point.limit for point in front)

@@ -187,7 +187,9 @@ def front_found(
     if options.dask is not None:
         problems = [problem_of_best_starts(problems, schedules)[0]]
     unlimited = replace(settings, memory_limit=None)
-    everywhere = published_under(problems[0], unlimited, in_bytes=problems[0].costs.memory.in_bytes)
+    everywhere = published_under(
+        replace(problems[0], limits=None), unlimited, in_bytes=problems[0].costs.memory.in_bytes
+    )
     points = front_of(
         problems,
         points=options.points,
