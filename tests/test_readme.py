@@ -9,9 +9,20 @@ from pathlib import Path
 
 import pytest
 
+import pipeplan
 from pipeplan.cli import main
 
 README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_costs_of_a_user_reach_every_schedule(tmp_path):
+    """Four times of four ranks are the costs of schedules with one chunk per rank and with several."""
+    (costs,) = re.findall(r'```yaml title="mine.yaml"\n(.*?)```', README.read_text(), re.DOTALL)
+    file = tmp_path / "mine.yaml"
+    file.write_text(costs)
+    table = pipeplan.compare(config=file)
+    assert not table.refused
+    assert {result.chunks for result in table} == {1, 2}
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 import pipeplan
 from pipeplan.cli import main
 from pipeplan.errors import CostError, InputError
+from pipeplan.model import Placement
 
 FACTORS = [1.0, 1.0, 2.3, 1.0, 0.5, 1.0, 1.0, 1.0]
 SHAPE: dict[str, Any] = {"ranks": 4, "microbatch_factors": FACTORS}
@@ -46,7 +47,7 @@ def test_the_share_of_attention_of_a_model_grows_with_the_length():
     shares = []
     for length in (4096.0, 32_768.0):
         settings = pipeplan.Settings(lengths=(length, 2 * length), reference_length=length, attention_model="llama3-8b")
-        factors = settings.factors(1)
+        factors = settings.factors(Placement.linear(1))
         assert factors is not None
         shares.append((factors.forward[0, 1] - 2) / 2)
     assert 0.02 < shares[0] < 0.1 < shares[1] < 0.5

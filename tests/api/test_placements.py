@@ -112,9 +112,12 @@ def test_stages_and_ranks_leave_the_placements_of_so_many_stages():
     assert {problem.placement.stages for problem in problems} == {8}
 
 
-def test_lists_per_stage_leave_the_placements_that_they_fit():
+def test_lists_leave_the_placements_that_they_fit():
+    """A list per stage fits placements with this number of stages, one per rank all."""
     problems = problems_of(Settings(ranks=4, forward_times=(1.0, 2.0, 1.0, 1.0)))
-    assert {problem.placement.name for problem in problems} == {"linear"}
+    assert {problem.placement.name for problem in problems} == {"linear", "loop", "v", "wave"}
+    problems = problems_of(Settings(ranks=4, forward_times=(1.0,) * 16))
+    assert {problem.placement.name for problem in problems} == {"wave"}
 
 
 def test_a_model_held_twice_competes_where_copies_are_allowed():

@@ -11,6 +11,7 @@ import pipeplan
 from pipeplan.api.training.training_runs import _relative
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError, InputError
+from pipeplan.model import Placement
 
 
 class AskedFor(Exception):
@@ -75,12 +76,13 @@ def test_a_run_cannot_make_stages_longer(gpus):
 def test_measured_costs_are_those_of_the_longest_microbatch():
     """Attention is a share of the forward at the reference length; of twice the tokens, it is a larger share."""
     settings = Settings(lengths=(512.0, 2048.0), reference_length=1024.0, attention_share=0.25)
-    relative = _relative(settings, 3, lambda factors: factors[:, [1]]).factors(3)
+    placement = Placement.linear(3)
+    relative = _relative(settings, placement, lambda factors: factors[:, [1]]).factors(placement)
     assert relative is not None
     short, long = 0.75 * 0.5 + 0.25 * 0.25, 0.75 * 2 + 0.25 * 4
     assert relative.forward == pytest.approx(np.array([[short / long, 1.0]] * 3))
     assert relative.size == pytest.approx(np.array([[0.25, 1.0]] * 3))
-    assert _relative(Settings(), 3, lambda factors: factors) == Settings()
+    assert _relative(Settings(), placement, lambda factors: factors) == Settings()
 
 
 def test_too_few_gpus_are_told_before_anything_is_measured(gpus):

@@ -155,7 +155,7 @@ def test_an_input_is_never_overwritten():
     [
         ("simulate", {"name": "zbw"}, "unknown schedule 'zbw'; did you mean 'zbv'?"),
         ("simulate", {"ranks": "four"}, "ranks: invalid integer 'four'"),
-        ("simulate", {"forward_times": [1, 2]}, "4 values, or pad_times"),
+        ("simulate", {"forward_times": [1, 2]}, "2 values for 4 stages; set one number, or 4 values"),
         ("search", {**SMALL, "memory_limit": "0act"}, "memory limit"),
         ("simulate", {**SMALL, "fields": ["makespn"]}, "unknown field 'makespn'; did you mean 'makespan'?"),
         ("simulat", {}, "unknown tool 'simulat'; did you mean 'simulate'?"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from docs.build import options
 from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, Transfer, settings_given, settings_of
 from pipeplan.errors import CostError, InputError, PipeplanError, ShapeError, UnknownNameError
+from pipeplan.formats import costs_json
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
 
@@ -311,3 +312,65 @@ def refusal_of(name, value) -> InputError | None:
 def test_errors_travel_between_processes(error):
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.field) == (type(error), str(error), error.field)
+
+
+def test_a_list_per_rank_is_the_sum_of_the_chunks_of_each_rank():
+    """Equal values say the same as one number, whatever the setting and the placement."""
+    placements = [
+        Placement.loop(4, 2), Placement.loop(3, 3), Placement.wave(4, 4), Placement.bidirectional_v(4), Placement.loop(1, 2),
+        Placement.of((0, 0, 1, 2, 2, 2)),
+    ]  # fmt: skip
+    values: dict[str, Any] = {
+        name: 0.25 if setting.unit == "shares" else 3.0 if name == "overlap_times" else 2.0
+        for name, setting in SETTINGS.items()
+        if setting.kind == "per_stage"
+        and name not in ("attention_share", "backward_input_times", "backward_weight_times")
+    } | {"attention_share": 0.5, "lengths": (100.0, 300.0), "forward_times": 1.0}
+    for placement in placements:
+        for scope in ("rank", "stage"):
+            alike = Settings(**values | {"times_per": scope})
+            lists: dict[str, Any] = {
+                name: (value,) * placement.ranks for name, value in values.items() if name != "lengths"
+            }
+            assert costs_json(alike.replace(**lists).costs(placement)) == costs_json(alike.costs(placement))
+
+
+def test_the_chunks_of_a_rank_share_its_value():
+    times = Settings(forward_times=(2, 4, 6), static_bytes=(20, 40, 60), activation_bytes=6)
+    loop = times.costs(Placement.loop(3, 2))
+    assert loop.forward.tolist() == [1, 2, 3, 1, 2, 3]
+    assert loop.memory.static.tolist() == [10, 20, 30, 10, 20, 30]
+    assert times.costs(Placement.v(3)).forward.tolist() == [1, 2, 3, 3, 2, 1]
+    assert times.replace(times_per="stage").costs(Placement.v(3)).forward.tolist() == [2, 4, 6, 6, 4, 2]
+    assert times.costs(Placement.linear(3)).forward.tolist() == [2, 4, 6]
+    # The stages of the second copy of a model are those of the first: they cannot have times of their own.
+    pair = times.replace(forward_times=(2, 4, 6, 8), static_bytes=None).costs(Placement.bidirectional_v(4))
+    assert pair.forward.tolist() == [1, 2, 3, 4, 4, 3, 2, 1]
+    # Ranks with other numbers of stages; and a list per stage, which no other list changes.
+    uneven = Settings(forward_times=(4, 3), backward_times=(1, 2, 3)).costs(Placement.of((0, 0, 1)))
+    assert (uneven.forward.tolist(), uneven.backward.tolist()) == ([2, 2, 3], [1, 2, 3])
+
+
+def test_rows_of_factors_may_be_one_per_rank():
+    factors = Settings(microbatch_factors=[[1, 2, 3], [4, 5, 6]]).factors(Placement.v(2))
+    assert factors is not None
+    assert factors.forward.tolist() == [[1, 2, 3], [4, 5, 6], [4, 5, 6], [1, 2, 3]]
+
+
+def test_a_wrong_length_says_which_lengths_are_right():
+    for name in ("forward_times", "activation_bytes", "slice_attention"):
+        wrong: dict[str, Any] = {name: (0.5,) * 3}
+        with pytest.raises(CostError) as caught:
+            Settings(**wrong).costs(Placement.v(4))
+        words = "3 values for 8 stages on 4 ranks; set one number, 8 values (one per stage) or 4 (one per rank)"
+        assert str(caught.value) == f"{name.replace('_', ' ')}: {words}"
+        with pytest.raises(CostError, match=r"3 values for 4 stages; set one number, or 4 values$"):
+            Settings(**wrong).costs(Placement.linear(4))
+    with pytest.raises(CostError, match=r"3 rows.* for each of 4 stages or 2 ranks"):
+        Settings(microbatch_factors=[[1.0], [2.0], [3.0]]).costs(Placement.v(2))
+
+
+def test_padding_repeats_a_short_list_as_the_first_simulator_did():
+    padded = Settings(forward_times=(1, 2), pad_times=True)
+    assert padded.costs(Placement.v(2)).forward.tolist() == [1, 2, 2, 2]
+    assert padded.costs(Placement.linear(1)).forward.tolist() == [1]

@@ -1,17 +1,21 @@
 """Memory against time."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import pytest
 
+import pipeplan
 from pipeplan.checking import check
+from pipeplan.errors import InfeasibleError, InputError
 from pipeplan.model import Placement
 from pipeplan.solver import pareto
 from tests.solver.problems import problem
 
 
 def test_more_memory_takes_less_time():
-    case = problem(Placement.v(3), 6, limit=1)
+    case = problem(Placement.v(3), 6)
     front = pareto(case, points=5, evaluations=4_000)
     peaks, values = [point.peak for point in front.points], [point.value for point in front.points]
     assert peaks == sorted(peaks)
@@ -33,7 +37,7 @@ def test_published_schedules_are_marked_and_not_below_the_front():
 
 
 def test_no_bound_of_a_front_is_above_what_is_found_with_more_memory():
-    front = pareto(problem(Placement.v(3), 6, limit=1), points=6, evaluations=30_000)
+    front = pareto(problem(Placement.v(3), 6), points=6, evaluations=30_000)
     bounds = [point.result.bound.value for point in front.points]
     assert bounds == sorted(bounds, reverse=True)
     for number, point in enumerate(front.points):
@@ -58,14 +62,32 @@ def test_progress_is_the_share_of_the_whole_front():
     assert min(last) >= 1 / 2
 
 
-def test_the_problems_own_limit_is_among_those_tried():
-    def tried(case):
-        limits = set()
-        pareto(case, points=2, evaluations=300, progress=lambda limit, _: limits.add(limit))
-        return limits
+def test_a_front_ends_at_the_memory_limit():
+    shape: dict[str, Any] = {
+        "ranks": 4,
+        "microbatches": 6,
+        "placement": "v",
+        "points": 3,
+        "evaluations": 200,
+        "workers": 1,
+    }
+    free, within = pipeplan.pareto(**shape), pipeplan.pareto(**shape, memory_limit="2.5act")
+    assert max(point.peak for point in free) > 2.5
+    assert [point.limit for point in within][-1] == 2.5
+    assert max(point.peak for point in within) <= 2.5
+    assert max(mark.peak for mark in within.published) <= 2.5
+    with pytest.raises(InfeasibleError, match="least feasible limit"):
+        pipeplan.pareto(**shape, memory_limit="0.5act")
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (["2act", "2act", "3act", "3act"], {}, "the same limit on every rank"),
+        ("3act", {"activation_bytes": 8}, "set a limit in bytes"),
+    ]
+    for limit, costs, words in refused:
+        with pytest.raises(InputError, match=words):
+            pipeplan.pareto(**shape, **costs, memory_limit=limit)
 
-    shape = (Placement.v(3), 6)
-    without = tried(problem(*shape))
-    assert 1.5 not in without
-    assert tried(problem(*shape, limit=1.5)) == {*without, 1.5}
-    assert tried(problem(*shape, limit=[1.5, 2, 1.5])) == without
+
+def test_a_published_schedule_that_stands_for_a_limit_keeps_it():
+    """A short search of all placements is beaten by v-min, whose order was made without a limit."""
+    front = pipeplan.pareto(ranks=4, microbatches=8, points=4, evaluations=500, workers=1, memory_limit="2act")
+    assert all(point.limit is not None and point.peak <= point.limit for point in front)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from textwrap import fill
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from msgspec import UnsetType
@@ -119,6 +120,21 @@ def configured(keywords: Mapping[str, Any] | SettingsKeywords) -> tuple[Config, 
         raise InputError("settings and config both name settings to start from: pass only one of them", field="config")
     config, settings = (Config(), base) if isinstance(base, Settings) else _base(base, file)
     return config, _with_counts(settings.replace(**values) if values else settings)
+
+
+NO_OVERRIDES: Mapping[str, Any] = MappingProxyType({})
+"""Options of a call whose settings all come from elsewhere."""
+
+
+def require_used(overrides: Mapping[str, Any], unused: Iterable[str], reason: str) -> None:
+    """Raise InputError for an option of one call that has no effect on it.
+
+    A config file, or a value as ``settings``, may have the option: several commands share them.
+    """
+    names = {ALIASES.get(name, name) for name, value in overrides.items() if value is not None}
+    for name in unused:
+        if name in names:
+            raise InputError(f"{name} has no effect here: {reason}; drop {name}", field=name)
 
 
 def _with_counts(settings: Settings) -> Settings:

@@ -15,10 +15,10 @@ from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.sharding import sharded, sharding_used
 from pipeplan.api.simulating.simulate import messages
-from pipeplan.api.sources import file_of, label, opened, resolve
+from pipeplan.api.sources import Source, file_of, label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import ConfiguredSettings, Options, Settings, option
+from pipeplan.costs import SETTINGS, ConfiguredSettings, Options, Settings, option
 from pipeplan.drawing import View, order_of
 from pipeplan.errors import InputError, InvalidScheduleError
 from pipeplan.files import read_text
@@ -26,6 +26,7 @@ from pipeplan.formats import SIZE_LIMIT, TORCH_RELEASES, has_waits, is_printed_b
 from pipeplan.model import COMMUNICATION_KINDS, MemoryRule, Schedule, Timeline, counted
 from pipeplan.names import TrainerName
 from pipeplan.records import Evidence
+from pipeplan.strategies import Strategy
 from pipeplan.trainers import refusal
 
 if TYPE_CHECKING:
@@ -186,7 +187,25 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
     if options.trainer is not None and not problems:
         reason = refusal(options.trainer, resolved)
         problems = (finding("trainer", "", reason),) if reason else ()
-    return _verdict(name, resolved, problems, report.notes)
+    return _verdict(name, resolved, problems, (*report.notes, *_unused(source, settings)))
+
+
+def _unused(source: Source, settings: Settings) -> Iterator[Finding]:
+    """Yield a note that names the times that no rule looks at, unless the order of ops depends on times."""
+    if settings.offload not in ("none", ()) or (isinstance(source, Strategy) and source.looks_at_costs):
+        return
+    if names := [name for name in settings.changed if name in _OF_TIMES]:
+        yield finding("settings", "", f"a check does not simulate: {', '.join(names)} have no effect")
+
+
+_OF_ORDERS = ("unshard_times", "reduce_times", "offload_times")
+"""Settings of times with which a schedule has further ops."""
+
+_OF_TIMES = (
+    *(name for name, setting in SETTINGS.items() if setting.unit in ("time", "shares") and name not in _OF_ORDERS),
+    "times_per", "p2p_bytes", "p2p_bandwidth", "machine", "attention_model",
+)  # fmt: skip
+"""Settings on which only times depend."""
 
 
 def _rules_of(trainer: str | None, release: str | None) -> _Rules:

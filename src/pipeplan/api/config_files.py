@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pipeplan.costs import SETTINGS, Config, settings_of
+from pipeplan.costs import SETTINGS, Config, settings_beside, settings_of
 from pipeplan.costs import load_config as load_settings
 from pipeplan.documents import ENDINGS, SIZE_LIMIT, read_document
 from pipeplan.errors import UnknownNameError
@@ -80,7 +80,8 @@ def is_shipped(name: str) -> bool:
 def load_config(path: Path) -> Config:
     """Read a config file; if there is none of this name, the costs of this name that come with pipeplan.
 
-    Costs are settings with a value for each stage; ``stages`` is then how many there are. Without a name they have the
+    Costs are settings with a value for each stage; ``stages`` is then how many there are. Their file also has the other
+    settings that they were made from. Without a name they have the
     file's.
 
     Raises UnknownNameError for a name that is neither; the message suggests the nearest one. Raises InputError for a file
@@ -96,7 +97,7 @@ def load_config(path: Path) -> Config:
         text = read_text(path, limit=SIZE_LIMIT, what="config file")
         if is_costs_json(text):
             costs = parse_costs_json(text, name=f"config file {path}")
-            return _named(Config(settings=settings_of(costs)), path.stem)
+            return _named(Config(settings=settings_of(costs) | settings_beside(costs)), path.stem)
     return _named(load_settings(path), path.stem)
 
 

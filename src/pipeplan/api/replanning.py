@@ -113,7 +113,7 @@ class Replanner:
             raise InputError(
                 f"lengths: {len(typed)} values for {reorderer.schedule.microbatches} microbatches", field="lengths"
             )
-        factors = replace(self._settings, lengths=typed).factors(reorderer.schedule.stages)
+        factors = replace(self._settings, lengths=typed).factors(reorderer.schedule.placement)
         assert factors is not None
         found = reorderer(factors)
         return Replan(

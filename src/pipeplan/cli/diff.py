@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pipeplan.api import DiffOptions, differences, require_outputs
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, command, request
-from pipeplan.files import require_apart, require_writable
+from pipeplan.files import Written, require_apart, require_writable
 from pipeplan.planner import require_calibration_file
 
 
@@ -43,7 +45,9 @@ def diff(
         require_writable(calibration)
         require_apart([calibration, *query.outputs], [Path(options.configuration), measured])
     difference = differences(planned, measured, options, query.settings)
-    writers = dict.fromkeys(query.outputs, difference.save)
+    writers: dict[Path, Callable[[Path], Written]] = dict.fromkeys(
+        query.outputs, partial(difference.save, **query.look)
+    )
     if calibration is not None and difference.calibration is not None:
         writers[calibration] = difference.calibration.save
     deliver(difference, writers, json=json)

@@ -23,6 +23,7 @@ from pipeplan.costs import (
     SettingKind,
     Settings,
     ShellSettings,
+    load_factors,
     load_layers,
     load_lengths,
     missing_in,
@@ -81,10 +82,18 @@ def _size(token: Token, word: str) -> float:
     return parse_size(word, token.keyword or "a size")
 
 
+def _to_factors(_: Any, tokens: Sequence[Token]) -> tuple[float | str, ...]:
+    """Return numbers, or the name of a file."""
+    words = _words(tokens)
+    if len(words) == 1 and not _NUMBER.fullmatch(words[0]):
+        return (str(_to_path(_, tokens)),)
+    return _to_numbers(_, tokens)
+
+
 def _to_sizes(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
     sizes = tuple(_size(tokens[0], word) for word in _words(tokens))
     if not sizes:
-        raise CostError(f"{tokens[0].keyword} needs a number of bytes, or one per stage")
+        raise CostError(f"{tokens[0].keyword} needs a number of bytes, or one per stage or rank")
     return sizes
 
 
@@ -163,7 +172,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "layers": (Path, _to_path, False),
     "layout": (tuple[int, ...], to_counts, True),
     "stage_layers": (tuple[int | str, ...], _to_stage_layers, True),
-    "per_microbatch": (tuple[float, ...], _to_numbers, True),
+    "per_microbatch": (tuple[float | str, ...], _to_factors, True),
     "lengths": (Path, _to_path, False),
     "size": (str, _to_text, False),
     "duration": (str, _to_text, False),
@@ -231,8 +240,9 @@ def parameter_of(setting: Setting) -> Parameter:
 def _checked(setting: Setting, convert: Callable[..., Any]) -> Callable[..., Any]:
     def converted(held: Any, tokens: Sequence[Token]) -> Any:
         value = convert(held, tokens)
-        if setting.kind not in _READERS:
-            setting.check(_number_for_all(setting, value))
+        value_for_all = _number_for_all(setting, value)
+        if setting.kind not in _READERS or not isinstance(value_for_all, str | Path):
+            setting.check(value_for_all)
         return value
 
     return converted
@@ -242,7 +252,7 @@ def _number_for_all(setting: Setting, value: Any) -> Any:
     """Return a list of one number or text as that; cyclopts, which checks types, needs a list until here."""
     if not isinstance(value, tuple) or len(value) != 1:
         return value
-    text = setting.kind == "stage_layers" and isinstance(value[0], str)
+    text = setting.kind in ("stage_layers", "per_microbatch") and isinstance(value[0], str)
     return value[0] if text or setting.kind in ("per_stage", "limit") else value
 
 
@@ -259,15 +269,20 @@ class LineSettings:
         values, files = dict(options), []
         for name, value in options.items():
             reader = _READERS.get(SETTINGS[name].kind) if name in SETTINGS else None
-            if reader is not None:
-                values[name] = reader(value)
-            if reader is not None or name == "config":
-                files.append(value)
+            is_file = isinstance(value, str | Path)
+            if reader is not None and is_file:
+                values[name] = reader(Path(value))
+            if is_file and (reader is not None or name == "config"):
+                files.append(Path(value))
         return cls(values, tuple(files))
 
 
-_READERS: dict[SettingKind, Callable[[Path], Any]] = {"layers": load_layers, "lengths": load_lengths}
-"""Readers of settings that are files in the shell."""
+_READERS: dict[SettingKind, Callable[[Path], Any]] = {
+    "layers": load_layers,
+    "lengths": load_lengths,
+    "per_microbatch": load_factors,
+}
+"""Readers of settings that are files in the shell, or may be."""
 
 
 @dataclass(frozen=True, kw_only=True)

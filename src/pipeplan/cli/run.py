@@ -101,7 +101,7 @@ def run(
     with _bar(quiet=json or not first) as progress:
         training = trained(query.name, query.settings, options, progress=progress)
     if first:
-        files = dict.fromkeys(query.outputs, training.save)
+        files = dict.fromkeys(query.outputs, partial(training.save, **query.look))
         files |= dict.fromkeys(traces, partial(training.save, ending=".trace.json"))
         deliver(training, files, json=json)
     training.run.require_equal_gradients()
@@ -136,7 +136,7 @@ def profile(
     query = request(() if name is None else (name,), settings, reads=reads, writes=beside.outputs)
     with _bar(quiet=json or source is not None) as progress:
         measured = (
-            profiled(query.name, query.settings, options, progress=progress)
+            profiled(query.name, query.settings, options, progress=progress, overrides=settings.values)
             if source is None
             else costs_of_run(source, name, query.settings, options)
         )

@@ -41,7 +41,7 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
 def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOptions, json: bool = False) -> int:
     """Find the Pareto front of time against memory.
 
-    Searches for the best schedule under each of several memory limits, and without a limit.
+    Searches for the best schedule under each of several memory limits, up to `--memory-limit`.
     """
     query = _request(options, settings, output)
     require_outputs(query.outputs, ("record", "front picture"), what="a front")

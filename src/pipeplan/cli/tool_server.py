@@ -29,10 +29,11 @@ parallelism to train with, how long a step takes, how much memory each rank need
 - check: is a schedule valid, and does a trainer run it; export, convert: files of PyTorch, torchtitan, Megatron, ...
 - schedules, catalogue: what exists.
 
-All times have the same unit, any one; without costs, a forward takes 1 and a backward 2. A list has one value per stage. \
-Sizes are bytes, or texts such as 12GiB; a memory limit may also be in activations, such as 8act. Paths are relative to the \
-server's folder. A file to read may also be its content: {"name": "x.csv", "text": "..."}, or any other object as JSON. \
-Select parts of a long answer with `fields`. At the time limit, a search or a plan returns its best result so far."""
+All times have the same unit, any one; without costs, a forward takes 1 and a backward 2. A list has one value per stage, \
+or one per rank, which its chunks share. Sizes are bytes, or texts such as 12GiB; a memory limit may also be in \
+activations, such as 8act. Paths are relative to the server's folder. A file to read may also be its content: \
+{"name": "x.csv", "text": "..."}, or any other object as JSON. Select parts of a long answer with `fields`. \
+At the time limit, a search or a plan returns its best result so far."""
 
 
 def create_server(tools: Mapping[str, Tool], *, seconds: float) -> Server[Any]:

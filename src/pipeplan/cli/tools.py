@@ -81,11 +81,11 @@ _FORMS: dict[SettingKind, tuple[Json, ...]] = {
     "flag": (_FLAG,),
     "limit": (_NUMBER, _TEXT, _list_of(_NUMBER, _TEXT)),
     "stages": (_TEXT, _list_of(_WHOLE)),
-    "layers": _FILE,
+    "layers": (*_FILE, _list_of(_OBJECT)),
     "layout": (_list_of(_WHOLE),),
     "stage_layers": (_TEXT, _list_of(_WHOLE)),
-    "per_microbatch": (_list_of(_NUMBER),),
-    "lengths": _FILE,
+    "per_microbatch": (*_FILE, _list_of(_NUMBER, _list_of(_NUMBER))),
+    "lengths": (*_FILE, _list_of(_NUMBER, _list_of(_NUMBER))),
     "size": (_NUMBER, _TEXT),
     "duration": (_NUMBER, _TEXT),
     "pairs": (_OBJECT, _list_of(_TEXT)),
@@ -97,6 +97,9 @@ _FORMS: dict[SettingKind, tuple[Json, ...]] = {
     "files": (_list_of(_TEXT),),
 }
 """Forms of JSON that an option of each kind takes."""
+
+_DOCUMENTS: tuple[SettingKind, ...] = ("layers", "per_microbatch", "lengths")
+"""Kinds of options whose lists are the content of a file."""
 
 _IN_BYTES: dict[SettingKind, tuple[Json, ...]] = {
     "number": (_NUMBER, _TEXT),
@@ -119,6 +122,8 @@ class ToolArgument:
         JSON schema of its values.
     pairs
         True if an object holds values by name; any other object is the content of a file.
+    document
+        True if a list is the content of a file, too.
     required
         True if the command needs it.
     listed
@@ -129,6 +134,7 @@ class ToolArgument:
     option: str
     schema: Json
     pairs: bool = False
+    document: bool = False
     required: bool = False
     listed: bool = True
 
@@ -230,6 +236,7 @@ def _argument(part: Any, setting: Setting | None, required: Collection[str]) -> 
         option="" if part.index is not None else part.names[0],
         schema=schema | {"description": " ".join((part.parameter.help or "").split())},
         pairs=setting is not None and setting.kind == "pairs",
+        document=setting is not None and setting.kind in _DOCUMENTS,
         required=part.required or part.field_info.name in required,
     )
 
@@ -268,8 +275,9 @@ def words_of(tool: Tool, call: Mapping[str, Any], folder: Path) -> list[str]:
     tool
         Command.
     call
-        Values by the names of the tool's arguments; None stands for a missing one. An object in the place of a file becomes
-        a file: ``{"name": ..., "text": ...}`` one with this name and content, any other object a JSON document.
+        Values by the names of the tool's arguments; None stands for a missing one. An object, or a list that the shell reads
+        from a file, becomes a file: ``{"name": ..., "text": ...}`` one with this name and content, any other value a JSON
+        document.
     folder
         Empty folder for these files.
     """
@@ -297,7 +305,7 @@ def words_of(tool: Tool, call: Mapping[str, Any], folder: Path) -> list[str]:
 
 def _texts(argument: ToolArgument, value: Any, folder: Path) -> Iterator[str]:
     """Yield the words of a value: one, or one for each item of a list."""
-    if isinstance(value, list):
+    if isinstance(value, list) and not argument.document:
         for item in value:
             if isinstance(item, list):
                 raise InputError(f"{argument.name}: a list within a list", field=argument.name)
@@ -305,7 +313,7 @@ def _texts(argument: ToolArgument, value: Any, folder: Path) -> Iterator[str]:
     elif isinstance(value, dict) and argument.pairs:
         for name, item in value.items():
             yield f"{name}={','.join(_texts(argument, item, folder))}"
-    elif isinstance(value, dict):
+    elif isinstance(value, dict | list):
         yield str(_file_of(argument, value, folder))
     elif isinstance(value, float) and value.is_integer():
         yield str(int(value))
@@ -320,10 +328,14 @@ def _texts(argument: ToolArgument, value: Any, folder: Path) -> Iterator[str]:
 _CONTENT = {"name", "text"}
 
 
-def _file_of(argument: ToolArgument, content: Json, folder: Path) -> Path:
+def _file_of(argument: ToolArgument, content: Json | list[Any], folder: Path) -> Path:
     """Write the content of a file into the folder, and return its path."""
     name, text = f"{argument.name}.json", json.dumps(content)
-    if content.keys() == _CONTENT and all(isinstance(part, str) for part in content.values()):
+    if (
+        isinstance(content, dict)
+        and content.keys() == _CONTENT
+        and all(isinstance(part, str) for part in content.values())
+    ):
         name, text = content["name"], content["text"]
         if Path(name).name != name or not name.isprintable() or name in ("", ".", ".."):
             shown = shortened(repr(name), 60)

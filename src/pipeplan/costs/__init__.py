@@ -1,7 +1,23 @@
 """Settings of shape and costs, and the times and bytes per stage that follow from them."""
 
-from pipeplan.costs.config import ALIASES, Config, load_config, load_layers, load_lengths, parse_config, settings_given
-from pipeplan.costs.costs_file import Spread, require_costs_file, settings_of, write_costs_file
+from pipeplan.costs.config import (
+    ALIASES,
+    Config,
+    load_config,
+    load_factors,
+    load_layers,
+    load_lengths,
+    parse_config,
+    settings_given,
+)
+from pipeplan.costs.costs_file import (
+    IN_COSTS,
+    Spread,
+    require_costs_file,
+    settings_beside,
+    settings_of,
+    write_costs_file,
+)
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,

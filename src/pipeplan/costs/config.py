@@ -1,7 +1,7 @@
 """Settings as users write them, in Python or in config files: converted to their types, with names of the first simulator.
 
-A list of times is per stage, as on the command line. Likely slips are errors: an unknown key (the message suggests the
-most similar one), a duplicate key, a text in place of a number.
+A list of times is per stage or per rank, as on the command line. Likely slips are errors: an unknown key (the message
+suggests the most similar one), a duplicate key, a text in place of a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeplan.costs.layers import Layer
-from pipeplan.costs.microbatch_factors import Lengths
+from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.values import parse_size
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
@@ -223,6 +223,24 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
         raise FormatError(f"the layers file {path} has no list of layers", field="layers")
     converted: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
     return converted
+
+
+def load_factors(path: Path) -> FactorTable | FactorTables:
+    """Read the factors of microbatches from a file.
+
+    It has a list, tables by name, or a mapping with one of these as ``microbatch_factors``.
+
+    Raises the errors of :func:`load_layers`.
+    """
+    from pipeplan.documents import read_document
+
+    content = read_document(path, "factors file")
+    if isinstance(content, dict):
+        content = content.get("microbatch_factors", content)
+    factors: FactorTable | FactorTables = settings_given({"microbatch_factors": content}, f"factors file {path}")[
+        "microbatch_factors"
+    ]
+    return factors
 
 
 def load_lengths(path: Path) -> Lengths:

@@ -126,5 +126,26 @@ def settings_of(costs: Costs) -> dict[str, Any]:
     return settings
 
 
+IN_COSTS = frozenset({
+    "ranks", "stages", "layers", "layers_per_stage", "times_per", "pad_times", "time_unit", "costs_name",
+    "forward_times", "backward_times", "backward_input_times", "backward_weight_times", "overlap_times", "recompute_times",
+    "offload_times", "offload_bandwidth", "unshard_times", "reduce_times",
+    "p2p_time", "p2p_bytes", "p2p_bandwidth", "communication", "streams", "machine", "op_gap", "message_time", "step_time",
+    "activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes", "parameter_bytes",
+    "gradient_bytes",
+    "microbatch_factors", "lengths", "reference_length", "attention_share", "attention_model", "slice_attention",
+})  # fmt: skip
+"""Settings that costs contain, or that follow from those: :func:`settings_of` returns what they amount to."""
+
+
+def settings_beside(costs: Costs) -> dict[str, Any]:
+    """Return the settings that these costs were made from and do not contain: of the schedule and its memory limit."""
+    settings = costs.settings
+    if settings is None:
+        return {}
+    values = ((item, getattr(settings, item.name)) for item in fields(settings) if item.name not in IN_COSTS)
+    return {item.name: value for item, value in values if value != item.default}
+
+
 def _tuple(values: Floats) -> tuple[float, ...]:
     return tuple(values.tolist())

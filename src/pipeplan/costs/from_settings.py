@@ -84,8 +84,8 @@ class Settings(SettingsTable):
         Raises
         ------
         CostError
-            If a list has the wrong length (see ``pad_times``), times contradict each other, or a part of the activation
-            bytes is given without them.
+            If a list has neither one value per stage nor one per rank, times contradict each other, or a part of the
+            activation bytes is given without them.
         """
         name = self.costs_name or ("" if self.times_given else _ASSUMED)
         settings = _of_layers(self, placement)
@@ -94,7 +94,7 @@ class Settings(SettingsTable):
             forward = per_stage(1.0, placement, times_per=settings.times_per)
         inputs, weights, full = _backward(settings, placement, forward)
         recompute = _times(settings, "recompute_times", placement)
-        factors = self.factors(placement.stages)
+        factors = self.factors(placement)
         memory = _memory(settings, placement)
         if factors is not None:
             memory = replace(memory, factors=factors.size)
@@ -120,18 +120,19 @@ class Settings(SettingsTable):
             communication=settings.communication,
             streams=settings.transfer_streams or "rank",
             factors=factors,
-            slice_attention=SliceAttention.of(settings.slice_attention or 0.0, placement.stages),
+            slice_attention=SliceAttention.of(_shares(settings, "slice_attention", placement)),
+            settings=self,
         )
 
-    def factors(self, stages: int) -> MicrobatchFactors | None:
-        """Return the factors of the microbatches on the costs of this many stages; None if they are alike.
+    def factors(self, placement: Placement) -> MicrobatchFactors | None:
+        """Return the factors of the microbatches on the costs of the stages of a placement; None if they are alike.
 
         Raises
         ------
         CostError
             If lists have the wrong length, or settings contradict each other.
         """
-        return _factors(self, stages)
+        return _factors(self, placement)
 
     def limits(self, placement: Placement) -> Limits | None:
         """Return the memory limit of every rank, or None if there is none.
@@ -212,7 +213,7 @@ _EITHER = {"ranks": "stages", "stages": "ranks"}
 """Settings of which one determines the other."""
 
 
-def _factors(settings: SettingsTable, stages: int) -> MicrobatchFactors | None:
+def _factors(settings: SettingsTable, placement: Placement) -> MicrobatchFactors | None:
     """Return the factors of the microbatches; None if they are alike."""
     lengths, numbers = settings.lengths, settings.microbatch_factors
     if lengths is None:
@@ -222,7 +223,7 @@ def _factors(settings: SettingsTable, stages: int) -> MicrobatchFactors | None:
                 f"{unused.replace('_', ' ')} needs the lengths of the microbatches: set lengths, or leave it out",
                 field=unused,
             )
-        factors = None if numbers is None else MicrobatchFactors.of(numbers, stages)
+        factors = None if numbers is None else MicrobatchFactors.of(numbers, placement.rank_of[0])
     elif numbers is not None:
         raise CostError(
             "microbatch factors and lengths both set how long each microbatch takes: set only one of them",
@@ -230,7 +231,7 @@ def _factors(settings: SettingsTable, stages: int) -> MicrobatchFactors | None:
         )
     else:
         reference = settings.reference_length
-        factors = factors_of_lengths(lengths, _attention_share(settings, stages), reference)
+        factors = factors_of_lengths(lengths, _attention_share(settings, placement), reference)
     if factors is not None and settings.microbatches not in (None, factors.microbatches):
         name = "microbatch_factors" if lengths is None else "lengths"
         raise CostError(
@@ -244,9 +245,14 @@ _OF_LENGTHS = ("reference_length", "attention_share", "attention_model")
 """Settings that say how times follow from lengths."""
 
 
-def _attention_share(settings: SettingsTable, stages: int) -> Floats:
+def _shares(settings: SettingsTable, name: str, placement: Placement) -> Floats:
+    """Return a setting of shares on every stage; 0 if it is not set. Stages of a rank each have the rank's share."""
+    value = getattr(settings, name)
+    return per_stage(0.0 if value is None else value, placement, name, times_per="stage", pad=settings.pad_times)
+
+
+def _attention_share(settings: SettingsTable, placement: Placement) -> Floats:
     """Return the share of each stage's forward that is attention, shape (stages,)."""
-    share: float | tuple[float, ...] = 0.0 if settings.attention_share is None else settings.attention_share
     if settings.attention_model is not None:
         assert settings.lengths is not None
         if settings.attention_share is not None:
@@ -255,13 +261,8 @@ def _attention_share(settings: SettingsTable, stages: int) -> Floats:
                 field="attention_model",
             )
         reference = settings.reference_length or float(tokens_of(settings.lengths).mean())
-        share = attention_share_of(settings.attention_model, reference)
-    if isinstance(share, tuple) and len(share) != stages:
-        raise CostError(
-            f"attention share: {len(share)} values for {stages} stages; set one number or {stages} values",
-            field="attention_share",
-        )
-    return np.broadcast_to(np.array(share, np.float64), (stages,))
+        return np.full(placement.stages, attention_share_of(settings.attention_model, reference))
+    return _shares(settings, "attention_share", placement)
 
 
 def _offload(settings: SettingsTable, placement: Placement, memory: Memory) -> Floats | None:

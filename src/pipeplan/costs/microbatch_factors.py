@@ -30,7 +30,7 @@ Lengths = tuple[float | tuple[float, ...], ...]
 
 
 FactorTable = tuple[float | tuple[float, ...], ...]
-"""One factor per microbatch, or such a list for each stage."""
+"""One factor per microbatch, or such a list for each stage or rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +87,15 @@ class MicrobatchFactors:
                 )
 
     @classmethod
-    def of(cls, tables: FactorTable | FactorTables, stages: int) -> MicrobatchFactors:
-        """Return the factors of a setting. Raises CostError for lists of other lengths than stages and microbatches."""
+    def of(cls, tables: FactorTable | FactorTables, rank_of: Sequence[int]) -> MicrobatchFactors:
+        """Return the factors of a setting on stages, of which ``rank_of`` has the rank of each.
+
+        Raises CostError for lists of other lengths than stages, ranks and microbatches.
+        """
         names = cls.__slots__
         if isinstance(tables, FactorTables):
-            return cls(*(_array_of(getattr(tables, name), stages) for name in names))
-        return cls(*[_array_of(tables, stages)] * len(names))
+            return cls(*(_array_of(getattr(tables, name), rank_of) for name in names))
+        return cls(*[_array_of(tables, rank_of)] * len(names))
 
     @property
     def tables(self) -> FactorTable | FactorTables:
@@ -130,18 +133,21 @@ class MicrobatchFactors:
         return MicrobatchFactors(*(getattr(self, name)[:, order] for name in self.__slots__))
 
 
-def _array_of(table: FactorTable, stages: int) -> Floats:
-    """Return a table as an array of shape (stages, microbatches)."""
+def _array_of(table: FactorTable, rank_of: Sequence[int]) -> Floats:
+    """Return a table, with a row for all stages, one per stage or one per rank, as an array (stages, microbatches)."""
+    stages, ranks = len(rank_of), len(set(rank_of))
     rows = [row for row in table if isinstance(row, tuple)]
     if not rows:
         return np.broadcast_to(np.array(table, np.float64), (stages, len(table)))
-    if len(table) != stages or len(rows) != stages or len({len(row) for row in rows}) > 1:
+    if len(table) not in (stages, ranks) or len(rows) != len(table) or len({len(row) for row in rows}) > 1:
+        of_ranks = "" if ranks == stages else f" or {ranks} ranks"
         raise CostError(
             f"microbatch factors: {len(table)} rows, not all of them lists of one length; expected one number per "
-            f"microbatch, or a list of these for each of {stages} stages",
+            f"microbatch, or a list of these for each of {stages} stages{of_ranks}",
             field="microbatch_factors",
         )
-    return np.array(rows, np.float64)
+    values = np.array(rows, np.float64)
+    return values if len(table) == stages else values[list(rank_of)]
 
 
 def _table_of(factors: Floats) -> FactorTable:

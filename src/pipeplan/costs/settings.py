@@ -27,7 +27,7 @@ from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import Sharding, Streams
 
 Times = float | tuple[float, ...]
-"""One number, or one per stage."""
+"""One number, one per stage, or one per rank."""
 
 TimesPer = Literal["rank", "stage"]
 Communication = Literal["edge", "contended", "streams", "blocking"]
@@ -64,7 +64,8 @@ class SettingsTable(Options):
         range=COUNT, aliases=("num_stages",), flags=("-s",), in_form=False,
     )  # fmt: skip
     forward_times: Times | None = option(
-        kind="per_stage", title="Forward, F", group="times", help="Time of a forward pass: one number, or one per stage.",
+        kind="per_stage", title="Forward, F", group="times",
+        help="Time of a forward pass: one number, one per stage, or one per rank.",
         default="1", unit="time", range=POSITIVE, flags=("-f",), slider=(0.05, 5, 0.05),
     )  # fmt: skip
     backward_times: Times | None = option(
@@ -112,7 +113,8 @@ class SettingsTable(Options):
     )  # fmt: skip
     times_per: TimesPer = option(
         "rank", kind="choice", title="A single time is for", group="details", choices=get_args(TimesPer),
-        help="Scope of a time given as one number: all chunks of a rank together (rank), or each stage.", default="rank",
+        help="Scope of a time given as one number, or as one per rank: all chunks of a rank together (rank), or each stage.",
+        default="rank",
         hint="All chunks of a rank together, or each stage.",
     )  # fmt: skip
     pad_times: bool = option(
@@ -139,13 +141,13 @@ class SettingsTable(Options):
     )  # fmt: skip
     unshard_times: Times | None = option(
         kind="per_stage", title="Gathering parameters", group="details",
-        help="Time to gather sharded parameters over their data-parallel group (UNSHARD): one number for all chunks of a "
-        "rank, or one per stage.",
+        help="Time to gather sharded parameters over their data-parallel group (UNSHARD): for all chunks of a rank "
+        "together, or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
     )  # fmt: skip
     reduce_times: Times | None = option(
         kind="per_stage", title="Reducing gradients", group="details",
-        help="Time to reduce gradients over their data-parallel group (REDUCE_GRAD): one number for all chunks of a rank, "
+        help="Time to reduce gradients over their data-parallel group (REDUCE_GRAD): for all chunks of a rank together, "
         "or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
     )  # fmt: skip
@@ -220,7 +222,7 @@ class SettingsTable(Options):
     )  # fmt: skip
     activation_bytes: Times | None = option(
         kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=DIVISOR,
-        help="Activation memory of one microbatch, such as 2GiB: one number for all chunks of a rank, or one per stage.",
+        help="Activation memory of one microbatch, such as 2GiB: for all chunks of a rank together, or one per stage.",
     )  # fmt: skip
     weight_activation_bytes: Times | None = option(
         kind="per_stage", title="Part that only W frees", group="held", default="all", unit="bytes",
@@ -242,8 +244,8 @@ class SettingsTable(Options):
     )  # fmt: skip
     parameter_bytes: Times | None = option(
         kind="per_stage", title="Gathered parameters", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
-        help="Memory of gathered parameters, held from UNSHARD to RESHARD beside the static bytes: one number for all "
-        "chunks of a rank, or one per stage.",
+        help="Memory of gathered parameters, held from UNSHARD to RESHARD beside the static bytes: for all chunks of a "
+        "rank together, or one per stage.",
     )  # fmt: skip
     gradient_bytes: Times | None = option(
         kind="per_stage", title="Unreduced gradients", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
@@ -253,7 +255,8 @@ class SettingsTable(Options):
     microbatch_factors: FactorTable | FactorTables | None = option(
         kind="per_microbatch", title="Factors", group="microbatches", default="all 1", unit="times",
         range=Range(SMALLEST_FACTOR, most=LARGEST_FACTOR),
-        help="Factor of each microbatch on the times of its ops and on its bytes; in a config file also one list per stage.",
+        help="Factor of each microbatch on the times of its ops and on its bytes; or, in the shell as a file, such a list "
+        "per stage or rank, or different ones for times and bytes.",
         hint="One number per microbatch: how many times the costs it takes.",
     )  # fmt: skip
     lengths: Lengths | None = option(

@@ -38,23 +38,14 @@ class SliceAttention:
     backward_weight: Floats
 
     @classmethod
-    def of(cls, share: float | tuple[float, ...], stages: int) -> SliceAttention | None:
-        """Return the shares that follow from those in the forwards, one number or one per stage; None if all are 0.
+    def of(cls, forward: Floats) -> SliceAttention | None:
+        """Return the shares that follow from those in the forwards, shape (stages,); None if all are 0.
 
-        Raises
-        ------
-        CostError
-            If there is not one share per stage, or one is not from 0 to 1.
+        Raises CostError for a share that is not from 0 to 1.
         """
-        if isinstance(share, tuple) and len(share) != stages:
-            raise CostError(
-                f"slice attention: {len(share)} values for {stages} stages; set one number or {stages} values",
-                field="slice_attention",
-            )
-        forward = np.broadcast_to(np.array(share, np.float64), (stages,))
         if wrong := [value for value in forward.tolist() if not 0 <= value <= 1]:
             raise CostError(f"slice attention must be from 0 to 1, not {wrong[0]:g}", field="slice_attention")
-        return cls(forward, 2 * forward / (1 + forward), np.zeros(stages)) if forward.any() else None
+        return cls(forward, 2 * forward / (1 + forward), np.zeros(len(forward))) if forward.any() else None
 
     def in_kind(self, kind: Kind, inputs: Floats, weights: Floats) -> Floats:
         """Return the share of attention in the times of a kind, in the shape of ``inputs`` and ``weights``.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.memory import Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
-from pipeplan.costs.settings import Communication
+from pipeplan.costs.settings import Communication, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention, factors_of_slices
 from pipeplan.errors import CostError
 from pipeplan.model import (
@@ -100,6 +100,9 @@ class Costs:
         alike.
     slice_attention
         Shares of attention, which make later slices of a sequence longer; None if slices take equally long.
+    settings
+        Settings that the costs were made from, of which files of costs store those of the schedule and its limit; None if
+        they come from elsewhere.
 
     Raises
     ------
@@ -126,6 +129,7 @@ class Costs:
     streams: Streams = "rank"
     factors: MicrobatchFactors | None = None
     slice_attention: SliceAttention | None = None
+    settings: SettingsTable | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         computing = "forward", "backward", "backward_input", "backward_weight", "recompute", "overlap"
@@ -528,20 +532,29 @@ def per_stage(
 ) -> Floats:
     """Return a number or a list as one value per stage, shape (stages,).
 
-    A list is per stage. A number is the total of all chunks of a rank (``times_per="rank"``), of which each stage on
-    that rank gets an equal share, or the value of each stage (``times_per="stage"``).
+    A list has one value per stage, or one per rank. A number, or the value of a rank, is the total of all chunks that the
+    rank holds of one copy of the model, of which each gets an equal share (``times_per="rank"``), or the value of each of
+    its stages (``times_per="stage"``). If there are as many ranks as stages, a list is per stage.
     """
-    stages = placement.stages
+    stages, ranks = placement.stages, placement.ranks
     if isinstance(value, tuple):
-        if len(value) != stages and not (pad and value):
-            words = name.replace("_", " ")
+        if len(value) != stages and pad and value:
+            value = (*value, *(value[-1:] * (stages - len(value))))[:stages]
+        if len(value) == stages:
+            return np.array(value, np.float64)
+        if len(value) != ranks or not placement.chunks_on.all():
             raise CostError(
-                f"{words}: {len(value)} values for {stages} stages; set one number, {stages} values, or pad_times",
-                field=name,
+                f"{name.replace('_', ' ')}: {len(value)} values for {lengths_in_words(stages, ranks)}", field=name
             )
-        padded = (*value, *(value[-1:] * (stages - len(value))))[:stages]
-        return np.array(padded, np.float64)
-    if times_per == "stage":
-        return np.full(stages, float(value))
-    shares: Floats = float(value) / placement.chunks_on[placement.table[0]]
-    return shares
+    rank_of = placement.table[0]
+    values: Floats = np.broadcast_to(np.array(value, np.float64), (ranks,))[rank_of]
+    return values if times_per == "stage" else values / placement.chunks_on[rank_of]
+
+
+def lengths_in_words(stages: int, ranks: int) -> str:
+    """Return the end of an error about a list's length: the shape, and the lengths that a list may have."""
+    if stages == ranks:
+        return f"{stages} stages; set one number, or {stages} values"
+    return (
+        f"{stages} stages on {ranks} ranks; set one number, {stages} values (one per stage) or {ranks} (one per rank)"
+    )

@@ -10,7 +10,8 @@
 Optional keys: ``offload`` (time of a copy to the host per stage), ``unshard`` and ``reduce`` (times to gather the parameters
 of a stage and to reduce its gradients), ``overhead`` (``op_gap``, ``message_time``, ``step_time``), ``communication``
 (default ``edge``), ``streams`` (default ``rank``), ``factors`` (of each microbatch on times and bytes, where microbatches
-differ: the setting ``microbatch_factors``), ``slice_attention`` (share per stage, where slices differ), and in ``memory``
+differ: the setting ``microbatch_factors``), ``slice_attention`` (share per stage, where slices differ), ``settings`` (those
+of the schedule and its memory limit that differ from their defaults, by their names), and in ``memory``
 ``recompute_keeps`` (default 0), ``offloaded`` (default the activation), ``parameters`` and ``gradients`` (default 0).
 ``bandwidth`` is null if a transfer takes only its latency. Unknown keys are errors. A config file (``--config``) is a
 shorter form for equal stages.
@@ -18,12 +19,15 @@ shorter form for equal stages.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import msgspec
 import numpy as np
 
 from pipeplan.costs import (
+    IN_COSTS,
+    SETTINGS,
     Communication,
     Costs,
     FactorTable,
@@ -31,11 +35,14 @@ from pipeplan.costs import (
     Memory,
     MicrobatchFactors,
     Overhead,
+    Settings,
+    SettingsTable,
     SliceAttention,
     Transfer,
+    settings_beside,
 )
 from pipeplan.documents import json_text, require_unique_keys
-from pipeplan.errors import CostError, FormatError
+from pipeplan.errors import CostError, FormatError, InputError
 from pipeplan.formats.format import Format, other_version
 from pipeplan.model import NOT_GIVEN, Floats, Streams
 
@@ -76,6 +83,25 @@ class OverheadRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     step_time: float
 
 
+def _settings_beside() -> Iterator[tuple[str, Any, Any]]:
+    """Yield the fields of :class:`SettingsBesideRecord`: every setting that costs do not contain."""
+    for name, kind in get_type_hints(SettingsTable).items():
+        if name in SETTINGS and name not in IN_COSTS:
+            yield name, kind | msgspec.UnsetType, msgspec.UNSET
+
+
+if TYPE_CHECKING:
+    SettingsBesideRecord = msgspec.Struct
+else:
+    SettingsBesideRecord = msgspec.defstruct(
+        "SettingsBesideRecord",
+        list(_settings_beside()),
+        namespace={"__doc__": "Settings of the schedule and its memory limit."},
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
 class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Costs in JSON; see :class:`~pipeplan.costs.Costs`."""
 
@@ -98,6 +124,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     streams: Streams | msgspec.UnsetType = msgspec.UNSET
     factors: FactorTable | FactorTables | msgspec.UnsetType = msgspec.UNSET
     slice_attention: Times | msgspec.UnsetType = msgspec.UNSET
+    settings: SettingsBesideRecord | msgspec.UnsetType = msgspec.UNSET
 
 
 def costs_json(costs: Costs) -> str:
@@ -126,6 +153,7 @@ def costs_json(costs: Costs) -> str:
         streams=msgspec.UNSET if costs.streams == "rank" else costs.streams,
         factors=msgspec.UNSET if costs.factors is None else costs.factors.tables,
         slice_attention=msgspec.UNSET if attention is None else attention.forward.tolist(),
+        settings=SettingsBesideRecord(**beside) if (beside := settings_beside(costs)) else msgspec.UNSET,
     )
     return json_text(record, compact=True) + "\n"
 
@@ -170,14 +198,15 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
         return _costs(record)
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
-    except CostError as error:
-        raise CostError(f"{name}: {error}") from None
+    except InputError as error:
+        error.args = (f"{name}: {error}",)
+        raise
 
 
 def _costs(record: CostsRecord) -> Costs:
     transfer, lost, attention = record.transfer, record.overhead, record.slice_attention
     stages = len(record.forward)
-    factors = None if record.factors is msgspec.UNSET else MicrobatchFactors.of(record.factors, stages)
+    factors = None if record.factors is msgspec.UNSET else MicrobatchFactors.of(record.factors, range(stages))
     return Costs(
         forward=np.array(record.forward),
         backward=np.array(record.backward),
@@ -199,8 +228,20 @@ def _costs(record: CostsRecord) -> Costs:
         communication="edge" if record.communication is msgspec.UNSET else record.communication,
         streams="rank" if record.streams is msgspec.UNSET else record.streams,
         factors=factors,
-        slice_attention=None if attention is msgspec.UNSET else SliceAttention.of(tuple(attention), stages),
+        slice_attention=None if attention is msgspec.UNSET else SliceAttention.of(_of_stages(attention, stages)),
+        settings=None if record.settings is msgspec.UNSET else _settings(record.settings),
     )
+
+
+def _of_stages(shares: Times, stages: int) -> Floats:
+    if len(shares) != stages:
+        raise CostError(f"slice attention: {len(shares)} values for {stages} stages", field="slice_attention")
+    return np.array(shares)
+
+
+def _settings(record: msgspec.Struct) -> Settings:
+    values = msgspec.structs.asdict(record)
+    return Settings(**{name: value for name, value in values.items() if value is not msgspec.UNSET})
 
 
 def _memory(record: CostsRecord, factors: Floats) -> Memory:

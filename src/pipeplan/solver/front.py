@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeplan.costs import Limits
-from pipeplan.errors import InfeasibleError
+from pipeplan.errors import InfeasibleError, InputError
 from pipeplan.model import Schedule, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import simulate
@@ -99,15 +99,14 @@ def pareto(
     start: Sequence[Schedule] = (),
     published_at: PublishedAt | None = None,
 ) -> Front:
-    """Return the best schedules of a problem from the least feasible memory limit to no limit.
+    """Return the best schedules of a problem from the least feasible memory limit to its own, or to no limit.
 
     Of several problems, which differ in their placement alone, each point is the best of all: every limit is searched as
     :func:`~pipeplan.solver.placements.best_placement` does.
 
     Memory is in bytes where the costs hold bytes, else in activations. Every limit starts from the schedule found under the
     one below, so that more memory never takes longer. A limit larger than the peak of the search without one is not tried.
-    Of schedules that dominate each other only the better stays. The problem's own limit is among those tried, if it is the
-    same for all ranks and in the front's unit of memory.
+    Of schedules that dominate each other only the better stays.
 
     On a cluster all limits of one problem are searched at once, with half of the budget; then again, from the best found
     under each limit and those below.
@@ -115,7 +114,7 @@ def pareto(
     Parameters
     ----------
     points
-        About how many limits to try, at least 2; the peaks of undominated published schedules, and the problem's own limit,
+        About how many limits to try, at least 2; the peaks of undominated published schedules within the problem's own limit
         are always among them.
     seconds, evaluations
         The budget of the whole front; each limit has an equal share. With neither, ten seconds a limit.
@@ -136,12 +135,13 @@ def pareto(
     Raises
     ------
     InputError
-        For a store or scheduler that cannot be used, and as ``search``.
+        For limits that differ between ranks or are in another unit than the front, a store or scheduler that cannot be used,
+        and as ``search``.
     ShapeError
         For a start of another shape than the only problem.
     """
     requested = [problems] if isinstance(problems, Problem) else list(problems)
-    own = next((limit for problem in requested if (limit := _own_limit(problem)) is not None), None)
+    most = _largest_limit(requested[0])
     unlimited = [replace(problem, limits=None) for problem in requested]
     if seconds is None and evaluations is None:
         seconds = 10.0 * points
@@ -154,7 +154,7 @@ def pareto(
     request = {
         "command": "search --pareto",
         "problem": plain(unlimited[0]) if len(unlimited) == 1 else plain(unlimited),
-        "limit": own,
+        "limit": most,
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,
     }
@@ -173,7 +173,7 @@ def pareto(
         start=start,
         published_at=published_at,
     )
-    return searches.front(effort, own, points)
+    return searches.front(effort, np.inf if most is None else most, points)
 
 
 class _FrontSearch:
@@ -194,16 +194,22 @@ class _FrontSearch:
         self._seed, self._backend, self._request = seed, backend, request
         self._progress, self._expected, self._done, self._share = progress, 1, 0, 0.0
 
-    def front(self, effort: Effort, own: float | None, points: int) -> Front:
-        """Return the front, with the problems' own limit among those tried, on this effort per limit."""
+    def front(self, effort: Effort, most: float, points: int) -> Front:
+        """Return the front up to a limit, infinite for none, on this effort per limit."""
         self._expected = points
         marks = sorted(
-            (mark for problem in self._problems for mark in _marks(problem)), key=lambda mark: (mark.peak, mark.value)
+            (
+                mark
+                for problem in self._problems
+                for mark in _marks(problem)
+                if mark.peak <= most * (1 + tolerances.MEMORY)
+            ),
+            key=lambda mark: (mark.peak, mark.value),
         )
-        free = self._point(np.inf, effort, ())
+        free = self._point(most, effort, ())
         peaks = [mark.peak for mark in undominated_marks(marks)]
         tightest = min(self._problems, key=lambda problem: _least_limit(problem, np.finfo(np.float64).max))
-        levels = _levels(tightest, free.peak, [*peaks, *([] if own is None else [own])], points - 1)
+        levels = _levels(tightest, free.peak, peaks, points - 1)
         if self._backend.dask is None:
             self._expected = 1 + len(levels)
             below = self._one_after_another(levels, effort)
@@ -303,13 +309,26 @@ def _least_limit(problem: Problem, limit: float) -> float:
     return float(limited(problem, limit).least_limit.max())
 
 
-def _own_limit(problem: Problem) -> float | None:
-    """Return the limit of a problem if it is the same for all ranks and in the front's unit; else None."""
+def _largest_limit(problem: Problem) -> float | None:
+    """Return the limit of a problem, up to which a front goes; None without a limit.
+
+    Raises InputError for limits that no front has: that differ between ranks, or are in another unit.
+    """
     limits = problem.limits
-    if limits is None or limits.in_activations is problem.costs.memory.in_bytes:
+    if limits is None:
         return None
+    if limits.in_activations and problem.costs.memory.in_bytes:
+        raise InputError(
+            "memory limit in activations: these costs are in bytes, and so is their front; set a limit in bytes",
+            field="memory_limit",
+        )
     least, most = float(limits.values.min()), float(limits.values.max())
-    return most if least == most and np.isfinite(most) else None
+    if least != most:
+        raise InputError(
+            f"memory limits of {least:g} to {most:g}: a front has the same limit on every rank; set one limit",
+            field="memory_limit",
+        )
+    return most if np.isfinite(most) else None
 
 
 def _no_slower_with_more(points: list[Point]) -> list[Point]:

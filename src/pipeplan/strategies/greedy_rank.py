@@ -67,8 +67,8 @@ class RankCosts:
             )
 
 
-def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> list[RankCosts]:
-    """Return each rank's costs, taken from its first chunk.
+def rank_costs(placement: Placement, costs: Costs, limits: Limits | None, chunk: int = 0) -> list[RankCosts]:
+    """Return each rank's costs, taken from one of its chunks.
 
     Memory is in bytes if the limit is in bytes, else in activations, of which each chunk holds an equal share.
 
@@ -86,7 +86,7 @@ def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> lis
             unit=rule.unit,
         )
         for rank in range(placement.ranks)
-        for stage in placement.stages_on(rank)[:1]
+        for stage in (placement.stages_on(rank)[chunk],)
     ]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.errors import CostError
-from pipeplan.model import Floats, Kind, Placement, Schedule
+from pipeplan.model import Kind, Placement, Schedule
 from pipeplan.strategies.greedy_rank import (
     Arrivals,
     GreedyRank,
@@ -59,23 +59,21 @@ def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None
 
     With p activations, m >= 2p - 1, F = I = W and free transfers, no rank idles between its first op and its last. In
     general, 1.5p activations leave little idle time. The peak is within the limit, by default p activations; the smallest
-    limit applies to all ranks, because the V loads them equally. Any shape is valid, with the same times and memory on
-    every stage.
+    limit applies to all ranks, because the V loads them equally. Any shape is valid. Where stages differ, the order is
+    that of equal stages: with the mean times of the rank in the middle, as in the authors' implementation, and the largest
+    memory.
 
     Source: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism (2024), section 6 (ZB-V).
 
     Raises
     ------
-    CostError
-        If the costs differ between stages.
     InfeasibleError
         If a limit is less than p activations; with m < p, whose first wave is shorter, if an op does not fit.
     """
     placement = Placement.v(shape.ranks)
-    _require_equal(costs)
     if limits is None:
         limits = Limits(np.full(shape.ranks, float(shape.ranks)), in_activations=True)
-    per_rank = rank_costs(placement, costs, limits)
+    per_rank = _equal_ranks(placement, costs, limits)
     if shape.microbatches >= shape.ranks:
         _require_room(per_rank)
     tightest = min(per_rank, key=lambda rank: rank.limit)
@@ -96,24 +94,26 @@ def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> l
     return min((run.ranks for run in runs), key=largest_bubble)
 
 
-def _require_equal(costs: Costs) -> None:
-    memory = costs.memory
-    columns: dict[str, Floats] = {
-        "forward time": costs.forward,
-        "backward input time": costs.backward_input,
-        "backward weight time": costs.backward_weight,
-        "activation": memory.activation,
-        "weight activation": memory.freed_by_weight,
-    }
-    for name, values in columns.items():
-        different = np.flatnonzero(values != values[0])
-        if different.size:
-            stage = int(different[0])
-            raise CostError(
-                f"{zbv_heuristic.name} needs the same costs on every stage: {name} is {values[0]:g} on stage 0 "
-                f"and {values[stage]:g} on stage {stage}; zb-auto takes costs per stage",
-                field=f"{name}{'s' if name.endswith('time') else ' bytes'}".replace(" ", "_"),
-            )
+def _equal_ranks(placement: Placement, costs: Costs, limits: Limits | None) -> list[RankCosts]:
+    """Return ranks that differ in nothing but their limits: with the middle time of all ranks, and the largest memory."""
+    chunks = [rank_costs(placement, costs, limits, chunk) for chunk in range(2)]
+    every = [of_rank for of_chunk in chunks for of_rank in of_chunk]
+    times = (
+        sorted((getattr(first, name) + getattr(second, name)) / 2 for first, second in zip(*chunks, strict=True))
+        for name in ("forward", "backward_input", "backward_weight")
+    )
+    forward, backward_input, backward_weight = (of_ranks[len(of_ranks) // 2] for of_ranks in times)
+    return [
+        replace(
+            of_rank,
+            forward=forward,
+            backward_input=backward_input,
+            backward_weight=backward_weight,
+            held=max(other.held for other in every),
+            freed_by_weight=max(other.freed_by_weight for other in every),
+        )
+        for of_rank in chunks[0]
+    ]
 
 
 def _require_room(per_rank: list[RankCosts]) -> None:

@@ -110,6 +110,16 @@ def _list_of(value: Any, least: int = 1) -> Any:
     return Annotated[list[value], Field(min_length=least, max_length=_LONGEST_LIST, fail_fast=True)]
 
 
+_FactorTable: Any = _list_of(float | _list_of(float))
+_FACTORS: dict[str, Any] = {field.name: (_FactorTable, ...) for field in dataclasses.fields(FactorTables)}
+FactorTablesIn: Any = create_model(
+    "FactorTablesIn",
+    __base__=Strict,
+    __doc__="Factors of microbatches, different ones for times and bytes.",
+    **_FACTORS,
+)
+
+
 def _number(setting: Setting, kind: type) -> Any:
     """Return a number whose range is in the schema; :func:`_checked` enforces it."""
     bounds: dict[str, Any] = {}
@@ -136,7 +146,7 @@ def _type(setting: Setting) -> Any:
         "layers": _list_of(LayerIn),
         "layout": _list_of(int),
         "stage_layers": _either(text=text, list=_list_of(int)),
-        "per_microbatch": _either(list=_list_of(float | _list_of(float)), table=FactorTables),
+        "per_microbatch": _either(list=_FactorTable, table=FactorTablesIn),
         "lengths": _list_of(float | _list_of(float)),
         "size": _either(number=number, text=text),
         "duration": _either(number=number, text=text),
@@ -160,7 +170,9 @@ def _checked(setting: Setting) -> AfterValidator:
         try:
             if setting.in_bytes and value is not None:
                 value = settings_given({setting.name: value})[setting.name]
-            if setting.kind != "schedules":  # a name here is never a file
+            if isinstance(value, BaseModel):
+                settings_given({setting.name: value.model_dump()})
+            elif setting.kind != "schedules":  # a name here is never a file
                 setting.check(value)
         except PipeplanError as error:
             raise PydanticCustomError("setting", "{message}", {"message": str(error)}) from None

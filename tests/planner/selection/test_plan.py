@@ -248,8 +248,8 @@ def test_bad_questions(changes, kind, words, field):
 
 
 def test_a_schedule_that_refuses_all_costs_says_why():
-    with pytest.raises(InfeasibleError, match="needs the same costs on every stage"):
-        planned(fix={"schedule": "zbv-heuristic"})
+    with pytest.raises(InfeasibleError, match="no room for the F of microbatch 1"):
+        planned(fix={"schedule": "zbv-heuristic", "pp": 4, "in_flight": 2})
 
 
 def test_a_schedule_that_is_made_for_a_limit_is_tried_under_several():

@@ -126,6 +126,8 @@ def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, 
             plan_source, of_run(plan_source, settings, run) if isinstance(plan_source, Strategy) else settings
         )
         plan, notes = result.timeline, (*result.notes, *result.warnings)
+        if settings.step_time is not None:
+            notes = (*notes, "step time has no effect: a diff compares ops, and a step ends after them")
     shifted = plan.from_first_start()
     if overhead := plan.makespan - shifted.makespan:
         notes = (*notes, _OVERHEAD.format(Times.of((overhead,), plan.unit).text(overhead)))

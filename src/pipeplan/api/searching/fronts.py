@@ -63,7 +63,7 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
 
 @final
 class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
-    """Time against memory, from the least feasible limit to none: memory rises and time falls.
+    """Time against memory, from the least feasible limit to the memory limit, or to none: memory rises and time falls.
 
     Iteration gives the points; ``to_frame()`` has a row per point. ``published`` are the published schedules of the searched
     placements that need nothing but what is allowed, by memory.

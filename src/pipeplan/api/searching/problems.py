@@ -334,13 +334,20 @@ def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> 
 
     @cache
     def under(limit: float) -> list[PublishedEntry]:
-        fitting = [entry for entry in free if within(entry.peak, limit)]
-        if np.isfinite(limit) and _size(problem) <= EVERYTHING_UP_TO:
-            limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
+        if not np.isfinite(limit):
+            return free
+        limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
+        fitting = [_limited(entry, limited) for entry in free if within(entry.peak, limit)]
+        if _size(problem) <= EVERYTHING_UP_TO:
             fitting += _entries(problem, limited, made_from_costs=True)
         return fitting
 
     return under
+
+
+def _limited(entry: PublishedEntry, settings: Settings) -> PublishedEntry:
+    """Return the entry of a problem with the limits of the settings, which its schedule keeps."""
+    return replace(entry, problem=replace(entry.problem, limits=settings.limits(entry.problem.placement)))
 
 
 def within(peak: float, limit: float) -> bool:

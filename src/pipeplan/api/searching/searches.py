@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -132,7 +132,9 @@ def searched(
 
         chosen, published = problem_of_best_starts(problems, schedules)
         best = best_placement([chosen], effort, seeds, published=competing, start=schedules, earlier=published)
-    return result_found(best.result, settings, allowed=allowed, published=everywhere, tried=best.tried)
+    return result_found(
+        best.result, settings, allowed=allowed, published=everywhere, tried=best.tried, starts=bool(schedules)
+    )
 
 
 def _laid_out(
@@ -164,15 +166,15 @@ def _laid_out(
 def pareto(
     *, progress: Callable[[float, SearchProgress], None] | None = None, **options: Unpack[ParetoKeywords]
 ) -> ParetoFront:
-    """Return the whole trade-off of time against memory: the best schedule under each of several limits, and under none.
+    """Return the trade-off of time against memory: the best schedule under each of several limits.
 
     Parameters
     ----------
     progress
         Called with the limit, infinite for none, and how far its search is; ``share`` is that of the whole front.
     **options
-        The options of a front (:class:`~pipeplan.api.searching.options.ParetoOptions`), and shape and costs; a
-        ``memory_limit``, one for all ranks and in the front's unit, is among the limits tried.
+        The options of a front (:class:`~pipeplan.api.searching.options.ParetoOptions`), and shape and costs. The front goes
+        from the least feasible limit to ``memory_limit``, one for all ranks; without it, to no limit.
 
     Raises
     ------
@@ -183,7 +185,10 @@ def pareto(
 
 
 def front_found(
-    options: ParetoOptions, settings: Settings, *, progress: Callable[[float, SearchProgress], None] | None = None
+    options: ParetoOptions,
+    settings: Settings,
+    *,
+    progress: Callable[[float, SearchProgress], None] | None = None,
 ) -> ParetoFront:
     """See :func:`pareto`."""
     problems = problems_of(settings, options)
@@ -191,7 +196,9 @@ def front_found(
     if options.dask is not None:
         problems = [problem_of_best_starts(problems, schedules)[0]]
     unlimited, allowed = replace(settings, memory_limit=None), searched_needs(options, settings, schedules)
-    everywhere = published_under(problems[0], unlimited, in_bytes=problems[0].costs.memory.in_bytes)
+    everywhere = published_under(
+        replace(problems[0], limits=None), unlimited, in_bytes=problems[0].costs.memory.in_bytes
+    )
     points = front_of(
         problems,
         points=options.points,
@@ -217,7 +224,12 @@ def front_found(
                 peak=point.peak,
                 value=point.value,
                 result=result_found(
-                    point.result, unlimited, allowed=allowed, published=everywhere(point.limit), tried=point.tried
+                    point.result,
+                    unlimited,
+                    allowed=allowed,
+                    published=everywhere(point.limit),
+                    tried=point.tried,
+                    starts=bool(schedules),
                 ),
             )
             for point in points.points
@@ -231,7 +243,10 @@ def _marks(
 ) -> tuple[FrontMark, ...]:
     """Return the published schedules of the searched placements under the limits of a front, by memory, then by time."""
     placements = {problem.placement.rank_of for problem in problems}
-    entries = [entry for point in (*front.points, None) for entry in published(point.limit if point else float("inf"))]
+    limits = {point.limit for point in front.points}
+    if problems[0].limits is None:
+        limits.add(float("inf"))
+    entries = [entry for limit in sorted(limits) for entry in published(limit)]
     marks = {
         (mark.peak, mark.value, mark.schedule): mark
         for entry in entries
@@ -255,6 +270,7 @@ def result_found(
     published: Iterable[PublishedEntry] = (),
     tried: tuple[PlacementTried, ...] = (),
     layout: Layout | None = None,
+    starts: bool = False,
 ) -> Result:
     """Return the solver's schedule as a result, under the name of a search.
 
@@ -279,7 +295,7 @@ def result_found(
         replace(simulation, timeline=timeline),
         limits=problem.limits,
         search=record,
-        warnings=(*warnings, *slow_start(record)),
+        warnings=(*warnings, *_unused(settings, solution, starts), *slow_start(record)),
         notes=(*allowed_in_words(settings), *not_compared(problem), *notes),
         sharding=sharding_searched(problem.sharding),
         settings=None if layout is None else settings,
@@ -345,6 +361,15 @@ def _competing(published: Iterable[PublishedEntry], settings: Settings, allowed:
         for entry in published
         if not missing(needs_of(entry.schedule), allowed) and slices in (None, entry.schedule.slices)
     ]
+
+
+def _unused(settings: Settings, solution: SearchResult, starts: bool) -> Iterator[str]:
+    """Yield a warning for each setting that has no effect on a search."""
+    for name in () if starts else ("group_size", "variant"):
+        if getattr(settings, name) is not None:
+            yield f"{name.replace('_', ' ')} has no effect: a search finds its own order, unless it has a start"
+    if settings.slice_attention is not None and solution.problem.slices == 1:
+        yield "slice attention has no effect: a search cuts sequences only with slices"
 
 
 def _starts(options: ScheduleSearchOptions, settings: Settings, problems: list[Problem]) -> list[Schedule]:

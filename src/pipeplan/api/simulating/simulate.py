@@ -38,7 +38,7 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
         simulated again on these costs, with a warning; a measured one is refused.
     **options
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
-        ``docs/reference/settings.md`` lists; a list is per stage.
+        ``docs/reference/settings.md`` lists; a list has one value per stage, or one per rank.
 
     Raises
     ------
@@ -75,6 +75,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
         *_unused(settings, schedule, costs),
         *warnings,
     )
+    notes = (*notes, *_shared(settings, schedule))
     return result_of(
         simulation, limits=limits, warnings=warnings, notes=notes, settings=settings, sharding=used or UNSET
     )
@@ -178,12 +179,14 @@ def _again(name: str, source: Source) -> Iterable[str]:
 
 
 def _unused(settings: Settings, schedule: Schedule, costs: Costs) -> Iterable[str]:
-    """Yield a warning for each setting of sharded stages, or of slices, that has no effect on the schedule."""
+    """Yield a warning for each setting of sharded stages, of the host or of slices that has no effect on the schedule."""
     for name, kind in _OF_SHARDED_STAGES.items():
         if getattr(settings, name) is not None and not schedule.has(kind):
             yield f"{name.replace('_', ' ')} have no effect: the schedule has no {kind.name}"
     if settings.gradient_bytes is not None and not costs.memory.in_bytes:
         yield "gradient bytes have no effect: without activation bytes, memory is counted in activations"
+    if settings.offload not in ("none", ()) and not schedule.has(Kind.OFFLOAD):
+        yield "offload has no effect: no activation is held long enough for both copies"
     if settings.slice_attention is not None and schedule.slices == 1:
         yield f"slice attention has no effect: {schedule.name or 'the schedule'} does not slice sequences"
 
@@ -204,6 +207,15 @@ def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:
         if isinstance(value, tuple) and len(value) != schedule.stages:
             done = "the last one is repeated" if len(value) < schedule.stages else "the rest is left out"
             yield f"{name.replace('_', ' ')}: {len(value)} values for {schedule.stages} stages; {done}"
+
+
+def _shared(settings: Settings, schedule: Schedule) -> Iterable[str]:
+    """Yield a note on the lists that have a value per rank, where ranks hold several stages."""
+    if settings.pad_times or schedule.ranks == schedule.stages:
+        return
+    lists = (name for name in _PER_STAGE if isinstance(getattr(settings, name), tuple))
+    if names := [name.replace("_", " ") for name in lists if len(getattr(settings, name)) == schedule.ranks]:
+        yield f"{' and '.join(names)}: one value per rank, not per stage"
 
 
 _PER_STAGE = tuple(setting.name for setting in SETTINGS.values() if setting.kind == "per_stage")

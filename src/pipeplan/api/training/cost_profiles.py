@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
-from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
+from pipeplan.api.arguments import NO_OVERRIDES, ScheduleLike, apart, asked, require_used, takes
 from pipeplan.api.keywords import ProfileKeywords
 from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.sources import label, resolve
@@ -220,14 +220,29 @@ def profile(
     measured_order, settings = asked(UNSET if schedule is None else schedule, keywords)
     if source is not None:
         return costs_of_run(source, schedule, settings, profiled_as)
-    return profiled(measured_order, settings, profiled_as, progress=progress)
+    return profiled(measured_order, settings, profiled_as, progress=progress, overrides=keywords)
 
 
 def profiled(
-    schedule: ScheduleLike, settings: Settings, options: ProfileOptions, *, progress: TrainingReport | None = None
+    schedule: ScheduleLike,
+    settings: Settings,
+    options: ProfileOptions,
+    *,
+    progress: TrainingReport | None = None,
+    overrides: Mapping[str, Any] = NO_OVERRIDES,
 ) -> CostProfile:
-    """Measure the costs of a model's stages; see :func:`profile`."""
+    """Measure the costs of a model's stages; see :func:`profile`.
+
+    ``overrides`` are the options that are set for this call alone, not in a shared file.
+    """
+    require_used(overrides, _OF_COSTS, "a profile measures the costs of every stage")
     return CostProfile.of(stages_measured(resolve(schedule, settings, of_measured=True), options, part(progress)))
+
+
+_OF_COSTS = tuple(
+    name for name, setting in SETTINGS.items() if setting.group not in ("shape", "more") or name == "slice_attention"
+)
+"""Settings that do not determine the stages of a profile."""
 
 
 def calibrated(

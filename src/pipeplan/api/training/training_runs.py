@@ -32,7 +32,7 @@ from pipeplan.api.training.run_costs import with_op_times
 from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError
-from pipeplan.model import TIME_UNITS, Floats, Schedule, Timeline, units_in
+from pipeplan.model import TIME_UNITS, Floats, Placement, Schedule, Timeline, units_in
 from pipeplan.passes import require_expressible
 from pipeplan.readable import Times, change, percent
 from pipeplan.records import Evidence, Record
@@ -237,7 +237,7 @@ def trained(
     done = run_with(schedule, options, lengths=lengths, progress=doing)
     if costs is None:
         # The means of all microbatches are the times of the mean one.
-        rule = _relative(settings, schedule.stages, lambda factors: factors.mean(axis=1, keepdims=True))
+        rule = _relative(settings, schedule.placement, lambda factors: factors.mean(axis=1, keepdims=True))
         costs = with_op_times(done.timeline, rule)
     return training_run(done, simulated(schedule, costs), origin)
 
@@ -276,7 +276,7 @@ def _costs(
     if lengths is not None:
         # The model was measured with its whole sequence, which is that of the longest microbatch.
         longest = [lengths.index(max(lengths))]
-        rule = _relative(settings, schedule.stages, lambda factors: factors[:, longest])
+        rule = _relative(settings, schedule.placement, lambda factors: factors[:, longest])
         shape["microbatch_factors"] = rule.microbatch_factors
     return replace(measured.settings(), **shape), BEFORE_THE_RUN
 
@@ -302,9 +302,9 @@ def _shares(settings: Settings) -> tuple[float, ...] | None:
     return tuple(number / max(numbers) for number in numbers)
 
 
-def _relative(settings: Settings, stages: int, units: Callable[[Floats], Floats]) -> Settings:
+def _relative(settings: Settings, placement: Placement, units: Callable[[Floats], Floats]) -> Settings:
     """Return the settings with the microbatches' factors divided by what ``units`` makes of them."""
-    factors = settings.factors(stages)
+    factors = settings.factors(placement)
     if factors is None:
         return settings
     rule: dict[str, Any] = dict.fromkeys(("lengths", "reference_length", "attention_share", "attention_model"))
