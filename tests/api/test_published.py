@@ -10,6 +10,7 @@ import pytest
 
 import pipeplan
 from pipeplan.api.comparing import columns
+from pipeplan.api.comparing.bounds import BoundsByNeeds
 from pipeplan.api.published import allowed_needs, kind_in_words
 from pipeplan.cli import main
 from pipeplan.cli.tools import tools, words_of
@@ -212,3 +213,13 @@ def test_a_bound_says_what_it_covers():
     assert pipeplan.simulate("v-half", settings=limited).bound_covers == (
         "schedules on this placement, without slices, within the memory limit"
     )
+
+
+def test_the_least_bound_of_thousands_of_results_is_computed_once_per_set_of_needs(monkeypatch):
+    results = pipeplan.compare("1f1b", "zbv", "seq1f1b", ranks=2, microbatches=4).results * 1000
+    calls = []
+    covered = BoundsByNeeds.covered
+    monkeypatch.setattr(BoundsByNeeds, "covered", lambda bounds, one: calls.append(one) or covered(bounds, one))
+    bounds = BoundsByNeeds(results, frozenset())
+    assert len({bounds.gap(result) for result in results}) == 3
+    assert len(calls) == len({result.needs for result in results}) == 2
