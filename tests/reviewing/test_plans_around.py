@@ -10,7 +10,6 @@ import pytest
 
 import pipeplan
 from benchmarks.planning import QUESTIONS
-from pipeplan.api.planning.configurations import cluster_of
 from pipeplan.api.planning.plans import Plan
 from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster, cluster
@@ -20,7 +19,7 @@ from pipeplan.reviewing.estimating import estimated
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.models import named_model
 from pipeplan.reviewing.readers.source import configured_by
-from pipeplan.trainers import flags_of, plan_trainers
+from pipeplan.trainers import cluster_of, flags_of, plan_trainers
 from pipeplan.trainers.bridge_plan import _recipe
 from pipeplan.trainers.torchtitan_plan import _config
 from pipeplan.workload import from_dict, model, model_names

@@ -144,7 +144,7 @@ class Strategy:
     recomputes: bool = False
 
     def __reduce__(self) -> tuple[Callable[..., Strategy], tuple[Any, ...]]:
-        """Pickle a built-in strategy as its name, since its formulas are functions without one; another one as its fields."""
+        """Pickle a built-in strategy as its name, because its formulas are functions without one; others as their fields."""
         from pipeplan.strategies.registry import STRATEGIES, strategy  # imports this module
 
         if STRATEGIES.built_in.get(self.name) is self:
