@@ -136,6 +136,8 @@ ModelName = Literal[
     "llama3-70b",
     "llama3-8b",
     "llama3.1-405b",
+    "llama3.1-70b",
+    "llama3.1-8b",
     "llama3.2-1b",
     "llama3.2-3b",
     "llama4-maverick",

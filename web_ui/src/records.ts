@@ -50,6 +50,17 @@ export const REASON_WORDS: Readonly<Record<string, string>> = {
 };
 
 export const SEARCH_FIELDS = {
+  "allow": {
+    "title": "Allow",
+    "default": "slices",
+    "least": 0,
+    "most": 0,
+    "choices": [
+      "slices",
+      "copies",
+      "recompute"
+    ]
+  },
   "placement": {
     "title": "Placement",
     "default": "auto",
@@ -98,6 +109,17 @@ export const SEARCH_FIELDS = {
 } satisfies Record<string, SearchField>;
 
 export const FRONT_FIELDS = {
+  "allow": {
+    "title": "Allow",
+    "default": "slices",
+    "least": 0,
+    "most": 0,
+    "choices": [
+      "slices",
+      "copies",
+      "recompute"
+    ]
+  },
   "placement": {
     "title": "Placement",
     "default": "auto",
@@ -139,7 +161,7 @@ export const FRONT_FIELDS = {
   }
 } satisfies Record<string, SearchField>;
 
-/** Best configuration, and its flags by trainer. */
+/** Best configuration, and flags by trainer: each trainer's are those of its own plan, with the prediction for it. */
 export type BestConfiguration = {
   readonly step_time_s: number;
   readonly peak_memory_gib: number;
@@ -212,7 +234,10 @@ export type ClusterRecord = {
 
 /** Results of all schedules, and the names of those whose timelines are `drawn`, or too large to be (`undrawn`). */
 export type CompareReply = {
+  readonly headline: string;
   readonly results: readonly Result[];
+  readonly allowed: readonly ("copies" | "recompute" | "slices")[];
+  readonly faster_with_more: readonly FasterWithMore[];
   readonly refused: readonly RefusedSchedule[];
   readonly warnings: readonly string[];
   readonly least_bound: LeastBound;
@@ -253,7 +278,11 @@ export type ComparisonFacts = {
   /** Memory limit that the schedules were generated for, in `memory_unit`. */
   readonly limit: number | null;
   readonly costs: ComparisonCosts;
-  /** Schedules within the limit first, the fastest first. */
+  /** What the best schedule may need. */
+  readonly allowed: readonly ("copies" | "recompute" | "slices")[];
+  /** Schedules for which the least bound of those that need no more holds. */
+  readonly covers: string;
+  /** As in the comparison: the best one first. */
   readonly rows: readonly ComparisonRow[];
   readonly refused: readonly RefusedRow[];
   readonly notes: readonly string[];
@@ -265,6 +294,8 @@ export type ComparisonFacts = {
 export type ComparisonRow = {
   readonly schedule: string;
   readonly placement: string;
+  /** What it needs of the model and the trainer. */
+  readonly needs: readonly ("copies" | "recompute" | "slices")[];
   readonly chunks: number;
   readonly makespan: number;
   /** Idle time / total time. */
@@ -354,6 +385,34 @@ export type Decided = {
   readonly overlapped_pairs: number;
   readonly prices: Readonly<Record<string, Price>>;
   readonly microbatches: number;
+};
+
+/** Details of a network beside its sizes; the defaults are those of Llama, or of GPT-2 without a gate. */
+export type Details = {
+  readonly activation: string | null;
+  readonly gate_limit: number | null;
+  readonly gate_offset: number;
+  readonly positions: string | null;
+  readonly rotary_share: number;
+  readonly rotary_interleaved: boolean;
+  readonly rotary_scaling: RotaryScaling | null;
+  readonly local_rotary: boolean;
+  readonly no_rotary_every: number;
+  readonly centered_norms: boolean;
+  readonly norms_after: boolean;
+  readonly parallel_residual: boolean;
+  readonly unit_qk_norm: boolean;
+  readonly attention_softcap: number | null;
+  readonly logit_softcap: number | null;
+  readonly attention_scale: number | null;
+  readonly embedding_scale: number;
+  readonly residual_scale: number;
+  readonly logit_scale: number;
+  readonly value_scale: number;
+  readonly qkv_clip: number | null;
+  readonly attention_temperature: boolean;
+  readonly weights_on_input: boolean;
+  readonly unread: string;
 };
 
 /** Page of a run and its plan, as `report_data` of `pipeplan.drawing.html` writes it. */
@@ -468,6 +527,7 @@ export type Explanation = {
   readonly microbatches: number;
   readonly slices: number;
   readonly placement: readonly (number | readonly number[])[];
+  readonly needs: readonly ("copies" | "recompute" | "slices")[];
   readonly ops: number;
   readonly time_unit: string;
   readonly makespan: number;
@@ -481,6 +541,7 @@ export type Explanation = {
   readonly over: OverLimitRecord | null;
   readonly lower_bound: number;
   readonly bound_reason: string;
+  readonly bound_covers: string;
   readonly gap: number | null;
   readonly warnings: readonly string[];
   readonly notes: readonly string[];
@@ -504,8 +565,16 @@ export type Explanation = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly faster_with_more?: readonly FasterWithMore[];
   readonly layers_per_stage?: readonly number[];
   readonly explain: Reasons;
+};
+
+/** A published schedule that is faster than the answer, and needs more than the question allows. */
+export type FasterWithMore = {
+  readonly schedule: string;
+  readonly value: number;
+  readonly needs: readonly ("copies" | "recompute" | "slices")[];
 };
 
 /** An error: the field at fault, empty if there is none, and a sentence. */
@@ -547,6 +616,12 @@ export type FlagsRecord = {
   readonly text: string;
   readonly files: Readonly<Record<string, string>>;
   readonly warnings: readonly string[];
+  readonly release: string;
+  readonly configuration: string;
+  readonly software: string;
+  readonly step_time_s: number | null;
+  readonly peak_memory_gib: number | null;
+  readonly fit: "does not fit" | "fits" | "tight" | null;
 };
 
 /** One thing that is wrong. */
@@ -654,9 +729,11 @@ export type LatentAttention = {
   readonly value_dim: number;
 };
 
-/** Least lower bound of all placements that were compared: no schedule of any of them can be shorter. */
+/** Least lower bound of all placements that were compared: no schedule that it `covers` can be shorter. */
 export type LeastBound = {
   readonly value: number;
+  readonly covers: string;
+  readonly sentence: string;
   readonly reason: string;
   readonly placement: string;
   readonly chunks: number;
@@ -751,6 +828,7 @@ export type ModelShape = {
   readonly pattern: string | null;
   readonly residual_streams: number;
   readonly approximates: string;
+  readonly details: Details;
 };
 
 /** Objective of a search, and its lower bound. */
@@ -809,6 +887,8 @@ export type PlacementRecord = {
 /** The configuration to train a model with on a cluster, and why it is that one. */
 export type Plan = {
   readonly heading: string;
+  readonly trainer: string;
+  readonly by_trainer: readonly TrainerPlanRecord[];
   readonly miss: string;
   readonly model: ModelShape;
   readonly cluster: ClusterRecord;
@@ -916,6 +996,7 @@ export type Reasons = {
   readonly what_ifs: readonly Remedy[];
   readonly sentences: readonly string[];
   readonly advice: string;
+  readonly faster_with_more: readonly FasterWithMore[];
 };
 
 /** A schedule that is not available for the shape, and the reason. */
@@ -954,6 +1035,7 @@ export type Result = {
   readonly microbatches: number;
   readonly slices: number;
   readonly placement: readonly (number | readonly number[])[];
+  readonly needs: readonly ("copies" | "recompute" | "slices")[];
   readonly ops: number;
   readonly time_unit: string;
   readonly makespan: number;
@@ -967,6 +1049,7 @@ export type Result = {
   readonly over: OverLimitRecord | null;
   readonly lower_bound: number;
   readonly bound_reason: string;
+  readonly bound_covers: string;
   readonly gap: number | null;
   readonly warnings: readonly string[];
   readonly notes: readonly string[];
@@ -990,6 +1073,7 @@ export type Result = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly faster_with_more?: readonly FasterWithMore[];
   readonly layers_per_stage?: readonly number[];
 };
 
@@ -1058,6 +1142,20 @@ export type ReviewedRun = {
   readonly sentences: readonly string[];
 };
 
+/** Scaling of rotary positions to longer sequences, as a config.json has it under `rope_scaling`. */
+export type RotaryScaling = {
+  readonly kind: string;
+  readonly factor: number;
+  readonly original: number | null;
+  readonly low_frequency: number;
+  readonly high_frequency: number;
+  readonly beta_fast: number;
+  readonly beta_slow: number;
+  readonly mscale: number | null;
+  readonly mscale_all: number | null;
+  readonly rounded: boolean;
+};
+
 /** Another configuration, and why it is not the best. */
 export type RunnerUpRecord = {
   readonly step_time_s: number;
@@ -1096,6 +1194,7 @@ export type SearchReply = {
   readonly microbatches: number;
   readonly slices: number;
   readonly placement: readonly (number | readonly number[])[];
+  readonly needs: readonly ("copies" | "recompute" | "slices")[];
   readonly ops: number;
   readonly time_unit: string;
   readonly makespan: number;
@@ -1109,6 +1208,7 @@ export type SearchReply = {
   readonly over: OverLimitRecord | null;
   readonly lower_bound: number;
   readonly bound_reason: string;
+  readonly bound_covers: string;
   readonly gap: number | null;
   readonly warnings: readonly string[];
   readonly notes: readonly string[];
@@ -1132,6 +1232,7 @@ export type SearchReply = {
   readonly gain?: number | null;
   readonly best_published_anywhere?: PublishedSchedule | null;
   readonly gain_anywhere?: number | null;
+  readonly faster_with_more?: readonly FasterWithMore[];
   readonly layers_per_stage?: readonly number[];
   readonly said: readonly string[];
 };
@@ -1220,7 +1321,7 @@ export type StepRecord = {
   readonly without_barrier: number;
 };
 
-/** Parts of the step time of the rank that finishes last, in seconds, which add up to the step. */
+/** Parts of the step time, each as the mean of all ranks, in seconds; they add up to the step. */
 export type StepTime = {
   readonly compute_s: number;
   readonly recompute_s: number;
@@ -1246,6 +1347,7 @@ export type StrategyRecord = {
   readonly name: string;
   readonly title: string;
   readonly placement: string;
+  readonly needs: readonly ("copies" | "recompute" | "slices")[];
   readonly chunks: number | null;
   readonly default_chunks: number;
   readonly accepts: string;
@@ -1264,6 +1366,17 @@ export type Totals = {
   readonly days: number;
   readonly gpu_hours: number;
   readonly dollars: number | null;
+};
+
+/** Own plan of a trainer among which the best was chosen; `reason` says why there is none. */
+export type TrainerPlanRecord = {
+  readonly trainer: string;
+  readonly configuration: string;
+  readonly software: string;
+  readonly step_time_s: number | null;
+  readonly peak_memory_gib: number | null;
+  readonly fit: "does not fit" | "fits" | "tight" | null;
+  readonly reason: string;
 };
 
 /** Verdict of a trainer on a text: the format that it takes, or the reason why it does not run it. */

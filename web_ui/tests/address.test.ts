@@ -50,7 +50,13 @@ describe("the page's address", () => {
 
   test("leaves out empty fields, and reads none that the form lacks", () => {
     expect(toQuery({ ...STATE, typed: { ranks: " " }, shown: [], open: "" })).toBe("schedules=1f1b,zbv");
-    expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({ typed: {}, schedules: [], allow: [], shown: [], open: "" });
+    expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({
+      typed: {},
+      schedules: [],
+      allow: [],
+      shown: [],
+      open: "",
+    });
   });
 
   test("keeps names that hold signs of an address", () => {

@@ -173,8 +173,9 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
-    if path is not None and isinstance(source, Schedule) and unpacked_name(path.name).lower().endswith(".csv"):
-        rules = {"pytorch": True, **rules}
+    in_csv = path is not None and unpacked_name(path.name).lower().endswith(".csv")
+    if in_csv and isinstance(source, Schedule) and options.trainer in (None, "pytorch"):
+        rules = {"pytorch": True, **rules}  # the format is PyTorch's
         problems = tuple(_blank_cells(path, resolved))
         if problems:
             return _verdict(name, resolved, problems)

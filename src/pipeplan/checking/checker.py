@@ -69,11 +69,11 @@ def check(
     problems = list(check_structure(schedule))
     losses_in_order |= pytorch
     if not problems:
-        problems += check_losses(schedule) if losses_in_order else ()
-        problems += check_torch_form(schedule) if pytorch else ()
         required = waits if has_messages(schedule) or waits is False else None
         reduce_grad = True if pytorch and has_messages(schedule) and schedule.microbatches > 1 else reduce_grad
         problems += _check_content(schedule, reduce_grad, required, streams)
+        problems += check_losses(schedule) if losses_in_order else ()
+        problems += check_torch_form(schedule) if pytorch else ()
     if not problems and not losses_in_order:
         notes += check_losses(schedule)
     if not problems and has_messages(schedule):
