@@ -109,9 +109,11 @@ def test_review_reads_the_flags_of_every_trainer_as_the_configuration_that_they_
         "torchtitan": ("torchtitan",),
     }
     for trainer, names in softwares.items():
-        for source, machines, configuration in OF_TORCHTITAN if trainer == "torchtitan" else OF_MEGATRON:
+        rows = OF_TORCHTITAN if trainer == "torchtitan" else OF_MEGATRON
+        for place, (source, machines, configuration) in enumerate(rows):
             shape = model(source) if isinstance(source, str) else from_dict(source)
-            for software in names:
+            # The software changes a few flags alone: that of the trainer on every row, the others on every third one.
+            for software in names if place % 3 == 0 else names[:1]:
                 planned = replace(configuration, software=software)
                 flags = flags_of(shape, machines, planned)[trainer]
                 require_read(flags.text, estimate(shape, machines, planned, with_error_bar=False))

@@ -113,7 +113,8 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     Attributes
     ----------
     results
-        Results within the memory limit first, the shortest makespan first.
+        Results of the schedules that need nothing but what is allowed, then group by group; in each those within the memory
+        limit first, the shortest makespan first.
     refused
         The schedules that this shape, these costs or this limit rule out, each with the reason.
     warnings, notes
