@@ -222,7 +222,12 @@ def test_the_least_bound_of_thousands_of_results_is_computed_once_per_set_of_nee
     results = pipeplan.compare("1f1b", "zbv", "seq1f1b", ranks=2, microbatches=4).results * 1000
     calls = []
     covered = BoundsByNeeds.covered
-    monkeypatch.setattr(BoundsByNeeds, "covered", lambda bounds, one: calls.append(one) or covered(bounds, one))
+
+    def counted(bounds: BoundsByNeeds, result: pipeplan.Result) -> list[pipeplan.Result]:
+        calls.append(result)
+        return covered(bounds, result)
+
+    monkeypatch.setattr(BoundsByNeeds, "covered", counted)
     bounds = BoundsByNeeds(results, frozenset())
     assert len({bounds.gap(result) for result in results}) == 3
     assert len(calls) == len({result.needs for result in results}) == 2
