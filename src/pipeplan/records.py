@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copyreg
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cache
 from inspect import cleandoc
-from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar, get_type_hints, overload
 
 import msgspec
@@ -17,15 +15,6 @@ AnyRecord = TypeVar("AnyRecord", bound="Record")
 
 VERSION = 1
 """Version of every JSON schema. Adding keys keeps it; removing one, or giving it another meaning, makes another version."""
-
-
-def read_only(mapping: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:
-    """Return a read-only view of a mapping."""
-    return MappingProxyType(mapping)
-
-
-# Answers hold read-only mappings, such as the peak FLOP/s of a GPU, which Python neither pickles nor copies by itself.
-copyreg.pickle(MappingProxyType, lambda mapping: (read_only, (dict(mapping),)))
 
 
 class Evidence(Generic[Held]):

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.checking import check
+from pipeplan.checking.torch_rules import check_losses
 from pipeplan.model import Schedule, format_schedule, order_of_losses, parse_schedule
 from pipeplan.passes import in_order_of_losses
 from pipeplan.strategies import strategy
@@ -18,13 +19,13 @@ SWAPPED = "0F0 0F1 0B0 0B1\n1F1 1F0 1B1 1B0"
 def test_losses_out_of_order_are_wrong_in_pytorch_alone():
     report = check(parse_schedule(SWAPPED))
     assert (report.valid, [note.rule for note in report.notes]) == (True, ["losses"])
-    (problem,) = check(parse_schedule(SWAPPED), losses_in_order=True).problems
+    (problem,) = check(parse_schedule(SWAPPED), pytorch=True).problems
     assert (problem.rule, problem.where) == ("losses", "rank 1, op 0 (1F1)")
 
 
 def test_two_copies_of_a_model_have_losses_of_their_own():
     dualpipe = strategy("dualpipe")
-    assert check(dualpipe(dualpipe.shape(2, 4)), losses_in_order=True).valid
+    assert not list(check_losses(dualpipe(dualpipe.shape(2, 4))))
 
 
 def test_microbatches_are_numbered_as_their_losses_come():
@@ -44,4 +45,5 @@ def test_any_numbering_is_put_in_order(plan: Schedule, random):
     found = in_order_of_losses(other)
     assert order_of_losses(found).tolist() == list(range(plan.microbatches))
     assert found == in_order_of_losses(plan)
-    assert check(found, losses_in_order=True).valid
+    assert check(found).valid
+    assert not list(check_losses(found))

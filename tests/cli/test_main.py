@@ -29,7 +29,7 @@ def test_simulate_prints_a_table_and_draws_a_picture(run):
         r"makespan +33",
         r"bubble +27\.3% \(idle / total time\)",
         r"over ideal +37\.5% \(idle / busy time\)",
-        r"lower bound +27 \(the work of rank 3\)",
+        r"lower bound +27 on this placement, unsliced \(the work of rank 3\)",
         r"gap \(placement\) +22\.2%",
         r"rank +busy +idle +span +activations",
         r"2 +24 +9 +27 +2",

@@ -1,6 +1,6 @@
 import json
 from dataclasses import fields
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.costs import Communication, Costs, Settings
+from pipeplan.costs import IN_COSTS, SETTINGS, Communication, Costs, Settings, SettingsTable
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats import costs_json, parse_costs_json
-from pipeplan.formats.costs_record import CostsRecord
+from pipeplan.formats.costs_record import CostsRecord, SettingsBesideRecord
 from pipeplan.model import Placement
 
 COSTS: dict[str, Any] = {
@@ -122,3 +122,10 @@ def test_strict():
     ]:
         with pytest.raises(error, match=message):
             parse_costs_json(text, name="c.json")
+
+
+def test_a_file_of_costs_has_a_place_for_every_setting_that_costs_do_not_contain():
+    kinds = get_type_hints(SettingsTable)
+    places = get_type_hints(SettingsBesideRecord)
+    assert set(places) == set(SETTINGS) - IN_COSTS
+    assert all(places[name] == kinds[name] | msgspec.UnsetType for name in places)

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from pipeplan.planner import WorkClock, best_layout_of, costs_of, estimate, schedule_of, stage_costs
-from pipeplan.reviewing import RULES, ReviewFacts, combined, improvements, judged, trainer_kind
+from pipeplan.reviewing import RULES, ReviewFacts, combined, improvements, judged
 from pipeplan.reviewing.estimating import estimated
 from pipeplan.reviewing.facts import Entry
 from pipeplan.reviewing.layouts import written_layout
+from pipeplan.trainers import trainer_kind
 
 MODELS = (
     ("llama3-70b", 80, 8, 1, 0),

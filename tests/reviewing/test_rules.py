@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipeplan.reviewing import RULES, SETTINGS, SEVERITIES, ReviewFacts, judged, trainer_kind
+from pipeplan.reviewing import RULES, SETTINGS, SEVERITIES, ReviewFacts, judged
 from pipeplan.reviewing.facts import Entry
 from pipeplan.reviewing.repairs import REPAIRS
 from pipeplan.reviewing.settings import UNKNOWN
 from pipeplan.reviewing.values import value_of
-from pipeplan.trainers import in_releases
+from pipeplan.trainers import in_releases, trainer_kind
 from tests.reviewing.examples import EXAMPLES
 
 LINES = dict(line.split(": ", 1) for line in EXAMPLES.strip().splitlines())

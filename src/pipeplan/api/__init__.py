@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from pipeplan.api.arguments import DEFAULT_SCHEDULE, ScheduleLike, configured
     from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, schedules
     from pipeplan.api.checks import CheckOptions, Verdict, check, checked
+    from pipeplan.api.comparing.bounds import LeastBound
     from pipeplan.api.comparing.columns import ColumnOptions
     from pipeplan.api.comparing.compare import CompareOptions, compare, compared, comparison_of, with_shape_of
-    from pipeplan.api.comparing.comparison import Comparison, LeastBound, comparison_of_results
+    from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
     from pipeplan.api.config_files import BundledCosts, load_config, shipped, shipped_costs
     from pipeplan.api.conversions import (
         ConvertOptions,

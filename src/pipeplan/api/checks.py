@@ -173,10 +173,10 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
-    in_csv = path is not None and unpacked_name(path.name).lower().endswith(".csv")
-    if in_csv and isinstance(source, Schedule) and options.trainer in (None, "pytorch"):
+    csv = path if path is not None and unpacked_name(path.name).lower().endswith(".csv") else None
+    if csv is not None and isinstance(source, Schedule) and options.trainer in (None, "pytorch"):
         rules = {"pytorch": True, **rules}  # the format is PyTorch's
-        problems = tuple(_blank_cells(path, resolved))
+        problems = tuple(_blank_cells(csv, resolved))
         if problems:
             return _verdict(name, resolved, problems)
     if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved).valid:

@@ -66,8 +66,8 @@ def shipped_costs(name: str) -> Config:
     path = _HERE / _FOLDERS[entry.origin] / f"{name}{_ENDING}"
     if entry.origin == "measured":
         return load_settings(path)
-    from pipeplan.api.planning.configurations import read_configuration
     from pipeplan.api.planning.one_configuration import costs_planned_for
+    from pipeplan.trainers import read_configuration
 
     return costs_planned_for(*read_configuration(read_document(path, "configuration"), None))
 
@@ -81,8 +81,7 @@ def load_config(path: Path) -> Config:
     """Read a config file; if there is none of this name, the costs of this name that come with pipeplan.
 
     Costs are settings with a value for each stage; ``stages`` is then how many there are. Their file also has the other
-    settings that they were made from. Without a name they have the
-    file's.
+    settings that they were made from. Without a name they have the file's.
 
     Raises UnknownNameError for a name that is neither; the message suggests the nearest one. Raises InputError for a file
     that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.

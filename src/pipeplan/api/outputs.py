@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pipeplan.costs import Settings
+from pipeplan.documents import ENDINGS
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.files import Written, file_name, is_stream, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, Training, formats, in_order
@@ -96,16 +97,12 @@ def require_own_ending(to: str, path: Path) -> None:
     if is_stream(path) or (path.suffix.lower() == chosen.suffix and len(path.suffixes) == 1):
         return
     entries = [entry for entry in all_formats().values() if entry.writers]
-    languages = {*_CONFIGURATION, *(entry.suffix for entry in entries)}
+    languages = {*ENDINGS, *(entry.suffix for entry in entries)}
     # The longest ending, so that that of a format goes before that of its language.
     named = max(filter(name.endswith, languages.union(entry.ending for entry in entries)), key=len, default="")
     if not chosen.ending.endswith(named):
         right = path.with_name(path.name[: -len(named)] + chosen.ending)
         raise InputError(f"{to} is not written to a {named} file: write it to {right}", field="output")
-
-
-_CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
-"""Endings of files that hold values by name."""
 
 
 def output_endings(among: Mapping[str, Format] | None = None) -> tuple[str, ...]:

@@ -35,7 +35,6 @@ def check(
     reduce_grad: bool | None = None,
     buffers: int | None = None,
     waits: bool | None = None,
-    losses_in_order: bool = False,
     pytorch: bool = False,
 ) -> Report:
     """Report all problems of a schedule: first of its structure and then, if that is valid, of its order and messages.
@@ -59,22 +58,18 @@ def check(
         True if the runtime requires ops that wait for sends and reduced gradients, False if it rejects them. None: a
         schedule with some of them must have all of them, and a schedule with communication but without them gets a
         note.
-    losses_in_order
-        True if the runtime takes the k-th loss for microbatch k, as PyTorch's does. False: losses out of order are a
-        note.
     pytorch
-        True for the rules of PyTorch's runtime that all of its releases have, ``losses_in_order`` among them.
+        True for the rules of PyTorch's runtime that all of its releases have; it takes the k-th loss for microbatch k.
+        False: losses out of order are a note.
     """
     notes: list[Finding] = []
     problems = list(check_structure(schedule))
-    losses_in_order |= pytorch
     if not problems:
         required = waits if has_messages(schedule) or waits is False else None
         reduce_grad = True if pytorch and has_messages(schedule) and schedule.microbatches > 1 else reduce_grad
         problems += _check_content(schedule, reduce_grad, required, streams)
-        problems += check_losses(schedule) if losses_in_order else ()
-        problems += check_torch_form(schedule) if pytorch else ()
-    if not problems and not losses_in_order:
+        problems += (*check_losses(schedule), *check_torch_form(schedule)) if pytorch else ()
+    if not problems and not pytorch:
         notes += check_losses(schedule)
     if not problems and has_messages(schedule):
         needs = dependencies(schedule)

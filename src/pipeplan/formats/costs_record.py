@@ -19,15 +19,12 @@ shorter form for equal stages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from pipeplan.costs import (
-    IN_COSTS,
-    SETTINGS,
     Communication,
     Costs,
     FactorTable,
@@ -36,7 +33,6 @@ from pipeplan.costs import (
     MicrobatchFactors,
     Overhead,
     Settings,
-    SettingsTable,
     SliceAttention,
     Transfer,
     settings_beside,
@@ -44,7 +40,7 @@ from pipeplan.costs import (
 from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError, InputError
 from pipeplan.formats.format import Format, other_version
-from pipeplan.model import NOT_GIVEN, Floats, Streams
+from pipeplan.model import NOT_GIVEN, Floats, Sharding, Streams
 
 VERSION = 1
 
@@ -83,23 +79,21 @@ class OverheadRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     step_time: float
 
 
-def _settings_beside() -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields of :class:`SettingsBesideRecord`: every setting that costs do not contain."""
-    for name, kind in get_type_hints(SettingsTable).items():
-        if name in SETTINGS and name not in IN_COSTS:
-            yield name, kind | msgspec.UnsetType, msgspec.UNSET
+class SettingsBesideRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the schedule and its memory limit."""
 
-
-if TYPE_CHECKING:
-    SettingsBesideRecord = msgspec.Struct
-else:
-    SettingsBesideRecord = msgspec.defstruct(
-        "SettingsBesideRecord",
-        list(_settings_beside()),
-        namespace={"__doc__": "Settings of the schedule and its memory limit."},
-        kw_only=True,
-        forbid_unknown_fields=True,
-    )
+    # Every setting that costs do not contain (pipeplan.costs.IN_COSTS).
+    microbatches: int | msgspec.UnsetType | None = msgspec.UNSET
+    chunks: int | msgspec.UnsetType | None = msgspec.UNSET
+    recompute: str | tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
+    offload: str | tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
+    sharding: Sharding | msgspec.UnsetType | None = msgspec.UNSET
+    max_active_stages: int | msgspec.UnsetType | None = msgspec.UNSET
+    unshard_lookahead: str | msgspec.UnsetType | None = msgspec.UNSET
+    memory_limit: float | str | tuple[float | str, ...] | msgspec.UnsetType | None = msgspec.UNSET
+    group_size: int | msgspec.UnsetType | None = msgspec.UNSET
+    slices: int | msgspec.UnsetType | None = msgspec.UNSET
+    variant: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -239,7 +233,7 @@ def _of_stages(shares: Times, stages: int) -> Floats:
     return np.array(shares)
 
 
-def _settings(record: msgspec.Struct) -> Settings:
+def _settings(record: SettingsBesideRecord) -> Settings:
     values = msgspec.structs.asdict(record)
     return Settings(**{name: value for name, value in values.items() if value is not msgspec.UNSET})
 

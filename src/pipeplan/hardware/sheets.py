@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,15 @@ class Gpu:
     generation: str = "hopper"
     multiprocessors: int = 132
     sustained: float = 1.0
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Gpu], tuple[dict[str, Any]]]:
+        """Pickle and copy the fields, with the peaks as a dict, because Python does not pickle read-only mappings."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _gpu_of, (values | {"peak": dict(self.peak)},)
+
+
+def _gpu_of(values: dict[str, Any]) -> Gpu:
+    return Gpu(**values | {"peak": MappingProxyType(values["peak"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

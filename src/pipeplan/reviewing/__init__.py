@@ -9,7 +9,6 @@ from pipeplan.reviewing.readers import Reading, read_configurations, read_text_o
 from pipeplan.reviewing.rule import SEVERITIES, RuleFault, RuleRow, Severity, judged
 from pipeplan.reviewing.rules import RULES
 from pipeplan.reviewing.settings import SETTINGS
-from pipeplan.trainers import trainer_kind
 
 __all__ = [
     "RULES",
@@ -36,5 +35,4 @@ __all__ = [
     "read_configurations",
     "read_text_of",
     "spelling",
-    "trainer_kind",
 ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -73,16 +72,6 @@ STRATEGIES = Registry(
     item=_named_in_errors,
 )
 """All strategies by name: those of pipeplan in the order of the documentation, then registered ones and plugins."""
-
-
-def _pickled(entry: Strategy) -> tuple[Callable[..., Strategy], tuple[Any, ...]]:
-    """Pickle a built-in strategy as its name, since its formulas are functions without one; another one as its fields."""
-    if STRATEGIES.built_in.get(entry.name) is entry:
-        return strategy, (entry.name,)
-    return Strategy, tuple(getattr(entry, field.name) for field in fields(entry))
-
-
-copyreg.pickle(Strategy, _pickled)
 
 
 def strategy(name: str) -> Strategy:

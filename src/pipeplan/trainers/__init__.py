@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pipeplan.lazy import lazy_names
 from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout
 from pipeplan.trainers.megatron_hybrid import layers_of_pattern
 from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
         model_of,
         read_configuration,
     )
+else:
+    # Only plans need these names, whose modules load the planner.
+    _, __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "AUTOMODEL",
@@ -88,11 +91,3 @@ __all__ = [
     "with_stage_layers",
     "write_layout",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Load the names that only plans need on first use: their modules import the planner."""
-    if name not in __all__:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    home = "megatron_plan" if name == "offloaded_share" else "own_plan"
-    return getattr(import_module(f"{__name__}.{home}"), name)

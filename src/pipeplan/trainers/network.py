@@ -39,12 +39,15 @@ class Fact:
         Whether the flags express the fact of a model.
     since
         First release of Megatron-core with these flags.
+    always
+        Whether a plain decoder has flags for it, too.
     """
 
     words: Callable[[ModelShape], str]
     flags: Callable[[ModelShape], Iterable[str]] | None = None
     exact: Callable[[ModelShape], bool] = lambda _: True
     since: str = OLDEST
+    always: bool = False
 
 
 def _if(present: Callable[[ModelShape], object], words: str) -> Callable[[ModelShape], str]:
@@ -195,12 +198,20 @@ def list_flag(layers: list[int]) -> str:
     return f"({'+'.join(f'[{value}]*{count}' for value, count in runs)})"
 
 
-def _router_is(score: str) -> Callable[[ModelShape], bool]:
-    return lambda model: model.experts is not None and model.experts.router_score == score
+def _selects_by_bias_after_softmax(model: ModelShape) -> bool:
+    experts = model.experts
+    return experts is not None and experts.router_score == "softmax" and experts.router_bias and not model.bias_all
+
+
+def _weights_sum_freely(model: ModelShape) -> bool:
+    experts = model.experts
+    if experts is None or experts.router_score != "sigmoid":
+        return False
+    return not experts.normalized_weights and experts.top_k > 1
 
 
 FACTS: tuple[Fact, ...] = (
-    Fact(_activation_words, _activation_flags, _has_activation),
+    Fact(_activation_words, _activation_flags, _has_activation, always=True),
     Fact(
         _number("gate_limit", "inputs of gates of at most {}"),
         lambda model: [f"--activation-func-clamp-value {model.details.gate_limit:g}"],
@@ -209,7 +220,7 @@ FACTS: tuple[Fact, ...] = (
         _number("gate_offset", "{} added to the gated half", 0.0),
         lambda model: [f"--glu-linear-offset {model.details.gate_offset:g}"],
     ),
-    Fact(_position_words, _position_flags, lambda model: model.positions != "alibi"),
+    Fact(_position_words, _position_flags, lambda model: model.positions != "alibi", always=True),
     Fact(
         lambda model: (
             _number("rotary_share", "rotary positions on {} of each head", 1.0)(model) if _rotates(model) else ""
@@ -285,32 +296,10 @@ FACTS: tuple[Fact, ...] = (
             "biases of experts alone",
         )
     ),
-    Fact(
-        _if(
-            lambda model: (
-                _router_is("softmax")(model)
-                and model.experts is not None
-                and model.experts.router_bias
-                and not model.bias_all
-            ),
-            "biases that select experts after softmax",
-        )
-    ),
-    Fact(
-        _if(
-            lambda model: (
-                _router_is("sigmoid")(model)
-                and model.experts is not None
-                and not model.experts.normalized_weights
-                and model.experts.top_k > 1
-            ),
-            "sigmoid weights of experts that do not sum to 1",
-        )
-    ),
+    Fact(_if(_selects_by_bias_after_softmax, "biases that select experts after softmax")),
+    Fact(_if(_weights_sum_freely, "sigmoid weights of experts that do not sum to 1")),
 )
-"""The facts, in the order of their flags. Activation and positions have flags in every model."""
-
-_ALWAYS = (_activation_flags, _position_flags)
+"""The facts, in the order of their flags."""
 
 
 def network_flags(model: ModelShape, release: str, releases: tuple[str, ...]) -> Iterator[str]:
@@ -320,7 +309,7 @@ def network_flags(model: ModelShape, release: str, releases: tuple[str, ...]) ->
     """
     flags: dict[str, str] = {}
     for fact in FACTS:
-        present = fact.flags in _ALWAYS or fact.words(model)
+        present = fact.always or fact.words(model)
         if present and fact.flags is not None and releases.index(release) >= releases.index(fact.since):
             flags |= {flag.partition(" ")[0]: flag for flag in fact.flags(model)}
     yield from flags.values()

@@ -21,13 +21,12 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from pipeplan.documents import ENDINGS
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.hardware import Cluster, cluster, cluster_from
 from pipeplan.planner import CHOICES, EARLY, Configuration, read_fixed, short_name, written
 from pipeplan.trainers.registry import plan_trainers, read_layout
 from pipeplan.workload import ModelShape, from_dict, known_model, model, read_config, short_form
-
-MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
 
 _QUESTION = ("model", "cluster", "global_batch", "sequence")
 _COUNTED = ("replicate", "lora_rank", "document")
@@ -62,7 +61,7 @@ def model_of(source: Any, folder: Path | None = Path(), *, approximate: bool = F
         folder is not None
         and known_model(text) is None
         and (
-            text.lower().endswith(MODEL_ENDINGS)
+            Path(text).suffix.lower() in ENDINGS
             or os.path.isfile(folder / text)
             or os.path.isfile(folder / text / "config.json")
         )
@@ -78,7 +77,7 @@ def cluster_of(source: Any, folder: Path | None = Path()) -> Cluster:
     if isinstance(source, Mapping):
         return cluster_from(dict(source), "the cluster")
     text = str(source)
-    if not text.lower().endswith(MODEL_ENDINGS):
+    if Path(text).suffix.lower() not in ENDINGS:
         return cluster(text)
     if folder is None:
         raise FormatError(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from pipeplan.api import fixed_chunks
-from pipeplan.api.planning.configurations import cluster_of, model_of, read_configuration
 from pipeplan.api.planning.one_configuration import costs_planned_for, look
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.planning.planned import plan
@@ -19,6 +18,7 @@ from pipeplan.files import temporary_folder
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, PlanProgress
 from pipeplan.strategies import strategy
+from pipeplan.trainers import cluster_of, model_of, read_configuration
 from pipeplan.web.faults import as_json
 from pipeplan.web.records import ChosenReply, CostsOfPlan, PlanLine, PlanStatus
 from pipeplan.web.replies import Reply, json_reply

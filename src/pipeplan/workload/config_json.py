@@ -277,15 +277,20 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
     document = routing(fields) | document if document.get("experts") else document
     unread = [field for field in (document.get("unread"), *unread_fields(fields)) if field]
     document["unread"] = ", ".join(unread)[:_LONGEST_LIST]
-    if document.get("activation") == (
-        "silu" if document.get("gated", True) else document.get("bias_all") and "gelu-tanh"
-    ):
+    if _has_usual_activation(document):
         document["activation"] = None
     if not _merge_letters(document):
         document["ffn"] = None
     elif document["ffn"] is None:
         raise fields.missing_fields_error([names["ffn"]])
     return document
+
+
+def _has_usual_activation(document: Mapping[str, Any]) -> bool:
+    """Return True for the activation that trainers compute unless they are told otherwise: SiLU, or GELU beside biases."""
+    if document.get("gated", True):
+        return document.get("activation") == "silu"
+    return bool(document.get("bias_all")) and document.get("activation") == "gelu-tanh"
 
 
 def _merge_letters(document: dict[str, Any]) -> bool:

@@ -119,13 +119,13 @@ _OFF = (
     "attn_config.prefix_lm attention_bias mlp_bias use_bias bias qkv_bias attn_config.qk_ln use_qk_norm "
     "qk_layernorm alibi attn_config.alibi ffn_config.bias conv_bias mamba_proj_bias attention_out_bias "
     "scale_depth mup_enabled use_mtp attn_config.rope use_bidirectional_attention "
-    "moe_router_logit_softcapping shared_intermediate_size num_mtp_modules mtp_transformer_layers "
+    "moe_router_logit_softcapping "
 )
 """Switches that are off in ordinary networks."""
 
 _ON = (
     "scale_attn_weights do_layer_norm_before use_gated_activation rope_interleave is_causal "
-    "layer_norm_elementwise_affine moe_renormalize n_shared_experts n_group topk_group "
+    "layer_norm_elementwise_affine moe_renormalize use_routing_bias use_expert_bias gating "
 )
 """Switches that are on in ordinary networks."""
 
@@ -141,15 +141,12 @@ _ORDINARY: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "n_group": (1,),
         "topk_group": (1,),
         "swiglu_alpha": (1.702,),
-        "ffn_config.moe_normalize_expert_weights": (1, 1.0),
+        "ffn_config.moe_normalize_expert_weights": (1,),
         "mamba_hidden_act": ("silu",),
         "topk_method": ("greedy", "group_limited_greedy", "noaux_tc"),
         "qk_norm_type": ("per_layer",),
         "shared_moe_mode": ("sigmoid",),
         "shared_intermediate_size": (0,),
-        "use_routing_bias": (True,),
-        "use_expert_bias": (True,),
-        "gating": (True,),
         "order_of_interleaved_layers": ("local_attn_first",),
         "position_embedding_type": ("rope", "rope_gptj", "nope"),
         "num_mtp_modules": (0,),
@@ -230,21 +227,22 @@ def _rotary_share(fields: HubFields) -> float | None:
 
 
 _SCALING_PARTS = {
-    "factor": ("factor",),
-    "original": ("original_max_position_embeddings",),
-    "low": ("low_freq_factor",),
-    "high": ("high_freq_factor",),
-    "beta_fast": ("beta_fast",),
-    "beta_slow": ("beta_slow",),
-    "mscale": ("mscale",),
-    "mscale_all": ("mscale_all_dim",),
+    "factor": "factor",
+    "original": "original_max_position_embeddings",
+    "low": "low_freq_factor",
+    "high": "high_freq_factor",
+    "beta_fast": "beta_fast",
+    "beta_slow": "beta_slow",
+    "mscale": "mscale",
+    "mscale_all": "mscale_all_dim",
 }
+"""Numbers of a scaling in a config.json by key of the short form."""
 
 
 def _scaling(fields: HubFields) -> dict[str, Any] | None:
     """Return the scaling of rotary positions; None for the default kind."""
-    found = fields.value("rope_scaling") or fields.value("rope_parameters.full_attention")
-    parts = found if isinstance(found, Mapping) else fields.value("rope_parameters")
+    own = fields.value("rope_scaling") or fields.value("rope_parameters.full_attention")
+    parts = own if isinstance(own, Mapping) else fields.value("rope_parameters")
     if not isinstance(parts, Mapping):
         return None
     kind = parts.get("rope_type") or parts.get("type")
@@ -252,8 +250,7 @@ def _scaling(fields: HubFields) -> dict[str, Any] | None:
         return None
     numbers = {
         key: number
-        for key, names in _SCALING_PARTS.items()
-        for name in names
+        for key, name in _SCALING_PARTS.items()
         if (number := as_number(parts.get(name))) is not None and number > 0
     }
     if not isinstance(numbers.get("original", 1), int):

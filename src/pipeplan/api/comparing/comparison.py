@@ -12,6 +12,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from pipeplan.api.answers import Listing
+from pipeplan.api.comparing.bounds import BoundsByNeeds, LeastBound, headline_of
 from pipeplan.api.comparing.columns import (
     DEFAULT_COLUMNS,
     MEANINGS,
@@ -20,7 +21,7 @@ from pipeplan.api.comparing.columns import (
     rows_shown,
     table_of,
 )
-from pipeplan.api.comparing.leads import Lead, changes_in_words, times_of
+from pipeplan.api.comparing.leads import Lead, changes_in_words
 from pipeplan.api.parts import line, notes, show
 from pipeplan.api.published import (
     Allowed,
@@ -28,15 +29,12 @@ from pipeplan.api.published import (
     as_candidate,
     best_published,
     faster_with_more,
-    faster_with_more_in_words,
-    kind_in_words,
     missing,
 )
 from pipeplan.api.simulating.result import Result, pictured
 from pipeplan.api.simulating.simulate import Summary
 from pipeplan.errors import InputError
-from pipeplan.model import NEEDS, Need, counted, needs_in_words, one_line
-from pipeplan.readable import percent, size_text
+from pipeplan.model import NEEDS, Need, counted, one_line
 from pipeplan.records import Record
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
     from pipeplan.drawing import View
     from pipeplan.drawing.html import ReportPage
     from pipeplan.formats import Content, Format
-
-_LEAST_SHOWN = 1e-3
-"""A share that is not written as none: as one that is smaller."""
 
 
 class ComparisonCosts(Record, frozen=True, kw_only=True):
@@ -109,23 +104,6 @@ class ComparisonFacts(Record, frozen=True, kw_only=True):
     changes: Annotated[tuple[str, ...], Meta(description="Sentences on what would change the fastest schedule.")]
 
 
-class LeastBound(Record, frozen=True, kw_only=True):
-    """Least lower bound of all placements that were compared: no schedule that it ``covers`` can be shorter.
-
-    ``covers`` names the schedules on these placements that need nothing but what is allowed; ``sentence`` is the bound in
-    words, with the gap of the best schedule.
-    """
-
-    value: float
-    covers: str
-    sentence: str
-    reason: str
-    placement: str
-    chunks: int
-    slices: int
-    recomputing: bool
-
-
 @final
 class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     """Several schedules on the same ranks, microbatches and costs.
@@ -135,7 +113,8 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     Attributes
     ----------
     results
-        Results within the memory limit first, the shortest makespan first.
+        Results of the schedules that need nothing but what is allowed, then group by group; in each those within the memory
+        limit first, the shortest makespan first.
     refused
         The schedules that this shape, these costs or this limit rule out, each with the reason.
     warnings, notes
@@ -173,14 +152,18 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     @cached_property
     def least_bound(self) -> Result:
         """The result whose lower bound is the least of those that need nothing but what is allowed."""
-        return _least(self.results, frozenset(self.allowed), self.best)
+        return self._bounds.least(self.best)
 
     def least_gap(self, result: Result) -> float | None:
         """Return how far a result is above the best bound of any placement, as a share of it; None over the memory limit.
 
         The bound is that of schedules that need nothing but what is allowed and what this one needs.
         """
-        return _least_gap(self.results, frozenset(self.allowed), result)
+        return self._bounds.gap(result)
+
+    @cached_property
+    def _bounds(self) -> BoundsByNeeds:
+        return BoundsByNeeds(self.results, frozenset(self.allowed))
 
     @property
     def fits(self) -> bool:
@@ -269,76 +252,19 @@ def comparison_of_results(
     candidates = [as_candidate(result) for result in results]
     best = best_published(candidates, allowed, lambda candidate: candidate)
     faster = faster_with_more(candidates, allowed, None if best is None else best.value)
-    placed = [result.replaced(least_gap=_least_gap(results, allowed, result)) for result in results]
+    bounds = BoundsByNeeds(results, allowed)
     return Comparison(
-        headline=_headline(results, allowed, faster),
-        results=tuple(placed),
+        headline=headline_of(results, allowed, faster),
+        results=tuple(result.replaced(least_gap=bounds.gap(result)) for result in results),
         allowed=tuple(need for need in NEEDS if need in allowed),
         faster_with_more=faster,
         refused=dict(refused or {}),
         warnings=_by_text(results, lambda result: result.warnings),
         notes=(*notes, *_by_text(results, lambda result: result.notes)),
-        least=_least_bound(results, allowed),
+        least=bounds.record(),
         leads=tuple(leads),
         changes=changes_in_words(leads, results),
     )
-
-
-def _covered(results: Iterable[Result], allowed: Allowed, also: Result) -> list[Result]:
-    """Return the results that need nothing but what is allowed, or what one of them needs."""
-    return [result for result in results if not missing(result.needs, allowed.union(also.needs))]
-
-
-def _least(results: Iterable[Result], allowed: Allowed, also: Result) -> Result:
-    return min(_covered(results, allowed, also), key=lambda result: result.lower_bound)
-
-
-def _least_gap(results: Iterable[Result], allowed: Allowed, result: Result) -> float | None:
-    return _least(results, allowed, result).bound.gap_of(result.makespan) if result.fits else None
-
-
-def _least_bound(results: Sequence[Result], allowed: Allowed) -> LeastBound:
-    first = results[0]
-    covered, least = _covered(results, allowed, first), _least(results, allowed, first)
-    needs = {need for result in covered for need in result.needs}
-    within = "" if first.limits is None else ", within the memory limit"
-    covers = f"schedules {kind_in_words(needs, {result.slices for result in covered})}, on any placement here{within}"
-    where = f"{least.schedule.placement.name}, {counted(least.chunks, 'chunk')} per rank"
-    where += f", {least.slices} slices" if least.slices > 1 else ""
-    where += ", recomputing the same stages" if least.bound_is_of_recomputed else ""
-    value, gap = times_of(results).text(least.lower_bound), _least_gap(results, allowed, first)
-    above = "" if gap is None else f": {first.name} is {_above(gap)}"
-    return LeastBound(
-        value=least.lower_bound,
-        covers=covers,
-        sentence=f"No schedule{covers.removeprefix('schedules')}, can be shorter than {value} ({where}){above}.",
-        reason=least.bound_reason,
-        placement=least.schedule.placement.name,
-        chunks=least.chunks,
-        slices=least.slices,
-        recomputing=least.bound_is_of_recomputed,
-    )
-
-
-def _above(gap: float) -> str:
-    if gap == 0:
-        return "that short"
-    return f"{percent(gap) if gap >= _LEAST_SHOWN else f'less than {percent(_LEAST_SHOWN)}'} above it"
-
-
-def _headline(results: Sequence[Result], allowed: Allowed, faster: Sequence[FasterWithMore]) -> str:
-    """Return the best schedule in a sentence, and one on what is faster with more."""
-    times, first = times_of(results), results[0]
-    eligible = first.fits and not missing(first.needs, allowed)
-    alone = all(not missing(result.needs, allowed) for result in results)
-    of = "" if alone else f" of those that need {'at most ' if allowed else ''}{needs_in_words(allowed)}"
-    within = "" if first.limits is None else " within the memory limit"
-    if eligible:
-        unit = size_text(first.peak) if first.peak_bytes is not None else f"{first.peak:.4g} activations"
-        sentence = f"{first.name} is the fastest{within}{of}: {times.text(first.makespan)}, {unit}."
-    else:
-        sentence = f"No schedule{' here' if alone else of.replace(' of those', '')} is{within or ' possible'}."
-    return " ".join(filter(None, (sentence, faster_with_more_in_words(faster, times, fits=eligible))))
 
 
 def _by_text(results: Sequence[Result], texts_of: Callable[[Result], Iterable[str]]) -> tuple[str, ...]:

@@ -329,8 +329,9 @@ def _bound(result: Result, windows: Sequence[LocatedWindow], times: Times) -> It
     costs = result.costs.occupied(schedule.placement, schedule.slices)
     shorter = costs.overlap is not None or bool((costs.backward < costs.backward_input + costs.backward_weight).any())
     loses = "idles, or runs what could take less, for" if shorter else "idles"
+    subject = result.no_schedule_covered
     yield (
-        f"N{result.no_schedule_covered[1:]} takes less than {times.text(bound.value)}: rank {trips.rank} holds "
+        f"{subject[:1].upper()}{subject[1:]} takes less than {times.text(bound.value)}: rank {trips.rank} holds "
         f"{counted(trips.fit, 'microbatch')} at most, and {loses} {times.number(trips.idle)} or more in "
         f"{counted(len(windows), 'window')} of time, {times.number(idle)} here."
     )

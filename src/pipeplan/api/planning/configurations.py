@@ -1,28 +1,8 @@
-"""A configuration in a few words; :mod:`pipeplan.trainers.own_plan` reads and writes it as a file."""
+"""A configuration in a few words."""
 
 from __future__ import annotations
 
 from pipeplan.planner import Configuration
-from pipeplan.trainers import (
-    assumptions_of,
-    cluster_of,
-    configuration_document,
-    model_of,
-    read_configuration,
-)
-
-__all__ = [
-    "assumptions_of",
-    "cluster_of",
-    "configuration_document",
-    "degrees_in_words",
-    "in_words",
-    "layout_in_words",
-    "model_of",
-    "read_configuration",
-    "recompute_in_words",
-    "zero_in_words",
-]
 
 _DEGREES = (
     ("tensor", "tp"),

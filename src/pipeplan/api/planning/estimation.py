@@ -10,12 +10,11 @@ from typing import Any, Unpack
 
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import EstimateOptionsKeywords
-from pipeplan.api.planning.configurations import assumptions_of, read_configuration
 from pipeplan.api.planning.estimates import EstimatedRow, Estimates, estimated_row
 from pipeplan.api.planning.options import EstimateOptions, FilePath
 from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import options_of
-from pipeplan.documents import read_document
+from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, path_of
 from pipeplan.hardware import Cluster
@@ -23,7 +22,7 @@ from pipeplan.planner import Calibration, Configuration, Estimate, RunRow, read_
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.reviewing import NotSet, Reading, configured, missing_facts, read_configurations
 from pipeplan.sweeps import Finished, SweepTask, sweep
-from pipeplan.trainers import read_layout
+from pipeplan.trainers import assumptions_of, read_configuration, read_layout
 from pipeplan.workload import ModelShape
 
 LARGEST = 64 * MEBIBYTE
@@ -125,16 +124,13 @@ def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tup
     return [_read(row, place, read) for place, row in enumerate(documents)], False
 
 
-_DOCUMENTS = (".json", ".toml", ".yaml", ".yml")
-"""Endings of files that may hold pipeplan's own configurations and runs."""
-
 _OWN_KEYS = frozenset({"rows", "parallel", "cluster", "global_batch"})
 """Keys of pipeplan's own files, one of which each of them has."""
 
 
 def _of_trainer(path: Path, document: Mapping[str, Any]) -> tuple[Reading, ...]:
     """Return the configurations in a trainer's file, or in a plan's answer; none for a file of pipeplan's own."""
-    if path.suffix.lower() not in _DOCUMENTS:
+    if path.suffix.lower() not in ENDINGS:
         return read_configurations(path)
     if _OWN_KEYS.isdisjoint(document) or "best" in document:
         try:
@@ -183,7 +179,7 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     if isinstance(source, Mapping):
         return source, "configuration", Path()
     path = path_of(source, _FILE)
-    document = read_document(path, "file of configurations", limit=LARGEST) if path.suffix.lower() in _DOCUMENTS else {}
+    document = read_document(path, "file of configurations", limit=LARGEST) if path.suffix.lower() in ENDINGS else {}
     if not isinstance(document, dict):
         raise FormatError(f"the file of configurations {path} holds no keys: write 'model: llama3-70b' and so on")
     return document, path.name, path.parent

@@ -31,7 +31,7 @@ from pipeplan.planner import (
 )
 from pipeplan.records import Record
 from pipeplan.simulation import simulate
-from pipeplan.trainers import TRAINERS, flags_of, plan_trainer, plan_trainers
+from pipeplan.trainers import flags_of, plan_trainer, plan_trainers
 from pipeplan.workload import ModelShape
 
 _MEBIBYTE = 2**20
@@ -120,16 +120,14 @@ def _record(
 
 def trainer_of(configuration: Configuration) -> str:
     """Return the trainer whose software a configuration has; empty if it is of none that plans are for."""
-    names = [name for name, trainer in plan_trainers().items() if trainer.schedules is not None]
-    software = configuration.software
-    begins = {TRAINERS[name].software: name for name in names} | {
-        alias: name for name in names for alias in TRAINERS[name].aliases
+    begins = {
+        begin: name
+        for name, trainer in plan_trainers().items()
+        if trainer.schedules is not None
+        for begin in (trainer.software, *trainer.aliases)
     }
-    return (
-        begins[max((begin for begin in begins if software.startswith(begin)), key=len)]
-        if any(map(software.startswith, begins))
-        else ""
-    )
+    own = max(filter(configuration.software.startswith, begins), key=len, default="")
+    return begins.get(own, "")
 
 
 class ChosenConfiguration(Estimate, frozen=True, kw_only=True):

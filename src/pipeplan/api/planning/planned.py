@@ -9,7 +9,6 @@ from typing import Any, Unpack
 
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import PlanKeywords
-from pipeplan.api.planning.configurations import cluster_of, model_of
 from pipeplan.api.planning.estimation import calibration_of
 from pipeplan.api.planning.options import ClusterLike, FixLike, ModelLike, PlanOptions
 from pipeplan.api.planning.plans import Plan, plan_of
@@ -19,7 +18,7 @@ from pipeplan.errors import CostError, InputError
 from pipeplan.model import shortened
 from pipeplan.planner import PlanProgress
 from pipeplan.planner import plan as best_plan
-from pipeplan.trainers import plan_trainers
+from pipeplan.trainers import cluster_of, model_of, plan_trainers
 
 
 @takes(PlanOptions)

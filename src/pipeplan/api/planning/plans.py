@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import line
-from pipeplan.api.planning.configurations import configuration_document, in_words, layout_in_words, recompute_in_words
+from pipeplan.api.planning.configurations import in_words, layout_in_words, recompute_in_words
 from pipeplan.api.planning.estimates import step_in_words
 from pipeplan.api.planning.one_configuration import (
     FlagsRecord,
@@ -50,7 +50,7 @@ from pipeplan.planner import (
     part_of,
 )
 from pipeplan.records import Evidence, Record
-from pipeplan.trainers import TRAINERS, flags_of, plan_trainers
+from pipeplan.trainers import TRAINERS, configuration_document, flags_of, plan_trainers
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any, Unpack
 from pipeplan.api.arguments import takes
 from pipeplan.api.explaining.explanation import explained
 from pipeplan.api.keywords import ReviewOptionsKeywords
-from pipeplan.api.planning.configurations import cluster_of, model_of
 from pipeplan.api.planning.one_configuration import simulated
 from pipeplan.api.planning.options import ClusterLike, FilePath, ModelLike
 from pipeplan.api.reviewing.result import Review, ReviewChange, ReviewedConfiguration, ReviewedRun, ReviewFinding
@@ -37,7 +36,7 @@ from pipeplan.reviewing import (
     read_text_of,
     spelling,
 )
-from pipeplan.trainers import is_release, trainer_names
+from pipeplan.trainers import cluster_of, is_release, model_of, trainer_names
 
 AUTO = "auto"
 """Choice of the trainer that the file shows."""

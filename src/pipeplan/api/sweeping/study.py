@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -207,7 +207,7 @@ def studied(
     progress: bool | ProgressListener = False,
 ) -> Study:
     """See :func:`sweep`."""
-    sources = _sources(schedules, base, varied)
+    sources = _sources(schedules)
     count = prod(map(len, varied.values()))
     if len(sources) * count > MOST_CASES:
         raise InputError(f"{len(sources):,} schedules on {count:,} combinations are more than {MOST_CASES:,} cases")
@@ -244,10 +244,8 @@ def _labelled(values: Any) -> list[tuple[str | None, Any]]:
     )
 
 
-def _sources(
-    schedules: ScheduleLike | Sequence[ScheduleLike] | None, base: Settings, varied: Container[str]
-) -> dict[str, Source]:
-    chosen: Iterable[ScheduleLike] = list(STRATEGIES.values()) if schedules is None else listed_schedules([schedules])
+def _sources(schedules: ScheduleLike | Sequence[ScheduleLike] | None) -> dict[str, Source]:
+    chosen: Iterable[ScheduleLike] = STRATEGIES.values() if schedules is None else listed_schedules([schedules])
     sources: dict[str, Source] = {}
     for source in chosen:
         opened_source = opened(source)

@@ -11,7 +11,6 @@ import msgspec
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, line
-from pipeplan.api.planning.configurations import model_of, read_configuration
 from pipeplan.api.training.run_costs import PAIR, RunCosts, read_run_costs
 from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import FormatError, InputError
@@ -26,6 +25,7 @@ from pipeplan.planner import (
     write_calibration,
 )
 from pipeplan.records import Evidence
+from pipeplan.trainers import model_of, read_configuration
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:

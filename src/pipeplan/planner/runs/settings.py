@@ -63,17 +63,25 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     if re.fullmatch(r"megatron-lm", framework, re.IGNORECASE):
         return "megatron-core-plain", "software: Megatron-LM with flash attention, without overlap flags"
     for text, studied in ((framework, False), (_STUDIED.sub("", title), _STUDIED.search(title) is not None)):
-        for words, name in _BY_WORDS:
-            if text and re.search(words, f"{text} {row.get('precision') or ''}", re.IGNORECASE):
-                unsaid = studied and name.startswith("torchtitan") and "async-tp" not in name
-                return (
-                    _released(name, row) if not unsaid else (name, "software: without asynchronous tensor parallelism")
-                )
+        named = _by_words(text, row, studied=studied)
+        if named is not None:
+            return named
     if row.get("parallel", {}).get("fsdp"):
         return "torchtitan", "software: torchtitan, because parameters are fully sharded"
     if "A100" in str(row.get("hardware", {}).get("gpu")) and not row.get("model", {}).get("gated", True):
         return "megatron-lm-2021", "software: Megatron-LM before flash attention, as usual for such models on A100"
     return "megatron-core", "software: Megatron Core"
+
+
+def _by_words(text: str, row: Mapping[str, Any], *, studied: bool) -> tuple[str, str] | None:
+    """Return the software that a text of a row names, and the assumption about it; None if it names none."""
+    words = f"{text} {row.get('precision') or ''}"
+    name = next((name for pattern, name in _BY_WORDS if text and re.search(pattern, words, re.IGNORECASE)), None)
+    if name is None:
+        return None
+    if studied and name.startswith("torchtitan") and "async-tp" not in name:
+        return name, "software: without asynchronous tensor parallelism"
+    return _released(name, row)
 
 
 def _title(row: Mapping[str, Any]) -> str:
