@@ -319,6 +319,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "config": (f"simulate {SMALL} --json", "-c costs.yaml"),
     },
     "compare": {
+        "allow": (f"compare {SMALL} --json", "--allow slices"),
         "leads": (f"compare 1f1b zbv {SMALL} --json", "--leads"),
         "columns": (f"compare 1f1b zbv {SMALL} --no-visualization", "--columns makespan"),
         "config": (f"compare 1f1b {SMALL} --json", "-c costs.yaml"),
@@ -328,6 +329,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "output": (f"compare 1f1b {SMALL} --json", "-o x.svg"),
     },
     "explain": {
+        "allow": (f"explain 1f1b {SMALL} --json", "--allow slices"),
         "config": (f"explain 1f1b {SMALL} --json", "-c costs.yaml"),
         "theme": (f"explain 1f1b {SMALL} -o x.svg", "--theme dark"),
         "size": (f"explain 1f1b {SMALL} -o x.svg", "--size column"),
@@ -335,6 +337,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "output": (f"explain 1f1b {SMALL} --json", "-o x.svg"),
     },
     "search": {
+        "allow": (SEARCH, "--allow slices"),
         "placement": (SEARCH, "--placement linear"),
         "evaluations": (HARD, "--evaluations 0"),
         "seed": (HARD, "--seed 1"),
@@ -356,6 +359,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "output": (SEARCH, "-o x.csv"),
     },
     "pareto": {
+        "allow": (FRONT, "--allow slices"),
         "placement": (FRONT, "--placement linear"),
         "evaluations": (f"{FRONT} --seed 3", "--evaluations 0"),
         "full_backward": (FRONT, "--full-backward"),
