@@ -337,7 +337,8 @@ def _headline(results: Sequence[Result], allowed: Allowed, faster: Sequence[Fast
         unit = size_text(first.peak) if first.peak_bytes is not None else f"{first.peak:.4g} activations"
         sentence = f"{first.name} is the fastest{within}{of}: {times.text(first.makespan)}, {unit}."
     else:
-        sentence = f"No schedule{' here' if alone else of.replace(' of those', '')} is{within or ' possible'}."
+        none = "No schedule here" if alone else of.replace(" of those", "None of the schedules")
+        sentence = f"{none} is{within or ' possible'}."
     return " ".join(filter(None, (sentence, faster_with_more_in_words(faster, times, fits=eligible))))
 
 
