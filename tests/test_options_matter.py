@@ -300,6 +300,11 @@ def test_tables_and_lists_per_rank_pass_every_door(name, value, schedule, tmp_pa
     test_a_request_of_the_web_app_has_the_same_settings()
 
 
+def test_a_list_of_one_value_is_that_value():
+    one, listed = (pipeplan.simulate("zbv", ranks=1, microbatches=4, forward_times=times) for times in (3, [3]))
+    assert listed.to_dict() == one.to_dict()
+
+
 SMALL = "-p 3 -m 4"
 PLAN = (
     "plan --model llama3-8b --cluster h100-sxm:8x1 --global-batch 16 --sequence 2048 --json --workers 1 --seconds 0.2"

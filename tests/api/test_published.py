@@ -182,6 +182,11 @@ def test_schedules_that_are_named_may_need_anything_unless_the_question_says_oth
     assert explanation.helping[0].change == "mepipe"
 
 
+def test_the_headline_says_when_no_schedule_needs_as_little_as_is_allowed():
+    only = pipeplan.compare("mepipe", ranks=4, microbatches=8, allow="copies")
+    assert only.headline.startswith("None of the schedules that need at most two copies of the model is possible.")
+
+
 def test_settings_that_slice_or_recompute_allow_it_and_say_so():
     for setting, note in (
         ({"slices": 4}, "slices 4 allows schedules that need sequence slices"),

@@ -62,9 +62,8 @@ class BoundsByNeeds:
         covered, least = self.covered(first), self.least(first)
         needs = {need for result in covered for need in result.needs}
         within = "" if first.limits is None else ", within the memory limit"
-        covers = (
-            f"schedules {kind_in_words(needs, {result.slices for result in covered})}, on any placement here{within}"
-        )
+        kind = kind_in_words(needs, {result.slices for result in covered})
+        covers = f"schedules {kind}, on any placement and number of chunks here{within}"
         where = f"{least.schedule.placement.name}, {counted(least.chunks, 'chunk')} per rank"
         where += f", {least.slices} slices" if least.slices > 1 else ""
         where += ", recomputing the same stages" if least.bound_is_of_recomputed else ""
@@ -99,5 +98,6 @@ def headline_of(results: Sequence[Result], allowed: Allowed, faster: Sequence[Fa
         unit = size_text(first.peak) if first.peak_bytes is not None else f"{first.peak:.4g} activations"
         sentence = f"{first.name} is the fastest{within}{of}: {times.text(first.makespan)}, {unit}."
     else:
-        sentence = f"No schedule{' here' if alone else of.replace(' of those', '')} is{within or ' possible'}."
+        none = "No schedule here" if alone else of.replace(" of those", "None of the schedules")
+        sentence = f"{none} is{within or ' possible'}."
     return " ".join(filter(None, (sentence, faster_with_more_in_words(faster, times, fits=eligible))))

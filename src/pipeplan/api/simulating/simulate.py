@@ -211,7 +211,7 @@ def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:
 
 def _shared(settings: Settings, schedule: Schedule) -> Iterable[str]:
     """Yield a note on the lists that have a value per rank, where ranks hold several stages."""
-    if settings.pad_times or schedule.ranks == schedule.stages:
+    if settings.pad_times or schedule.ranks in (1, schedule.stages):
         return
     lists = (name for name in _PER_STAGE if isinstance(getattr(settings, name), tuple))
     if names := [name.replace("_", " ") for name in lists if len(getattr(settings, name)) == schedule.ranks]:
