@@ -149,3 +149,13 @@ def test_what_has_no_effect_is_told() -> None:
         "seq1f1b", ranks=2, microbatches=4, gradient_bytes=5, activation_bytes=1, slice_attention=0.3
     )
     assert used.warnings == ()
+
+
+def test_a_csv_is_not_blamed_for_the_collectives_of_a_check(tmp_path: Path) -> None:
+    path = tmp_path / "plain.csv"
+    pipeplan.simulate("1f1b", ranks=2, microbatches=4).save(path)
+    sharded: dict[str, Any] = {"activation_bytes": 1, "parameter_bytes": 7}
+    for schedule, trainer in ((path, None), (path, "pytorch"), ("1f1b", "pytorch")):
+        assert pipeplan.check(schedule, memory_limit=40, ranks=2, microbatches=4, trainer=trainer, **sharded).valid
+    over = pipeplan.check(path, memory_limit=4, **sharded)
+    assert {problem.rule for problem in over.problems} == {"memory"}

@@ -179,8 +179,10 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
         problems = tuple(_blank_cells(csv, resolved))
         if problems:
             return _verdict(name, resolved, problems)
-    if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved).valid:
+    if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved, **rules).valid:
         resolved = sharded(resolved, settings)
+        # They held without the collectives, which PyTorch adds itself.
+        rules.pop("pytorch", None)
     report = check_schedule(resolved, memory=memory_rule(resolved, settings), **messages(settings), **rules)
     problems = report.problems
     if isinstance(source, Timeline) and not problems:
