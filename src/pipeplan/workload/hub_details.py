@@ -33,7 +33,7 @@ ACTIVATIONS: Mapping[str, str] = MappingProxyType(
 """Activation by its name in Transformers; the three of GPT-2's tanh approximation are one."""
 
 _ACTIVATION_FIELDS = (
-    *("hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act", "ffn_config.ffn_act_fn.name"),
+    *("hidden_activation", "hidden_act", "activation_function", "mlp_hidden_act", "ffn_config.ffn_act_fn.name"),
     *("ffn_config.ffn_act_fn", "activation"),
 )
 
