@@ -15,9 +15,8 @@ from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
 from pipeplan.planner import Configuration, software
-from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values
+from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values, refusal_of
 from pipeplan.trainers.megatron import FSDP, RECOMPUTED, dispatcher, environment, pipeline_flags, shards_as_fsdp
-from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.trainers.megatron_plan import (
     CONTEXT_METHODS,
     MegatronPipeline,
@@ -90,10 +89,8 @@ def plan_flags(
         *recipe_warnings(model, TRAINER.title, "its recipe"),
     )
     try:
-        if is_hybrid(model):
-            raise ShapeError(
-                f"{TRAINER.title}'s layout has one kind of layer, and those of {model.name} differ: use Megatron-LM's flags"
-            )
+        if reason := refusal_of(model):
+            raise ShapeError(reason)
         require_trainable(model, configuration, TRAINER.title)
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:

@@ -39,6 +39,8 @@ class Trainer:
     plans
         Module with the function ``plan_flags`` that :meth:`plan_flags` calls; it is imported only for plans. None: the
         trainer takes schedules, but no plans.
+    refuses
+        Returns why the trainer cannot build a model, empty if it can; None: it builds every model.
     formats
         Formats of ``export`` with its settings for a schedule; the first one decides whether it can run a schedule.
     write_layout, parse_layout
@@ -56,6 +58,7 @@ class Trainer:
     software: str
     plans: str | None = None
     schedules: frozenset[str] | None = None
+    refuses: Callable[[ModelShape], str] | None = None
     formats: tuple[Format, ...] = ()
     write_layout: Callable[[TrainerLayout], str] | None = None
     parse_layout: Callable[[str], TrainerLayout] | None = None
