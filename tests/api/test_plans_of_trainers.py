@@ -11,13 +11,14 @@ import pytest
 import pipeplan
 from pipeplan.api.planning.one_configuration import look, trainer_of
 from pipeplan.cli.process import main
-from pipeplan.errors import InfeasibleError
+from pipeplan.errors import InfeasibleError, ShapeError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration
 from pipeplan.planner.selection.trainers import requests_of, without_trainer
 from pipeplan.trainers import plan_trainers
 from pipeplan.workload import model
 from tests.planner.requests import request
+from tests.workload.test_config_json import CONFIGS
 
 QUESTION: dict[str, Any] = {"global_batch": 16, "sequence": 4096, "seconds": 3, "workers": 1}
 WORDS = "plan --model llama3-8b --cluster h100-sxm:8x1 --global-batch 16 --sequence 4096 --seconds 3 --workers 1"
@@ -92,6 +93,17 @@ def test_a_trainer_for_which_nothing_is_possible_says_so():
     assert reasons["torchtitan"] == ""
     with pytest.raises(InfeasibleError, match="no plan for megatron: no valid configuration"):
         mixed.flags_for("megatron-lm")
+
+
+def test_a_trainer_that_cannot_build_the_model_has_no_plan(capsys):
+    hybrid = pipeplan.plan(str(CONFIGS / "Bamba-9B-v1.json"), "h100-sxm:8x1", **QUESTION)
+    (reason,) = [own.reason for own in hybrid.by_trainer if own.trainer == "bridge"]
+    assert reason.startswith("Megatron-Bridge's layout has one kind of layer")
+    assert hybrid.trainer != "bridge"
+    hybrid.print()
+    assert "bridge none (Megatron-Bridge's layout" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(ShapeError, match="one kind of layer"):
+        pipeplan.plan(str(CONFIGS / "Bamba-9B-v1.json"), "h100-sxm:8x1", fix={"trainer": "bridge"}, **QUESTION)
 
 
 def test_a_schedule_that_no_trainer_runs_is_for_pipeplan():

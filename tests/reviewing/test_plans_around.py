@@ -14,7 +14,7 @@ from pipeplan.api.planning.plans import Plan
 from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration, Estimate, estimate
-from pipeplan.reviewing import RULES, configured, judged, read_text_of
+from pipeplan.reviewing import RULES, NotSet, configured, judged, read_text_of
 from pipeplan.reviewing.estimating import estimated
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.models import named_model
@@ -22,7 +22,8 @@ from pipeplan.reviewing.readers.source import configured_by
 from pipeplan.trainers import cluster_of, flags_of, plan_trainers
 from pipeplan.trainers.bridge_plan import _recipe
 from pipeplan.trainers.torchtitan_plan import _config
-from pipeplan.workload import from_dict, model, model_names
+from pipeplan.workload import from_dict, model, model_names, read_config
+from tests.workload.test_config_json import CONFIGS
 
 H100S, B200S, GB200S = cluster("h100-sxm:8x4"), cluster("b200:8x4"), cluster("gb200:4x8")
 
@@ -213,6 +214,29 @@ def test_each_flag_of_the_software_changes_the_estimate():
         assert read(flag).step_time < plain.step_time, flag
     assert read("--no-gradient-accumulation-fusion").step_time > plain.step_time
     assert read("--attention-dropout 0.1").step_time > plain.step_time
+
+
+def test_review_takes_no_zero_stage_of_a_single_data_rank():
+    alone = replace(PLAIN, tensor=8, data=1, zero=1, schedule="zbv", software="torchtitan")
+    flags = flags_of(model("llama3-70b"), H100S, alone)["torchtitan"]
+    require_read(flags.text, estimate(model("llama3-70b"), H100S, alone, with_error_bar=False))
+
+
+def test_review_reads_the_flags_of_a_published_models_config_json():
+    for name, planned in (("Moonlight-16B-A3B", EXPERTS), ("gpt-oss-20b", EXPERTS), ("Qwen2.5-0.5B", SHARDED)):
+        shape = read_config(CONFIGS / f"{name}.json")
+        for trainer, software in (("bridge", "megatron-bridge-26.04"), ("torchtitan", "torchtitan")):
+            row = replace(planned, software=software, recompute=(), zero=3 if trainer == "torchtitan" else 1)
+            flags = flags_of(shape, H100S, row)[trainer]
+            require_read(flags.text, estimate(shape, H100S, row, with_error_bar=False))
+
+
+def test_review_takes_no_hybrid_for_a_published_model_of_the_same_sizes():
+    shape = read_config(CONFIGS / "Bamba-9B-v1.json")
+    flags = flags_of(shape, H100S, replace(SHARDED, zero=1, software="megatron-core-overlapped"))["megatron"]
+    (reading,) = read_text_of(flags.text, "x.sh")
+    with pytest.raises(NotSet):
+        configured(reading.facts)
 
 
 def test_estimate_takes_the_scripts_that_a_review_reads(tmp_path):

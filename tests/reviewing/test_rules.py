@@ -85,6 +85,10 @@ def test_the_line_of_a_finding_is_that_of_the_setting_at_fault():
         ("core_r0.16.0", "<0.16", False),
         ("main", "<0.3", False),
         ("main", ">=0.3", True),
+        ("origin/main", "<0.3", False),
+        ("0.16", ">=0.16.0", True),
+        ("0.16.0", "<0.16", False),
+        ("e5b3f2a", "<0.3", True),
         ("", "<0.2", True),
     ],
 )

@@ -173,6 +173,8 @@ def test_a_field_that_is_unknown_is_kept_by_name():
         "memory": None,
     }
     assert read_config({**LLAMA, **told}) == read_config(LLAMA)
+    for kind in ("position_embedding_type", "scoring_func", "topk_method"):
+        assert read_config({**LLAMA, kind: "novel"}).details.unread == kind
     assert read_config({**LLAMA, "memory": 3, "gates": [1]}).details.unread == "memory, gates"
     assert (
         read_config({**LLAMA, "use_qk_norm": True, "sliding_window": 512}).details.unread
@@ -496,3 +498,10 @@ def _read_or_refuse(read: Callable[[], ModelShape]) -> None:
         assert 10 < len(message) < 900
     else:
         assert parameter_counts(found).total > 0
+
+
+def test_gemma_has_the_activation_of_its_own_field():
+    for name in ("gemma-2b", "gemma-2-27b", "gemma-3-1b-pt"):
+        document = json.loads((CONFIGS / f"{name}.json").read_text()) | {"hidden_act": "relu"}
+        assert read_config(document).activation == "gelu-tanh"
+        assert read_config({**document, "hidden_activation": "silu"}).activation == "silu"

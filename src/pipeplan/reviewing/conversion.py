@@ -77,7 +77,8 @@ def configured(c: ReviewFacts) -> Configured:
     tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))
     machines, data = _machines(c, tp * pp * cp, assumed)
     micro, batch = _batch(c, data, pp, assumed)
-    zero = _zero(c)
+    # A single rank has nobody to share gradients and parameters with.
+    zero = _zero(c) if data * cp > 1 else min(_zero(c), 1)
     sequence = c.get("seq_length", None)
     if sequence is None:
         sequence = _USUAL_SEQUENCE

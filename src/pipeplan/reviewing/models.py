@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pipeplan.errors import PipeplanError
-from pipeplan.trainers import function_name
+from pipeplan.errors import PipeplanError, ShapeError
+from pipeplan.trainers import function_name, layers_of_pattern
 from pipeplan.workload import ModelShape, from_dict, known_model, model_names, parameter_counts
 
 _SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)
@@ -176,7 +176,17 @@ def _has(shape: ModelShape, sizes: Mapping[str, Any]) -> bool:
     needed = {name for name in _FEWEST_SIZES if own[name] is not None}
     if (shape.sparse is not None) != (sizes.get("attention_variant") == "dsa"):
         return False
+    pattern = str(sizes.get("hybrid_pattern") or "")
+    if pattern and not _has_pattern(shape, pattern):
+        return False
     return needed <= stated.keys() and all(own[name] == value for name, value in stated.items())
+
+
+def _has_pattern(shape: ModelShape, pattern: str) -> bool:
+    try:
+        return sum(layers_of_pattern(shape, pattern)) == shape.layers
+    except ShapeError:
+        return False
 
 
 def sizes_of(shape: ModelShape) -> dict[str, Any]:
@@ -196,7 +206,11 @@ def sizes_of(shape: ModelShape) -> dict[str, Any]:
         **(
             {}
             if latent is not None
-            else {"kv_groups": shape.kv_heads or shape.heads, "add_qkv_bias": shape.bias_qkv and not shape.bias_all}
+            else {
+                "kv_groups": shape.kv_heads or shape.heads,
+                "head_dim": shape.head_dim or shape.hidden // shape.heads,
+                "add_qkv_bias": shape.bias_qkv and not shape.bias_all,
+            }
         ),
         **({} if experts is None else {"topk": experts.top_k, "moe_ffn": experts.width}),
         **({} if latent is None else {"q_lora": latent.query_rank, "kv_lora": latent.key_value_rank}),

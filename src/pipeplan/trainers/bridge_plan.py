@@ -15,9 +15,8 @@ from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
 from pipeplan.planner import Configuration, software
-from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values
+from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values, refusal_of
 from pipeplan.trainers.megatron import FSDP, RECOMPUTED, dispatcher, environment, pipeline_flags, shards_as_fsdp
-from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.trainers.megatron_plan import (
     CONTEXT_METHODS,
     MegatronPipeline,
@@ -28,7 +27,7 @@ from pipeplan.trainers.megatron_plan import (
 )
 from pipeplan.trainers.network import recipe_warnings
 from pipeplan.trainers.trainer import bash_script, function_name, offloaded_anywhere, recomputed_anywhere
-from pipeplan.workload import ModelShape, known_model
+from pipeplan.workload import ModelShape, published_model
 
 PRECISIONS = {
     "bf16": "bf16_mixed",
@@ -90,10 +89,8 @@ def plan_flags(
         *recipe_warnings(model, TRAINER.title, "its recipe"),
     )
     try:
-        if is_hybrid(model):
-            raise ShapeError(
-                f"{TRAINER.title}'s layout has one kind of layer, and those of {model.name} differ: use Megatron-LM's flags"
-            )
+        if reason := refusal_of(model):
+            raise ShapeError(reason)
         require_trainable(model, configuration, TRAINER.title)
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:
@@ -156,8 +153,8 @@ _RECIPES = {"deepseek-v2-lite": "deepseek_v2_lite", "glm-4.5": "glm45_355b", "gl
 
 def _recipe(model: ModelShape) -> str:
     """Return the usual name of the recipe with a model, whose version has no separator: ``llama31_405b``."""
-    usual = function_name(model, joined=True)
-    return f"{usual if usual.startswith('own_') else _RECIPES.get(model.name, usual)}_pretrain_config"
+    usual, published = function_name(model, joined=True), published_model(model)
+    return f"{usual if published is None else _RECIPES.get(published.name, usual)}_pretrain_config"
 
 
 def _sizes(model: ModelShape) -> Values:
@@ -188,7 +185,7 @@ def _sizes(model: ModelShape) -> Values:
             "moe_router_topk": experts.top_k,
             "moe_ffn_hidden_size": experts.width,
         }
-    if known_model(model.name) != model:
+    if published_model(model) is None:
         sizes |= _further_sizes(model)
     return {field: value for field, value in sizes.items() if value is not None}
 

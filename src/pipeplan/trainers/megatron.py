@@ -20,6 +20,7 @@ from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Kind, Schedule, among, cou
 from pipeplan.passes import insert_recompute, merge_backward, split_backward, without_recompute
 from pipeplan.strategies import strategy
 from pipeplan.trainers.layout import TrainerLayout
+from pipeplan.trainers.megatron_hybrid import refusal_of
 from pipeplan.trainers.megatron_layout import read_layout, write_layout
 from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.trainer import Trainer, bash_array, offloaded_anywhere
@@ -391,6 +392,7 @@ TRAINER = Trainer(
     title=_KIND.title,
     software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
+    refuses=refusal_of,
     plans="pipeplan.trainers.megatron_plan",
     formats=(
         Format(

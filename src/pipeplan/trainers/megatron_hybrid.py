@@ -62,6 +62,15 @@ def require_buildable(model: ModelShape, release: str) -> None:
             raise ShapeError(f"Megatron-LM cannot build {model.name}: it has no symbol for {mixer.title}")
 
 
+def refusal_of(model: ModelShape) -> str:
+    """Return why Megatron-core cannot build a model; empty if it can."""
+    try:
+        require_buildable(model, RELEASES[-1])
+    except ShapeError as error:
+        return str(error)
+    return ""
+
+
 def missing_symbols(model: ModelShape) -> Iterator[str]:
     """Yield a sentence if the pattern omits a property of layers."""
     written = {"A", *(mixer.letter for mixer in model.mixers)}
@@ -95,7 +104,8 @@ def layers_of_pattern(model: ModelShape, pattern: str) -> tuple[int, ...]:
 
 def _symbols(model: ModelShape, form: LayerForm) -> str:
     attention = "*" if model.latent is None else "D" if model.sparse is not None else "+"
-    kinds = {mixer.letter: _MIXERS[mixer.kind] for mixer in model.mixers}
+    # A mixer without a symbol has one that no pattern contains.
+    kinds = {mixer.letter: _MIXERS.get(mixer.kind, "?") for mixer in model.mixers}
     mixer = kinds.get(form.mixer, attention) if form.mixer else ""
     return mixer + _FFNS.get(form.ffn, "E")
 

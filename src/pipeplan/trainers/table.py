@@ -139,8 +139,11 @@ def trainer_kind(name: str | None) -> TrainerKind:
     return OTHER if named is None else named
 
 
-_NEWER = re.compile(r"main|master|trunk|head|latest|nightly|dev(elop)?", re.IGNORECASE)
-"""Matches names of a trainer's latest state, which is newer than every release."""
+_NEWER = re.compile(r"(?:^|/)(?:main|master|trunk|head|latest|nightly|dev(?:elop)?)(?:$|[-@+])", re.IGNORECASE)
+"""Matches names of a trainer's latest state, such as ``origin/main``, which is newer than every release."""
+
+_COMMIT = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}", re.IGNORECASE)
+"""Matches the hash of a commit, which tells no release."""
 
 
 def in_releases(release: str, releases: str) -> bool:
@@ -148,7 +151,7 @@ def in_releases(release: str, releases: str) -> bool:
 
     A branch such as ``main`` is newer than every release.
     """
-    own = [float("inf")] if _NEWER.fullmatch(release.strip()) else _numbers(release)
+    own = [float("inf")] if _NEWER.search(release.strip()) else _numbers(release)
     if not own:
         return True
     return all(_compared(own, bound) for bound in releases.split())
@@ -156,7 +159,7 @@ def in_releases(release: str, releases: str) -> bool:
 
 def is_release(text: str) -> bool:
     """Return True if a text names a release: it has a number, or is a branch such as ``main``."""
-    return _NEWER.fullmatch(text.strip()) is not None or bool(_numbers(text))
+    return _NEWER.search(text.strip()) is not None or bool(_numbers(text))
 
 
 def _compared(own: list[float], bound: str) -> bool:
@@ -164,10 +167,13 @@ def _compared(own: list[float], bound: str) -> bool:
     if match is None:
         raise ValueError(f"invalid range of releases {bound!r}")
     other = _numbers(match[2])
+    # 0.16 is 0.16.0.
+    longest = max(len(own), len(other))
+    own, other = ([*numbers, *[0.0] * (longest - len(numbers))] for numbers in (own, other))
     return (own >= other) if match[1] == ">=" else (own < other)
 
 
 def _numbers(release: str) -> list[float]:
     """Return the numbers of a release, such as those of ``v0.16.0`` and of ``core_r0.16.0``."""
-    match = re.search(r"\d+(?:\.\d+)*", release)
+    match = None if _COMMIT.fullmatch(release.strip()) else re.search(r"\d+(?:\.\d+)*", release)
     return [float(part) for part in match[0].split(".")] if match else []

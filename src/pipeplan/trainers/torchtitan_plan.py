@@ -26,7 +26,7 @@ from pipeplan.trainers.trainer import (
     recompute_by_stage_in_words,
     recomputed_anywhere,
 )
-from pipeplan.workload import ModelShape
+from pipeplan.workload import ModelShape, published_model
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
 """torchtitan's activation-checkpoint policy by recomputed modules: a subcommand, which must come after all flags."""
@@ -126,8 +126,8 @@ def plan_flags(
 
 def _config(model: ModelShape, configuration: Configuration) -> dict[str, tuple[str, str]]:
     """Return the package and the function that configure a model, which may have to be written, with their meanings."""
-    usual = function_name(model)
-    name = _CONFIGS.get(model.name, usual) if not usual.startswith("own_") else usual
+    usual, published = function_name(model), published_model(model)
+    name = usual if published is None else _CONFIGS.get(published.name, usual)
     family = re.sub(r"_\d+(?:_\d+)?[bt](?:_.*)?$|_\d+x\d+b.*$", "", name)
     module = next((module for begin, module in _MODULES.items() if name.startswith(begin)), family)
     function = name + _NUMBER_FORMATS.get(configuration.precision, "")

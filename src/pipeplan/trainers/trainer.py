@@ -39,6 +39,8 @@ class Trainer:
     plans
         Module with the function ``plan_flags`` that :meth:`plan_flags` calls; it is imported only for plans. None: the
         trainer takes schedules, but no plans.
+    refuses
+        Returns why the trainer cannot build a model, empty if it can; None: it builds every model.
     formats
         Formats of ``export`` with its settings for a schedule; the first one decides whether it can run a schedule.
     write_layout, parse_layout
@@ -56,6 +58,7 @@ class Trainer:
     software: str
     plans: str | None = None
     schedules: frozenset[str] | None = None
+    refuses: Callable[[ModelShape], str] | None = None
     formats: tuple[Format, ...] = ()
     write_layout: Callable[[TrainerLayout], str] | None = None
     parse_layout: Callable[[str], TrainerLayout] | None = None
@@ -203,13 +206,17 @@ def _gpu_type(cluster: Cluster) -> Iterator[str]:
 def function_name(model: ModelShape, *, joined: bool = False) -> str:
     """Return the usual name of the function that configures a model, ``llama3_70b``; ``own_..`` if it changes that model.
 
+    A config.json of a published model has that model's function, whatever its name.
+
     ``joined`` leaves out the point of a version: ``llama31_405b``.
     """
-    from pipeplan.workload import known_model
+    from pipeplan.workload import known_model, published_model
 
+    published = published_model(model)
+    model = published or model
     name = re.sub(r"[-_ ]?(\d)\.(\d)", r"\1\2", model.name) if joined else model.name
     plain = re.sub(r"\W+", "_", name.lower()).strip("_") or "model"
-    return plain if known_model(model.name) in (None, model) else f"own_{plain}"
+    return plain if published or known_model(model.name) is None else f"own_{plain}"
 
 
 def bash_array(name: str, flags: Iterable[str]) -> list[str]:

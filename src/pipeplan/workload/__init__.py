@@ -17,7 +17,16 @@ from pipeplan.workload.parameters import (
 from pipeplan.workload.pattern import SHARED, WINDOWED, LayerForm
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.short_forms import MODELS, from_dict, known_model, model, model_names, shape_from, short_form
+from pipeplan.workload.short_forms import (
+    MODELS,
+    from_dict,
+    known_model,
+    model,
+    model_names,
+    published_model,
+    shape_from,
+    short_form,
+)
 from pipeplan.workload.work import (
     AttentionCore,
     AttentionKernel,
@@ -88,6 +97,7 @@ __all__ = [
     "offloaded",
     "padded_vocabulary",
     "parameter_counts",
+    "published_model",
     "rank_vocabulary",
     "read_config",
     "read_model",

@@ -33,7 +33,8 @@ _GPT2_FIELDS = {"layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "ffn
 _TIED = {"tie_word_embeddings": True}
 _SIGMOID = {"scoring_func": "sigmoid"}
 _PLAIN_FFN = {"gated": False, "norm": "layer"}
-_GEMMA = {"activation": "gelu-tanh", "centered_norms": True}
+_GEMMA = {"centered_norms": True}
+_GEMMA_GATE = {"hidden_activation": "gelu_pytorch_tanh"}
 _COHERE = {"norm": "layer-no-bias", "norms_a_layer": 1, "parallel_residual": True, "rotary_interleaved": True}
 _EXPERTS = uniform_experts("num_experts", "num_experts_per_tok", "intermediate_size")
 _LOCAL_EXPERTS = uniform_experts("num_local_experts", "num_experts_per_tok", "intermediate_size")
@@ -143,7 +144,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="gemma",
-        defaults={"head_dim": 256, **_TIED},
+        defaults={"head_dim": 256, **_GEMMA_GATE, **_TIED},
         always=_GEMMA,
         rules=(attention_biases, scaled_embeddings()),
     ),
@@ -156,6 +157,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
             "query_pre_attn_scalar": 256,
             "attn_logit_softcapping": 50.0,
             "final_logit_softcapping": 30.0,
+            **_GEMMA_GATE,
             **_TIED,
         },
         always={"norms_a_layer": 4, **_GEMMA},
@@ -173,6 +175,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
             "sliding_window": 4096,
             "query_pre_attn_scalar": 256,
             "rope_local_base_freq": 10_000,
+            **_GEMMA_GATE,
             **_TIED,
         },
         always={"norms_a_layer": 4, "qk_norm": True, **_GEMMA},

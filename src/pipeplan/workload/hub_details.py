@@ -33,7 +33,7 @@ ACTIVATIONS: Mapping[str, str] = MappingProxyType(
 """Activation by its name in Transformers; the three of GPT-2's tanh approximation are one."""
 
 _ACTIVATION_FIELDS = (
-    *("hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act", "ffn_config.ffn_act_fn.name"),
+    *("hidden_activation", "hidden_act", "activation_function", "mlp_hidden_act", "ffn_config.ffn_act_fn.name"),
     *("ffn_config.ffn_act_fn", "activation"),
 )
 
@@ -155,6 +155,9 @@ _ORDINARY: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     }
 )
 """Values of fields with which a network is the ordinary one of its architecture; any other value is a field unread."""
+
+_KINDS = ("position_embedding_type", "scoring_func", "topk_method")
+"""Fields that are unread with any value that is not an ordinary one, although rules read them."""
 
 _NESTED = ("attn_config", "ffn_config", "linear_attn_config")
 """Fields whose parts are fields."""
@@ -303,7 +306,12 @@ def unread_fields(fields: HubFields) -> Iterator[str]:
     """Yield the fields of a config.json that no rule reads and that have a meaning; parts as ``attn_config.rope``."""
     for name, value in _flat(fields.content):
         part = name.rpartition(".")[2]
-        if value is None or name in fields.reads or name in _NO_MEANING or (part != name and part in _NO_MEANING):
+        if (
+            value is None
+            or (name in fields.reads and name not in _KINDS)
+            or name in _NO_MEANING
+            or (part != name and part in _NO_MEANING)
+        ):
             continue
         if name == "layer_types" and isinstance(value, list) and all(kind == "full_attention" for kind in value):
             continue

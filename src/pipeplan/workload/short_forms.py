@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
+from functools import cache
 from importlib.resources import files
 from math import isfinite
 from typing import Any
@@ -354,6 +355,19 @@ def known_model(name: str) -> ModelShape | None:
     """Return the shape of a published model, or None if its name is unknown."""
     record = _record(name)
     return None if record is None else shape_from(record)
+
+
+@cache
+def published_model(model: ModelShape) -> ModelShape | None:
+    """Return the published model with a model's network, whatever the names and sources of both; None if there is none."""
+    same_name = known_model(model.name)
+    for name in (*(() if same_name is None else (same_name.name,)), *model_names()):
+        shape = known_model(name)
+        if shape is not None and shape == replace(
+            model, name=shape.name, source=shape.source, trained_sequence=shape.trained_sequence
+        ):
+            return shape
+    return None
 
 
 def from_dict(document: Mapping[str, Any]) -> ModelShape:

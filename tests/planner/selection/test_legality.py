@@ -27,6 +27,7 @@ LEGAL = Configuration(
 )
 MIXTURE = request("deepseek-v2-lite", "h100-sxm:8x8", global_batch=128)
 LEGAL_MIXTURE = Configuration(sequence=4096, global_batch=128, pipeline=2, data=32, expert=8)
+TIED = request("gemma3-27b", "h100-sxm:8x8", global_batch=128)
 BIASED = request("gpt-oss-20b", "h100-sxm:8x8", global_batch=128)
 
 
@@ -51,6 +52,7 @@ BROKEN = [
     ("modules", DENSE, {"recompute": ("moe_act",)}),
     ("recomputation", DENSE, {"software": "torchtitan", "recompute": ("mlp",)}),
     ("torchtitan's offload", DENSE, {"software": "torchtitan", "offload": 0.5}),
+    ("torchtitan's tied embeddings", TIED, {"software": "torchtitan"}),
     ("schedule's shape", DENSE, {"schedule": "zbv", "chunks": 3}),
     ("made for a limit", DENSE, {"in_flight": 4.0}),
     ("groups", DENSE, {"group_size": 4, "schedule": "zb-h1", "chunks": 1}),

@@ -138,7 +138,7 @@ def _trainer(plan: PlanResult) -> str:
     if len(plan.by_trainer) < 2:
         return plan.trainer
     own = [
-        f"{each.trainer} {'nothing fits' if each.estimate is None else figure(each.estimate.step_time) + ' s'}"
+        f"{each.trainer} {f'none ({each.reason})' if each.estimate is None else figure(each.estimate.step_time) + ' s'}"
         for each in plan.by_trainer
     ]
     return f"{plan.trainer}: the best of {', '.join(own)}"

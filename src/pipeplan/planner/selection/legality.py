@@ -323,6 +323,12 @@ RULES: tuple[Rule, ...] = (
         lambda q, d: set(d["recompute"]) <= (_OF_TORCHTITAN if is_torchtitan(d) else _OF_OTHERS),
     ),
     _rule(
+        "torchtitan's tied embeddings",
+        "pipeline software",
+        "torchtitan does not support tied embeddings with a pipeline",
+        lambda q, d: d["pipeline"] == 1 or not q.model.tied_embeddings or not is_torchtitan(d),
+    ),
+    _rule(
         "torchtitan's offload",
         "offload software",
         "torchtitan does not offload activations",

@@ -38,6 +38,10 @@ class PlanTrainer(Protocol):
         """Names of the schedules that it supports; None: any."""
 
     @property
+    def refuses(self) -> Callable[[ModelShape], str] | None:
+        """Function that returns why it cannot build a model, empty if it can; None: it builds every model."""
+
+    @property
     def read_layout(self) -> Callable[[str], tuple[int, ...]] | None:
         """Reader of the trainer's text for the layers of each stage; it raises InputError. None: no such text."""
 

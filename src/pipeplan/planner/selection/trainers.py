@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TypedDict
 
-from pipeplan.errors import InfeasibleError, PipeplanError
+from pipeplan.errors import InfeasibleError, PipeplanError, ShapeError
 from pipeplan.planner.answers import Estimate, Objective, PlanResult, TrainerPlan
 from pipeplan.planner.fitting import widest_limit
 from pipeplan.planner.selection.legality import UNUSUAL
@@ -201,6 +201,10 @@ class TrainerRuns:
         """Run the request of a trainer, and wider ones if nothing fits. Raises KeyboardInterrupt after an interruption."""
         self.runs.append(run)
         place = len(self.runs) - 1
+        refuses = None if run.any_trainer else self.request.trainers[run.trainer].refuses
+        if refuses is not None and (reason := refuses(self.request.model)):
+            run.error = ShapeError(reason, field="trainer")
+            return
         everything, cluster = replace(run.request, allowed=frozenset(UNUSUAL)), self.request.cluster
         if all(refusal(with_cluster(everything, part)) is not None for part in parts(cluster, self.objective)):
             run.error = refusal(everything)
