@@ -216,7 +216,10 @@ def test_a_bound_says_what_it_covers():
     assert kind_in_words(("slices", "copies"), {1, 2, 4}) == "in 1, 2 or 4 slices and without recomputation"
     assert kind_in_words(("copies", "recompute"), {1}) == "without slices"
     table = pipeplan.compare(ranks=4, microbatches=8, memory_limit="3act")
-    assert table.least.covers == f"schedules {kind_in_words((), {1})}, on any placement here, within the memory limit"
+    assert (
+        table.least.covers
+        == f"schedules {kind_in_words((), {1})}, on any placement and number of chunks here, within the memory limit"
+    )
     limited = replace(pipeplan.Settings(ranks=4, microbatches=8), memory_limit="3act")
     assert pipeplan.simulate("v-half", settings=limited).bound_covers == (
         "schedules on this placement, without slices, within the memory limit"

@@ -118,7 +118,7 @@ function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonl
     {
       key: "best",
       name: "gap (any)",
-      help: `how far the makespan is above the best lower bound of any placement here, of schedules that need no more: ${times.text(bound)} (${placement}) for the first one`,
+      help: `how far the makespan is above the best lower bound of any placement and number of chunks here, of schedules that need no more: ${times.text(bound)} (${placement}) for the first one`,
     },
   ];
 }

@@ -39,7 +39,7 @@ MEANINGS = {
     "over-ideal": "over ideal: idle time / busy time",
     "of-span": "of span: idle time within the longest span",
     "gap-placement": "gap (placement): above the lower bound of the schedule's placement",
-    "gap-any": "gap (any): above the best lower bound of any placement here",
+    "gap-any": "gap (any): above the best lower bound of any placement and number of chunks here",
 }
 """Explanations of the columns that are ratios."""
 
