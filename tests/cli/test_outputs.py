@@ -260,7 +260,7 @@ def test_a_search_finds_what_its_file_can_hold(run, name, placement):
 
 
 def test_a_sliced_schedule_is_no_answer_for_a_file_without_slices(run):
-    line = "search -c gpt-6.2b-24 -p 4 -m 12 --memory-limit 8.8GiB --evaluations 20 --no-visualization --json"
-    assert json.loads(run(line)[1])["slices"] == 2
+    line = "search -c gpt-6.2b-24 -p 4 -m 12 --memory-limit 8.8GiB --allow slices --evaluations 20 --no-visualization --json"
+    assert json.loads(run(line)[1])["slices"] == 4
     code, out, _ = run(f"{line} -o x.csv")
     assert (code, json.loads(out)["slices"]) == (0, 1)

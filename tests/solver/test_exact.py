@@ -260,7 +260,7 @@ def test_whole_backwards_that_gain_are_proven_too():
 
 def test_without_the_solver_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(MissingExtraError, match=r"pipeplan\[search\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[search\]'"):
         prove(problem(Placement.linear(3), 6, (10, 12, 8, 1), 2))
     monkeypatch.setattr(proof, "find_spec", lambda name: None)
     assert search(

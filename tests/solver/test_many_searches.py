@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -101,8 +102,8 @@ def points_of(front):
 
 def test_a_front_that_was_stopped_goes_on_and_is_the_same(tmp_path, monkeypatch):
     """Killed after two of its searches; the third and those behind it are all that is done again."""
-    store = tmp_path / "s"
-    whole = pareto(CASE, points=3, evaluations=600)
+    store, unlimited = tmp_path / "s", replace(CASE, limits=None)
+    whole = pareto(unlimited, points=3, evaluations=600)
     begun = []
 
     def dies(*arguments, **options):
@@ -114,12 +115,12 @@ def test_a_front_that_was_stopped_goes_on_and_is_the_same(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr("pipeplan.solver.many_searches.search", dies)
         with pytest.raises(Exception, match="MemoryError"):
-            pareto(CASE, points=3, evaluations=600, store=store)
+            pareto(unlimited, points=3, evaluations=600, store=store)
     assert len(kept(store)) == 2
     begun.clear()
     begun.extend([None, None, None])
     monkeypatch.setattr("pipeplan.solver.many_searches.search", dies)
-    resumed = pareto(CASE, points=3, evaluations=600, store=store)
+    resumed = pareto(unlimited, points=3, evaluations=600, store=store)
     assert len(begun) - 3 == len(kept(store)) - 2
     assert points_of(resumed) == points_of(whole)
 

@@ -70,7 +70,7 @@ class Watched:
     def rows(self) -> dict[str, list[str]]:
         """The cells of the comparison by schedule."""
         rows = self.page.eval_on_selector_all(
-            ".results tbody tr", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
+            ".results tbody tr:not(.group)", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
         )
         return {row[1].partition(" over")[0]: row[2:] for row in rows}
 

@@ -84,7 +84,7 @@ def test_the_points_of_a_front_come_as_they_are_found(client):
     peaks = [point["peak"] for point in front["points"]]
     assert values == sorted(values, reverse=True)
     assert peaks == sorted(peaks)
-    assert "zbv" in {mark["schedule"] for mark in front["published"]}
+    assert "v-half" in {mark["schedule"] for mark in front["published"]}
     assert all(schedule_in(point["text"]).ranks == 4 for point in [*points, *front["points"]])
     assert front["said"]
 

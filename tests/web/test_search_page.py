@@ -112,7 +112,7 @@ def test_the_front_and_its_points(watched):
     page.wait_for_selector("#panel-front .outcome:not(:empty)", timeout=60_000)
     points = page.locator("#panel-front circle")
     assert points.count() == page.locator("#panel-front tbody tr").count() > 1
-    assert "zbv" in page.locator("#panel-front .of-mark").all_text_contents()
+    assert "v-half" in page.locator("#panel-front .of-mark").all_text_contents()
     assert page.locator("#panel-front .of-point").count() == points.count()
     points.last.focus()
     page.keyboard.press("Enter")

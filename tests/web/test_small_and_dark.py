@@ -124,7 +124,7 @@ def test_the_page_of_plans(visit):
         page.emulate_media(color_scheme=scheme)
         assert not sticks_out(page)
         assert serious_faults(page) == []
-    assert "All ranks of this timeline" in (page.text_content(".answer") or "")
+    assert "The bubble is the idle time of all ranks" in (page.text_content(".answer") or "")
     before = page.text_content("main h2")
     page.reload()
     page.wait_for_selector(".flags pre")

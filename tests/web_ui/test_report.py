@@ -70,7 +70,7 @@ def test_the_page_of_a_comparison(opened, compared):
     )
     longest = max(result.makespan for result in compared)
     assert shares == pytest.approx([100 * result.makespan / longest for result in compared], abs=0.1)
-    least = min(result.bound.value for result in compared)
+    least = compared.least.value
     assert f"can be shorter than {time_text(least, 'ms')} (placement" in page.page.locator(".pr-notes").inner_text()
     cells = row(page, best.name).locator("td").all_inner_texts()
     assert cells[-1] == f"{best.makespan / least - 1:.1%}"

@@ -181,7 +181,8 @@ function columns(results: readonly Result[]): readonly Column[] {
       key: "any",
       usual: true,
       heading: "gap (any)",
-      title: "makespan above the best lower bound of any placement and number of chunks here, of schedules that need no more than this one",
+      title:
+        "makespan above the best lower bound of any placement and number of chunks here, of schedules that need no more than this one",
       cell: ({ least_gap: gap }) => gapText(gap),
     },
   ];

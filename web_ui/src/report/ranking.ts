@@ -1,7 +1,7 @@
 /** The rows of a comparison under a memory limit and in an order, and what comes first in words. */
 
 import { change, Times } from "../format.js";
-import { missingOf, needsText } from "../needs.js";
+import { missingOf, NEEDS, needsText } from "../needs.js";
 import type { ComparisonFacts, ComparisonRow } from "../records.js";
 import { memoryForm } from "./memory_form.js";
 
@@ -19,7 +19,7 @@ export interface Ranked {
   /** Its place among the rows, and so its timeline's. */
   readonly at: number;
   readonly over: boolean;
-  /** How many needs it has beyond those that are allowed. */
+  /** The place of its group; 0 if it needs nothing beyond what is allowed. */
   readonly more: number;
   /** The makespan above the bound of its placement, and above the least bound of all; null over the limit. */
   readonly gap: number | null;
@@ -29,22 +29,33 @@ export interface Ranked {
 /** More than the limit by this share is over it; less is rounding. */
 const ROUNDING = 1e-9;
 
-/** The rows in an order; those over the limit are below the others in every one. */
+/** Times that differ by no more than this share are equal, as in the comparison's own order. */
+const EQUAL = 1e-9;
+
+/**
+ * The rows in an order; those over the limit are below the others. The first order is that of the comparison: group by group,
+ * by what the schedules need.
+ */
 export function ranked(comparison: ComparisonFacts, limit: number | null, sort: Sort): Ranked[] {
   const rows = comparison.rows.map((row, at): Ranked => {
     const over = isOver(comparison, row, limit);
     const above = (bound: number) => (over ? null : Math.max(row.makespan / bound - 1, 0));
-    const more = missingOf(row.needs, comparison.allowed).length;
+    const more = placeOf(missingOf(row.needs, comparison.allowed));
     return { row, at, over, more, gap: above(row.bound), best: above(leastBound(comparison, row).bound) };
   });
   const sign = sort.descending ? -1 : 1;
   return rows.sort(
     (one, other) =>
-      Number(one.over) - Number(other.over) ||
       (sort === SHORTEST_FIRST ? one.more - other.more : 0) ||
+      Number(one.over) - Number(other.over) ||
       sign * compared(sortedBy(one, sort.key), sortedBy(other, sort.key)) ||
       one.at - other.at,
   );
+}
+
+/** The place of a group: fewer needs first, then in the order of the needs. */
+function placeOf(missing: ComparisonRow["needs"]): number {
+  return missing.reduce((place, need) => 4 * place + NEEDS.indexOf(need), missing.length);
 }
 
 function isOver({ limit: own }: ComparisonFacts, row: ComparisonRow, limit: number | null): boolean {
@@ -60,7 +71,7 @@ function sortedBy({ row, gap, best }: Ranked, key: SortKey): number | string {
 
 function compared(one: number | string, other: number | string): number {
   if (typeof one === "string" || typeof other === "string") return String(one).localeCompare(String(other), "en");
-  return one - other;
+  return Math.abs(one - other) <= EQUAL * Math.max(Math.abs(one), Math.abs(other)) ? 0 : one - other;
 }
 
 /** The placement whose bound is least of the schedules that need no more than is allowed, or than one of them needs. */
@@ -72,7 +83,9 @@ export function leastBound({ rows, allowed }: ComparisonFacts, also = rows[0]): 
 
 /** Schedules to draw first: the shortest within the limit and a well-known one, or the second. */
 export function firstDrawn(comparison: ComparisonFacts, limit: number | null): string[] {
-  const names = ranked(comparison, limit, SHORTEST_FIRST).map(({ row }) => row.schedule);
+  const rows = ranked(comparison, limit, SHORTEST_FIRST);
+  const within = [...rows.filter(({ over }) => !over), ...rows.filter(({ over }) => over)];
+  const names = within.map(({ row }) => row.schedule);
   const known = names.includes(KNOWN) && names[0] !== KNOWN ? KNOWN : names[1];
   return [names[0], known].filter((name) => name !== undefined);
 }
