@@ -15,6 +15,10 @@ from colossalai.pipeline.weight_grad_store import WeightGradStore
 
 WIDTH, MICROBATCH_SIZE = 16, 2
 
+if not hasattr(dist.Backend, "HCCL"):
+    # With a PyTorch that has NCCL, ColossalAI looks up the backend of Huawei's devices by its name.
+    dist.Backend.HCCL = "hccl"
+
 Gradients = dict[int, torch.Tensor]
 """Of each stage's weight."""
 

@@ -101,6 +101,8 @@ def test_every_preset_has_its_parameters(ran: Callable[[str], None]):
         name: shape
         for name, shape in shapes.items()
         if not is_hybrid(shape)
+        # Without Transformer Engine, latent attention whose queries are not compressed is refused from 0.17 on.
+        and not (shape.latent is not None and not shape.latent.query_rank)
         and not any(
             mark in part for part in without_flag(shape, TRAINER.latest, TRAINER.releases) for mark in PARAMETERS
         )

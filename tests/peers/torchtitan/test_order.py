@@ -86,7 +86,13 @@ def test_three_stages_a_rank_are_for_layers_to_tell(tmp_path: Path):
 
 def test_a_found_schedule(tmp_path: Path, ran: Callable[[str], None]):
     found = pipeplan.search(
-        ranks=3, microbatches=6, forward_times=[1, 2, 4], memory_limit="3act", evaluations=300, seed=0
+        ranks=3,
+        microbatches=6,
+        forward_times=[1, 2, 4],
+        placement="linear",
+        memory_limit="3act",
+        evaluations=300,
+        seed=0,
     ).schedule
     with ranks_of(3):
         pipeline = pipeline_of(Case(found, (1, 2, 9)), tmp_path)
