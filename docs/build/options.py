@@ -51,8 +51,8 @@ The settings of shape and costs have the same names everywhere: in the shell (`-
 web app. An error names the setting that it is about. [Options of commands](options.md) lists the other options.
 
 A list has one value per stage, or one per rank; with as many stages as ranks it is per stage. A time for a rank, as one
-number for all ranks or in a list, is the time of all chunks of the rank together, unless `times_per` is `stage`; such a size is
-always for all chunks together. With two copies of the model, the chunks are those of the first copy.
+number for all ranks or in a list, is the time of all chunks of the rank together, unless `times_per` is `stage`; such a
+size is always for all chunks together. With two copies of the model, the chunks are those of the first copy.
 
 Times that are not given follow from the others: a full backward pass is the sum of its halves, or twice the forward pass;
 each half is half of the full backward pass, or as long as the forward pass; an overlapped forward and backward pass takes
