@@ -153,7 +153,7 @@ def test_a_deadline_of_days_is_met_with_totals_in_days_and_dollars(run):
         (ASKED.replace("llama3-8b", "config.json") + " -o config.json", "inputs are never overwritten"),
         ("estimate none.yaml", "no such file"),
         ("estimate empty.json", "is empty"),
-        ("estimate config.json", "a configuration needs model, cluster"),
+        ("estimate config.json", "does not name the GPU and the degrees"),
         ("estimate many.json", "invalid global_batch 'many'"),
         ("estimate rows.json -o rows.png", "choose one of"),
         ("estimate rows.json -o rows.json", "inputs are never overwritten"),
