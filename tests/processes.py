@@ -90,6 +90,7 @@ def free_port() -> int:
 def lead(module: str, folder: Path, ranks: int, variables: dict[str, str]) -> None:
     """Load the module once and fork the ranks; the process exits with 1 as soon as one of them fails."""
     os.setsid()
+    os.environ.clear()  # the process that this one is a fork of may have been started with others
     os.environ.update(variables)
     redirect(folder / "log")
     work = importlib.import_module(module).main
