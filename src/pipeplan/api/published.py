@@ -26,7 +26,7 @@ NeedsLike = str | Iterable[str]
 
 @dataclass(frozen=True, kw_only=True)
 class AllowOptions(Options):
-    """What the best published schedule may need."""
+    """Needs that the best published schedule may have."""
 
     allow: NeedsLike | None = option(
         kind="names", title="Allow", group="choosing", choices=NEEDS, default="what settings and named schedules need",

@@ -1,4 +1,4 @@
-"""What a schedule needs of the model and the trainer beyond a plain pipeline."""
+"""Requirements of a schedule on the model and the trainer, beyond those of a plain pipeline."""
 
 from __future__ import annotations
 

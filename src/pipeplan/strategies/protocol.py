@@ -172,7 +172,7 @@ class Strategy:
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What its schedules need with the default number of slices: :func:`pipeplan.model.needs_of` of one of them."""
+        """Needs of its schedules with the default number of slices, as :func:`pipeplan.model.needs_of` returns them."""
         return self.needs_at(self.slices)
 
     def needs_at(self, slices: int) -> tuple[Need, ...]:

@@ -74,7 +74,7 @@ MOST_ROWS = 200
 """Maximum number of listed schedules, the fastest first; the best one of each group is always listed."""
 
 Group = tuple[Need, ...]
-"""What the schedules of a group need beyond what is allowed."""
+"""Needs of the schedules of a group that are not allowed."""
 
 
 def rows_shown(groups: Sequence[Group]) -> list[int]:

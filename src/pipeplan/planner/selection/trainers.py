@@ -87,7 +87,7 @@ def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
 
 
 class Sweeps(TypedDict):
-    """How estimates run: the options of :func:`~pipeplan.sweeps.sweep`."""
+    """Options of :func:`~pipeplan.sweeps.sweep` with which estimates run."""
 
     workers: int
     dask: str | None
@@ -121,7 +121,7 @@ class TrainerRun:
 
     @property
     def key(self) -> tuple[float, float]:
-        """What the best trainer minimizes: how far its request was widened, then the objective."""
+        """Rank of a trainer's plan, least first: how far its request was widened, then the objective."""
         value = inf if self.planning is None else self.planning.value
         return (inf if value == inf else self.width), value
 
