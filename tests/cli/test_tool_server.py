@@ -286,25 +286,51 @@ def test_an_unknown_tool_is_refused_at_the_start(run):
     assert "unknown tool 'simulat'; did you mean 'simulate'?" in message
 
 
+def call(server, name, arguments):
+    """Start a session with a server on pipes, and call a tool of it without waiting for the answer."""
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    for message in (
+        {"id": 1, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}},
+    ):
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        server.stdin.flush()
+    assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "pipeplan"
+
+
 @pytest.mark.slow
 def test_a_signal_ends_the_server_and_its_calls():
     """Although a thread waits for standard input, which the client keeps open."""
     command = [sys.executable, "-m", "pipeplan", "mcp", "--tools", "compare"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-        call = {"name": "compare", "arguments": {"ranks": 64, "microbatches": 4096}}
-        for message in (
-            {"id": 1, "method": "initialize", "params": about},
-            {"method": "notifications/initialized"},
-            {"id": 2, "method": "tools/call", "params": call},
-        ):
-            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-            server.stdin.flush()
-        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "pipeplan"
+        call(server, "compare", {"ranks": 64, "microbatches": 4096})
         while not (started := children(server.pid)):
             time.sleep(0.05)
         server.terminate()
         assert server.wait(20) == 143
     assert not any(running(Path("/proc", number, "stat")) for number in started)
+
+
+def test_a_signal_while_a_call_starts_its_process_ends_the_server():
+    """Raised there, it would end a task of the server, whose others wait for the client."""
+    script = """
+import os, signal, sys, tempfile
+from pipeplan.cli import tool_calls
+from pipeplan.cli.process import main
+
+class InTheMiddle(tempfile.TemporaryDirectory):
+    def __enter__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return super().__enter__()
+
+tool_calls.TemporaryDirectory = InTheMiddle
+sys.exit(main(["mcp", "--tools", "schedules"]))
+"""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        call(server, "schedules", {})
+        try:
+            assert server.wait(20) == 143
+        finally:
+            server.kill()

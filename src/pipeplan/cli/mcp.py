@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pipeplan.cli.options import command
-from pipeplan.cli.process import Terminated
+from pipeplan.cli.process import SIGNALS, Terminated
 from pipeplan.costs import MOST_SECONDS, Options, Range, option
 from pipeplan.errors import MissingExtraError
 
@@ -42,8 +46,33 @@ def mcp(*, options: McpOptions) -> int:
     from pipeplan.cli.tools import tools
 
     try:
-        asyncio.run(serve(create_server(tools(options.tools), seconds=options.seconds)))
+        asyncio.run(_until_signal(serve(create_server(tools(options.tools), seconds=options.seconds))))
     except (KeyboardInterrupt, Terminated) as end:
         # A thread still waits for standard input: a regular exit would wait for it.
         os._exit(end.code if isinstance(end, Terminated) else 130)
     return 0
+
+
+async def _until_signal(serving: Coroutine[Any, Any, None]) -> None:
+    """Serve, and raise the exception of a signal outside the server's tasks.
+
+    Raised by the handler itself, it could end a task in the middle of a call. The server would then wait for its other
+    tasks, of which one reads standard input for as long as the client keeps it open.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(number: int) -> None:
+        if not ended.done():
+            ended.set_result(number)
+
+    for number in SIGNALS:
+        if callable(signal.getsignal(number)):  # neither ignored nor left to the system
+            with suppress(NotImplementedError):  # Windows' loops take no signals
+                loop.add_signal_handler(number, end, number)
+    server = asyncio.ensure_future(serving)
+    first: tuple[asyncio.Future[Any], ...] = (server, ended)
+    await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+    if ended.done():
+        raise Terminated(ended.result())
+    await server

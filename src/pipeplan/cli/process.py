@@ -84,7 +84,8 @@ def _reason(failure: OSError) -> str:
 
 # Signals end a command as an error does, so that it leaves no files or processes.
 
-_NAMES = ("SIGTERM", "SIGHUP")
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end a command, of those that the system has."""
 
 _AGAIN = 0.05
 """Seconds until a signal's exception is raised again that was lost where exceptions are ignored."""
@@ -112,7 +113,7 @@ class Signals:
 
     def end(self, number: int, _: FrameType | None) -> None:
         """End the command, and ignore further signals while it cleans up."""
-        for handled in _handled():
+        for handled in SIGNALS:
             if signal.getsignal(handled) == self.end:
                 signal.signal(handled, signal.SIG_IGN)
         raise Terminated(number)
@@ -148,7 +149,7 @@ def ended_by_signals() -> Iterator[Signals]:
         yield signals
         return
     hook = sys.unraisablehook
-    ours = [number for number in _handled() if signal.getsignal(number) is signal.SIG_DFL]
+    ours = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, signals.end)
     sys.unraisablehook = lambda unraised: signals.unraisable(unraised, hook)
@@ -158,10 +159,6 @@ def ended_by_signals() -> Iterator[Signals]:
         sys.unraisablehook = hook
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _handled() -> list[signal.Signals]:
-    return [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 
 NARROWEST = 30
