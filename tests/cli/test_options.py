@@ -91,3 +91,25 @@ def test_every_option_of_a_command_stands_in_its_help(run):
         _, out, _ = run(f"{command} --help-all")
         shown = set(re.findall(r"--?\w[\w-]*", out))
         assert (command, {name for name in options if name.startswith("--")} - shown) == (command, set())
+
+
+def test_names_are_accepted_in_any_case_in_the_shell_in_files_and_in_python(run):
+    layers = {"trainer": "megatron-lm", "model": {"layers": 46}, "config": {"pp": 4, "vpp": None}}
+    Path("row.json").write_text(json.dumps(layers))
+    for upper, lower in (
+        ("review row.json --for TorchTitan", "review row.json --for torchtitan"),
+        ("check 1f1b -p 2 -m 2 --for PyTorch", "check 1f1b -p 2 -m 2 --for pytorch"),
+        ("export 1F1B -p 2 -m 2 --to Torch-CSV", "export 1f1b -p 2 -m 2 --to torch-csv"),
+        ("export 1f1b -p 2 -m 2 --to Megatron-LM", "export 1f1b -p 2 -m 2 --to megatron"),
+        ("convert Et*2|t*2|tL --to TorchTitan", "convert Et*2|t*2|tL --to torchtitan"),
+        ("simulate -p 2 -m 2 --communication Streams --json", "simulate -p 2 -m 2 --communication streams --json"),
+        ("compare -p 2 -m 2 --allow Slices --json", "compare -p 2 -m 2 --allow slices --json"),
+    ):
+        assert run(upper) == run(lower)
+        assert run(lower)[0] == 0
+    Path("c.yaml").write_text("communication: Streams\n")
+    assert run("simulate -p 2 -m 2 -c c.yaml --json") == run("simulate -p 2 -m 2 --communication streams --json")
+    assert pipeplan.Settings(communication="Streams") == pipeplan.Settings(communication="streams")
+    reviews = [pipeplan.review(layers, trainer=name).to_dict() for name in ("TorchTitan", "torchtitan")]
+    assert reviews[0] == reviews[1]
+    assert 'Did you mean "torchtitan"?' in run("convert Et*2|t*2|tL --to TorchTitann")[2]

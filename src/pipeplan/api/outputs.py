@@ -77,7 +77,7 @@ def _is_exported(entry: Format) -> bool:
 
 def export_format(to: str) -> Format:
     """Return the format of ``export`` with this name, or a trainer's first one. Raises UnknownNameError for another name."""
-    entry = known_formats().get(to) or all_formats().get(to)
+    entry = _named(to, known_formats()) or _named(to, all_formats())
     if entry is None:
         from pipeplan.trainers import TRAINERS  # loads what only an export for a trainer needs
 
@@ -86,6 +86,11 @@ def export_format(to: str) -> Format:
     if entry is None or not _is_exported(entry):
         raise UnknownNameError("format", to, export_formats(), field="to")
     return entry
+
+
+def _named(name: str, among: Mapping[str, Format]) -> Format | None:
+    """Return the format that a name means in any case; None if there is none."""
+    return next((entry for known, entry in among.items() if known.lower() == name.lower()), None)
 
 
 def require_own_ending(to: str, path: Path) -> None:

@@ -59,7 +59,7 @@ def allowed_needs(allow: NeedsLike | None = None, settings: Settings | None = No
     """
     allowed: set[Need] = set()
     for name in names_of(allow or ()):
-        match = next((need for need in NEEDS if need == name), None)
+        match = next((need for need in NEEDS if need == name.lower()), None)
         if match is None:
             raise UnknownNameError("need", name, NEEDS, field="allow")
         allowed.add(match)

@@ -147,6 +147,15 @@ def _to_text(_: Any, tokens: Sequence[Token]) -> str:
     return tokens[0].value
 
 
+def _to_choice_of(setting: Setting) -> Callable[..., Any]:
+    """Return the parser of a choice, which may be written in any case."""
+
+    def to_choice(held: Any, tokens: Sequence[Token]) -> Any:
+        return convert_as(held, [token.evolve(value=setting.spelled(token.value)) for token in tokens])
+
+    return to_choice
+
+
 def _to_path(_: Any, tokens: Sequence[Token]) -> Path:
     return path_of(tokens[0].value, tokens[0].keyword or "the file")
 
@@ -221,6 +230,8 @@ def _annotation(setting: Setting) -> Any:
 def parameter_of(setting: Setting) -> Parameter:
     """Return the option of a setting in the shell; it refuses invalid values before any work."""
     _, convert, many = _TYPES[setting.kind]
+    if setting.kind == "choice":
+        convert = _to_choice_of(setting)
     if setting.in_bytes:
         convert = _to_sizes if many else _to_size
     # None would take the place of the app's own converter.

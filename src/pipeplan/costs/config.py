@@ -40,7 +40,7 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     plain: dict[str, Any] = {}
     for name, value in known_names(values, SETTING_NAMES, where).items():
         if value is not None:
-            plain[name] = _plain(name, value)
+            plain[name] = SETTINGS[name].spelled(_plain(name, value))
             if SETTINGS[name].kind == "text":
                 plain[name] = _text_of_counts(plain[name])
             if where:

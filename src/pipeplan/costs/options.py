@@ -182,6 +182,12 @@ class Setting:
         words = self.name.replace("_", " ")
         return words.removesuffix("s") if self.kind == "per_stage" and words.endswith("times") else words
 
+    def spelled(self, value: Any) -> Any:
+        """Return the choice that a text names in any case; any other value unchanged."""
+        if not isinstance(value, str):
+            return value
+        return next((choice for choice in self.choices if choice.lower() == value.lower()), value)
+
     def check(self, value: Any) -> None:
         """Check a value of the right type; None means not set."""
         check = _CHECKS.get(self.kind)
@@ -199,14 +205,19 @@ def option(default: Any = None, /, **setting: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of the records of options, whose values are checked when a record is made, and then trusted."""
+    """Base of the records of options, whose values are checked when a record is made, and then trusted.
+
+    Choices get their own spelling, because names are accepted in any case.
+    """
 
     def __post_init__(self) -> None:
         settings = table_of(type(self))
         for item in fields(self):
             value = getattr(self, item.name)
             if value is not item.default and item.name in settings:
-                settings[item.name].check(value)
+                spelled = settings[item.name].spelled(value)
+                object.__setattr__(self, item.name, spelled)
+                settings[item.name].check(spelled)
 
 
 def table_of(record: type[Any]) -> Mapping[str, Setting]:

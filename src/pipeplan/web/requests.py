@@ -184,7 +184,7 @@ def _checked(setting: Setting) -> AfterValidator:
 def _field(setting: Setting, default: Any = None) -> tuple[Any, Any]:
     """Return a setting as a field of a request; null leaves it to its default."""
     field = Field(default=default, title=setting.title, description=setting.full_help)
-    return Annotated[_type(setting) | None, _checked(setting)], field
+    return Annotated[_type(setting) | None, BeforeValidator(setting.spelled), _checked(setting)], field
 
 
 def _fields(
