@@ -106,14 +106,32 @@ def configured(c: ReviewFacts) -> Configured:
 
 
 def missing_facts(c: ReviewFacts) -> str:
-    """Return what a configuration that cannot be estimated does not say, in words."""
+    """Return what a configuration that cannot be estimated does not say, and the options that say it, in words."""
+    if not c.trains:
+        return "the configuration does not train a model"
     named = {
-        "a model that pipeplan knows": c.has("model_name") or c.has("hidden", "heads") or c.shape is not None,
+        "a model that pipeplan knows": _knows_model(c),
         "the GPU": c.has("device") or c.cluster is not None,
         "the degrees": c.has("pp") or c.has("tp") or c.has("local_batch"),
     }
-    missing = " and ".join(words for words, known in named.items() if not known)
-    return f"the configuration does not name {missing}" if missing else "the model or the split is unknown"
+    missing = [words for words, known in named.items() if not known]
+    if not missing:
+        return "the split of the layers into stages is unknown"
+    options = " ".join(_SAID_BY[words] for words in missing if words in _SAID_BY)
+    remedy = f": review it with {options}" if options else ""
+    return f"the configuration does not name {' and '.join(missing)}{remedy}"
+
+
+_SAID_BY = {"a model that pipeplan knows": "--model config.json", "the GPU": "--cluster h100-sxm:8x4"}
+"""Examples of options that say what a configuration leaves out."""
+
+
+def _knows_model(c: ReviewFacts) -> bool:
+    try:
+        _model(c, [])
+    except NotSet:
+        return False
+    return True
 
 
 _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None, "vpp": None, "schedule": "1f1b"}

@@ -220,7 +220,7 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         clean = [configuration for configuration in self.configurations if not self._of(configuration)]
         if len(self.configurations) > 1 and clean:
             yield line()
-            yield line(f"without findings: {', '.join(filter(None, (c.name or c.file for c in clean)))}")
+            yield line(f"without findings: {', '.join(map(_in_list, clean))}")
         if self.run is not None:
             yield from _run(self.run)
 
@@ -242,13 +242,24 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return f"<Review: {counted(errors, 'error')}, {counted(warnings, 'warning')}>"
 
 
+def _in_list(configuration: ReviewedConfiguration) -> str:
+    """Return the name of a configuration, with a note if its time and memory were not judged."""
+    name = configuration.name or configuration.file
+    return f"{name} (no estimate)" if configuration.not_estimated else name
+
+
+_UNJUDGED = "nothing found; step time and memory not judged (no estimate)"
+"""End of the question where a configuration loses, if it has no estimate."""
+
+
 def _configuration(configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
     name = f"{configuration.file} {configuration.name}".strip()
     yield line(f"{name}: {configuration.trainer or 'unknown trainer'}", "bold")
     for question, title in _QUESTIONS:
         own = [finding for finding in findings if finding.question == question]
         yield line()
-        yield line(title if own else f"{title}: nothing found", "bold" if own else "")
+        judged = question != "loses" or configuration.step_time_s is not None
+        yield line(title if own else f"{title}: {'nothing found' if judged else _UNJUDGED}", "bold" if own else "")
         for finding in own[:_MOST_LISTED]:
             yield line(f"{finding.severity} [{finding.rule}] {finding.where}", indent=2)
             yield line(f"{finding.message}.", indent=4)
