@@ -8,6 +8,7 @@ import pytest
 
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration
+from pipeplan.reviewing import RULES, judged, read_text_of
 from pipeplan.trainers import flags_of
 from pipeplan.workload import ModelShape, model, read_config
 from tests.trainers.test_flags import DENSE, H100S, MOE, launch
@@ -66,6 +67,28 @@ def test_grace_blackwell_sends_tokens_with_hybrid_ep(machines: str, library: str
     assert f"--moe-flex-dispatcher-backend {library}" in written
     ranks = launch(written)[1].get("NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN")
     assert ranks == ("8" if library == "hybridep" else None)
+
+
+@pytest.mark.parametrize(("experts", "library"), [(8, "deepep"), (16, "hybridep")])
+def test_experts_on_several_blackwell_nodes_get_tokens_with_hybrid_ep(experts: int, library: str) -> None:
+    """DeepEP crashes between nodes of B200: the review warns of it, so that a plan must not write it."""
+    configuration = replace(
+        MOE,
+        pipeline=1,
+        chunks=1,
+        schedule="1f1b",
+        data=32,
+        expert=experts,
+        software="megatron-bridge-26.04",
+        sequence_parallel=False,
+    )
+    flags = flags_of(model("qwen3-235b-a22b"), cluster("b200:8x4"), configuration)
+    for trainer in ("megatron", "bridge"):
+        assert library in flags[trainer].text
+        topology = [launch(flags[trainer].text)[1].get(name) for name in ("USE_MNNVL", "NVLINK_DOMAIN_SIZE")]
+        assert topology == (["0", "8"] if library == "hybridep" else [None, None])
+        (reading,) = read_text_of(flags[trainer].text, "plan.sh")
+        assert not [fault.rule.id for fault in judged(reading.facts, RULES) if "deepep" in fault.rule.id]
 
 
 def test_layers_that_differ_are_refused() -> None:

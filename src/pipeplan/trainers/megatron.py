@@ -364,20 +364,33 @@ def environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]
         yield "export NVTE_CPU_OFFLOAD_V1=1  # otherwise Transformer Engine >= 2.10 also offloads weights"
     ranks = min(configuration.expert * configuration.expert_tensor, cluster.joined)
     if ranks > 1 and dispatcher(cluster, configuration) == "hybridep":
-        yield f"export USE_MNNVL=1 NVLINK_DOMAIN_SIZE={cluster.joined} NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={ranks}"
+        yield (
+            f"export USE_MNNVL={int(_is_grace(cluster))} NVLINK_DOMAIN_SIZE={cluster.joined} "
+            f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={ranks}"
+        )
 
 
 def dispatcher(cluster: Cluster, configuration: Configuration) -> str | None:
     """Return the library that sends a token to the experts of a rank once; None if tokens are sent once per expert.
 
     DeepEP's training kernels do not reach the GPUs of other nodes of an NVLink domain, and Megatron-Bridge refuses them on
-    every Grace Blackwell GPU.
+    every Grace Blackwell GPU. Between nodes of other Blackwell GPUs they crash or hang (Megatron-Bridge #6021 and #5067).
     """
     from pipeplan.planner import software
 
     if software(configuration.software).dispatch == "experts" or configuration.expert * configuration.tensor == 1:
         return None
-    return "hybridep" if cluster.gpu.name.startswith("gb") else "deepep"
+    ranks = configuration.expert * configuration.expert_tensor
+    crosses = cluster.gpu.generation == "blackwell" and ranks > min(cluster.joined, _LARGEST_NODE)
+    return "hybridep" if _is_grace(cluster) or crosses else "deepep"
+
+
+_LARGEST_NODE = 8
+"""Largest group of ranks that DeepEP takes for one node."""
+
+
+def _is_grace(cluster: Cluster) -> bool:
+    return cluster.gpu.name.startswith("gb")
 
 
 def shards_as_fsdp(configuration: Configuration) -> bool:

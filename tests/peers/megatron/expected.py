@@ -148,7 +148,8 @@ def of_experts(model: ModelShape, cluster: Cluster, plan: Configuration) -> dict
         return {"num_experts": None, "expert_model_parallel_size": 1}
     limited = experts.groups is not None and experts.nodes_a_token is not None
     sigmoid = experts.router_score == "sigmoid"
-    library = "hybridep" if cluster.gpu.name == "gb200" else "deepep"
+    nodes = cluster.gpu.name == "b200-sxm" and plan.expert * plan.expert_tensor > 8
+    library = "hybridep" if cluster.gpu.name == "gb200" or nodes else "deepep"
     by_rank = software(plan.software).dispatch == "ranks" and plan.expert * plan.tensor > 1
     return {
         "num_experts": experts.count,
