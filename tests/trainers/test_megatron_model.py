@@ -180,6 +180,12 @@ def test_a_changed_field_of_a_config_changes_flags_or_warnings() -> None:
         ("DeepSeek-V3", {"rope_scaling": {"type": "yarn", "factor": 4, "beta_fast": 16}}, "positions (yarn, factor 4)"),
         ("dbrx-base", {"attn_config": {"clip_qkv": 6, "kv_n_heads": 8}}, "clipped to 6"),
         ("Qwen3-30B-A3B", {"residual_multiplier": 0.5}, "residual branches scaled by 0.5"),
+        ("K-EXAONE-236B-A23B", {"n_group": 8, "topk_group": 4}, "--moe-router-num-groups 8 --moe-router-group-topk 4"),
+        ("Kimi-Linear-48B-A3B-Base", {"num_expert_group": 8, "topk_group": 4}, "--moe-router-num-groups 8"),
+        ("Bamba-9B-v1", {"mamba_d_conv": 2}, "convolutions of Mamba-2 of width 2"),
+        ("NVIDIA-Nemotron-Nano-9B-v2", {"conv_kernel": 3}, "convolutions of Mamba-2 of width 3"),
+        ("Bamba-9B-v1", {"mamba_conv_bias": False}, "convolutions of Mamba-2 without biases"),
+        ("Bamba-9B-v1", {"mamba_proj_bias": True}, "biases of Mamba-2's projections"),
     )
     for name, change, words in changes:
         config = json.loads((CONFIGS / f"{name}.json").read_text())

@@ -210,6 +210,22 @@ def _weights_sum_freely(model: ModelShape) -> bool:
     return not experts.normalized_weights and experts.top_k > 1
 
 
+_MAMBA: tuple[tuple[str, object, str], ...] = (
+    ("kernel", 4, "convolutions of Mamba-2 of width {}"),
+    ("conv_bias", True, "convolutions of Mamba-2 without biases"),
+    ("bias", False, "biases of Mamba-2's projections"),
+)
+"""Sizes of Mamba-2 that Megatron-core's layer fixes, the values that it has, and the words for others."""
+
+
+def _mamba_words(size: str, usual: object, words: str) -> Callable[[ModelShape], str]:
+    def of(model: ModelShape) -> str:
+        values = [dict(mixer.sizes).get(size, usual) for mixer in model.mixers if mixer.kind == "mamba-2"]
+        return next((words.format(value) for value in values if value != usual), "")
+
+    return of
+
+
 FACTS: tuple[Fact, ...] = (
     Fact(_activation_words, _activation_flags, _has_activation, always=True),
     Fact(
@@ -268,6 +284,7 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact(_if(lambda model: model.output_gate in ("element", "head"), "gates of the attention's output")),
     Fact(_if(lambda model: any(form.mixer == SHARED for form in model.forms), "indices of another layer's indexer")),
+    *(Fact(_mamba_words(*row)) for row in _MAMBA),
     Fact(_if(lambda model: model.residual_streams > 1, "several residual streams")),
     Fact(_number("attention_softcap", "logits of attention capped at {}")),
     Fact(_number("logit_softcap", "logits capped at {}")),

@@ -139,18 +139,22 @@ def norms_and_positions(fields: HubFields) -> dict[str, Any]:
 _ROUTING_SCALES = ("routed_scaling_factor", "router_scaling_factor", "route_scale", "moe_routed_scaling_factor")
 
 
+EXPERT_GROUPS = ("n_group", "num_expert_group")
+"""Names of the number of groups of experts."""
+
+
 def routing(fields: HubFields) -> dict[str, Any]:
     """Return how a router weights a token's experts, which costs nothing: invalid values are ignored.
 
     The fields are DeepSeek's and Qwen's; an architecture's defaults say what its files leave out.
     """
-    groups, score = fields.value("n_group"), fields.value("scoring_func")
+    counts, score = [fields.value(name) for name in EXPERT_GROUPS], fields.value("scoring_func")
     scales = [
         number for name in _ROUTING_SCALES if (number := as_number(fields.value(name))) is not None and number > 0
     ]
     normalized = [fields.value(name) for name in ("norm_topk_prob", "moe_renormalize")]
     return {
-        "expert_groups": groups if isinstance(groups, int) and groups > 1 else None,
+        "expert_groups": next((count for count in counts if isinstance(count, int) and count > 1), None),
         "router_score": score if score in ("softmax", "sigmoid") else None,
         "normalized_weights": False not in normalized,
         "weight_scale": scales[0] if scales else None,

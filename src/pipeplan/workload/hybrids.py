@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeplan.errors import InputError
-from pipeplan.workload.hub import HubFields, Rule, latent_attention
+from pipeplan.workload.hub import EXPERT_GROUPS, HubFields, Rule, latent_attention
 from pipeplan.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED
 from pipeplan.workload.short_forms import as_number
 
@@ -144,7 +144,7 @@ def bailing_hybrid(fields: HubFields) -> dict[str, Any]:
 def kimi_experts(fields: HubFields) -> dict[str, Any]:
     """Read the experts of Kimi Linear and Ling, which have names of their own, with leading dense layers."""
     width = fields.needed("moe_intermediate_size")
-    groups = fields.whole("num_expert_group") or 1
+    groups = next((count for name in EXPERT_GROUPS if (count := fields.whole(name))), 1)
     chosen = fields.whole("topk_group") or 1
     return {
         "experts": fields.whole("n_routed_experts") or fields.needed("num_experts"),
