@@ -137,6 +137,34 @@ def test_review_reads_pipeplans_own_commands_whatever_the_configuration():
         require_read(flags.text, estimate(shape, machines, configuration, with_error_bar=False))
 
 
+def test_review_reads_megatrons_flags_of_hybrids_that_are_not_published():
+    step = Configuration(
+        **STEP, tensor=2, data=16, software="megatron-core-overlapped", recompute=("full",), layers=None
+    )
+    pipeline = replace(step, pipeline=2, data=8, recompute=())
+    for name in ("Bamba-9B-v1", "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Qwen3-Next-80B-A3B-Instruct", "Olmo-Hybrid-7B"):
+        shape = read_config(CONFIGS / f"{name}.json")
+        shape = replace(shape, name="mine", vocabulary=shape.vocabulary + 1024)
+        for planned in (step, pipeline):
+            flags = flags_of(shape, H100S, planned)["megatron"]
+            require_read(flags.text, estimate(shape, H100S, planned, with_error_bar=False))
+
+
+def test_parts_of_a_model_without_flags_are_named_where_they_are_not_counted():
+    """OLMo 2 norms all heads of queries and keys together: no flag says so, and it moves memory by 3 %."""
+    shape = read_config(CONFIGS / "OLMo-2-1124-7B.json")
+    planned = Configuration(**STEP, tensor=1, data=32, software="megatron-core-overlapped")
+    planned = replace(planned, sequence_parallel=False)
+    flags = flags_of(shape, H100S, planned)["megatron"]
+    assert "a review of these flags counts them only with --model" in flags.warnings[0]
+    own = flags.text.replace("    --swiglu\n", "    --swiglu\n    --spec mine.layers olmo\n")
+    facts = read_text_of(own, "x.sh")[0].facts
+    assert "not those of --spec mine.layers olmo" in " ".join(configured(facts).assumed)
+    assert configured(replace(facts, shape=shape)).assumed == ()
+    there = estimate(shape, H100S, planned, with_error_bar=False)
+    assert estimated(replace(facts, shape=shape)).peak_gib == pytest.approx(there.peak_memory_gib, abs=0.1)
+
+
 def test_names_of_functions_that_configure_a_model_name_it():
     step = Configuration(sequence=1, global_batch=1)
     for name in model_names():
@@ -235,6 +263,9 @@ def test_review_takes_no_hybrid_for_a_published_model_of_the_same_sizes():
     shape = read_config(CONFIGS / "Bamba-9B-v1.json")
     flags = flags_of(shape, H100S, replace(SHARDED, zero=1, software="megatron-core-overlapped"))["megatron"]
     (reading,) = read_text_of(flags.text, "x.sh")
+    read = configured(reading.facts).model
+    assert (read.forms, read.mixers) == (shape.forms, shape.mixers)
+    (reading,) = read_text_of(flags.text.replace("'M-", "'K-"), "x.sh")
     with pytest.raises(NotSet):
         configured(reading.facts)
 

@@ -161,6 +161,9 @@ def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
         assumed.append(f"sizes of {model.name}")
     if model is None:
         raise NotSet("model_name")
+    spec = c.get("spec", None)
+    if spec and c.shape is None and not c.get("hybrid_pattern", None):
+        assumed.append(f"the layers that the other flags describe, not those of --spec {' '.join(spec)}: add --model")
     changes: dict[str, Any] = {}
     layers = c.get("layers", None)
     if layers and layers != model.layers:

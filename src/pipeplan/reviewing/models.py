@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from pipeplan.errors import PipeplanError, ShapeError
-from pipeplan.trainers import function_name, layers_of_pattern
+from pipeplan.trainers import function_name, layers_of_pattern, short_form_of
 from pipeplan.workload import ModelShape, from_dict, known_model, model_names, parameter_counts
 
 _SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)
@@ -103,7 +103,8 @@ def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
     known = _published(sizes)
     if known is not None:
         return known
-    if not all(sizes.get(name) for name in ("layers", "hidden", "heads")) or sizes.get("hybrid_pattern"):
+    pattern = sizes.get("hybrid_pattern")
+    if not all(sizes.get(name) for name in ("hidden", "heads")) or not (pattern or sizes.get("layers")):
         return None
     document = {
         "name": "the configuration's model",
@@ -117,6 +118,7 @@ def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
         "qk_norm": bool(sizes.get("qk_layernorm")) and not sizes.get("mla"),  # latent attention has its own norms
         "learned_positions": _learned_positions(sizes),
         "mtp": sizes.get("mtp_layers") or 0,
+        "output_gate": "query" if sizes.get("output_gate") else None,
         **{name: sizes.get(name) for name in ("layers", "hidden", "heads", "head_dim", "ffn")},
     }
     if not document["ffn"]:
@@ -139,6 +141,8 @@ def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
             "qk_rope": sizes.get("qk_rope") or 64, "v": sizes.get("v_dim") or 128,
         }}  # fmt: skip
     try:
+        if pattern:
+            document |= short_form_of(sizes) | {"dense_layers": None, "moe_latent": sizes.get("moe_latent")}
         return from_dict({name: value for name, value in document.items() if value is not None})
     except PipeplanError:
         return None

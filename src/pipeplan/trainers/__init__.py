@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeplan.lazy import lazy_names
 from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout
-from pipeplan.trainers.megatron_hybrid import layers_of_pattern
+from pipeplan.trainers.megatron_hybrid import layers_of_pattern, short_form_of
 from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
     TRAINERS,
@@ -83,6 +83,7 @@ __all__ = [
     "refusal",
     "require_release",
     "runners",
+    "short_form_of",
     "trainer_kind",
     "trainer_names",
     "trainers_of",

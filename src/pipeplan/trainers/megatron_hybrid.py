@@ -6,7 +6,9 @@ residual, ``|`` ends a pipeline stage, and ``/`` begins the layers of multi-toke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pipeplan.errors import ShapeError
 from pipeplan.workload import LayerForm, ModelShape
@@ -100,6 +102,45 @@ def layers_of_pattern(model: ModelShape, pattern: str) -> tuple[int, ...]:
             count, left = count + 1, left.removeprefix(symbols)
         counts.append(count)
     return tuple(counts)
+
+
+_LETTERS = {"M": "M", "G": "G", "*": "A", "+": "A", "-": "D", "E": "E"}
+"""Letters of the short form's pattern by Megatron's symbols."""
+
+_PAIR = re.compile(r"[MG*+][-E]")
+"""Matches a mixer and the FFN behind it."""
+
+
+def short_form_of(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the pattern, layers and mixers of the short form of a model that Megatron's pattern and sizes describe.
+
+    Raises ShapeError for a pattern with a symbol that has no letter.
+    """
+    text, _, further = str(sizes["hybrid_pattern"]).partition("/")
+    if not text or not set(text) <= {*_LETTERS, "|"}:
+        raise ShapeError("the pattern of layers has an unknown symbol", field="layers")
+    parts = text.split("|")
+    # Where a mixer or an FFN stands alone, each is a layer of its own, as in Nemotron-H.
+    paired = all(_PAIR.sub("", part) == "" for part in parts)
+    layers = _PAIR.findall(text) if paired else text.replace("|", "")
+    mixers = {}
+    for kind, symbol in _MIXERS.items():
+        if symbol not in text:
+            continue
+        own = {size: sizes.get(_setting_of(flag)) for size, flag in _SIZES[kind].items()}
+        if kind == "mamba-2" and own["state_heads"] is None and own["head_dim"]:
+            own["state_heads"] = 2 * sizes["hidden"] // own["head_dim"]  # Megatron's default
+        mixers[symbol] = {"kind": kind, **own}
+    return {
+        "layers": len(layers),
+        "pattern": " ".join("".join(_LETTERS[symbol] for symbol in layer) for layer in layers),
+        "mixers": mixers,
+        "mtp": len(further.split("/")) if further else 0,
+    }
+
+
+def _setting_of(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
 
 
 def _symbols(model: ModelShape, form: LayerForm) -> str:

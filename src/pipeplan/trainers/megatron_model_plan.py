@@ -49,7 +49,10 @@ def model_warnings(model: ModelShape, release: str = TRAINER.latest) -> Iterator
     if is_hybrid(model):
         yield from missing_symbols(model)
     if parts := ", ".join(without_flag(model, release, TRAINER.releases)):
-        yield f"Megatron-LM has no flags for parts of {model.name} ({parts}): they need a layer specification (--spec)"
+        yield (
+            f"Megatron-LM has no flags for parts of {model.name} ({parts}): they need a layer specification (--spec), and a "
+            "review of these flags counts them only with --model"
+        )
 
 
 def _kernel_flags(model: ModelShape) -> Iterator[str]:
