@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pipeplan
 from pipeplan.api.planning.options import PlanOptions
@@ -109,7 +110,8 @@ def test_names_are_accepted_in_any_case_in_the_shell_in_files_and_in_python(run)
         assert run(lower)[0] == 0
     Path("c.yaml").write_text("communication: Streams\n")
     assert run("simulate -p 2 -m 2 -c c.yaml --json") == run("simulate -p 2 -m 2 --communication streams --json")
-    assert pipeplan.Settings(communication="Streams") == pipeplan.Settings(communication="streams")
+    named: dict[str, Any] = {"communication": "Streams"}  # type checkers know the choices
+    assert pipeplan.Settings(**named) == pipeplan.Settings(communication="streams")
     reviews = [pipeplan.review(layers, trainer=name).to_dict() for name in ("TorchTitan", "torchtitan")]
     assert reviews[0] == reviews[1]
     assert 'Did you mean "torchtitan"?' in run("convert Et*2|t*2|tL --to TorchTitann")[2]
