@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from pipeplan.errors import PipeplanError
+import pipeplan
+from pipeplan.errors import InputError, PipeplanError
 from pipeplan.reviewing import RULES, combined, improvements, judged, patched, read_text_of
 from tests.reviewing.configurations import CASES
 
@@ -71,6 +72,23 @@ def test_several_configurations_of_a_file_are_read_by_name():
         ("one", 2, 1),
         ("two", 4, 1),
     ]
+
+
+def test_the_caller_decides_on_the_trainer_of_a_row():
+    row = {"trainer": "megatron-lm", "release": "0.12", "config": {"pp": 2, "tp": 1}}
+    for named, release, expected in ((None, "", ("megatron-lm", "0.12")), ("torchtitan", "0.2", ("torchtitan", "0.2"))):
+        (reading,) = read_text_of(json.dumps(row), "row.json", trainer=named, release=release)
+        assert (reading.facts.trainer.name, reading.facts.release) == expected
+
+
+@pytest.mark.parametrize(("option", "value"), [("trainer", "torchtitan"), ("trainer_version", "0.16")])
+def test_pipeplans_own_configuration_has_no_trainer(option, value):
+    """Its rules are those of all trainers, so a trainer or a release would be ignored."""
+    own = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 8, "sequence": 4096, "tensor": 8}
+    assert pipeplan.review(own).step_time_s is not None
+    with pytest.raises(InputError, match="pipeplan's own configuration") as refused:
+        pipeplan.review(own, **{option: value})
+    assert refused.value.field == option
 
 
 def test_helpers_of_a_recipe_are_followed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,18 @@ def read_text_of(
     source = SourceText(file, text, form)
     own = _own(source)
     if own is not None:
+        if trainer is not None or release:
+            raise InputError(
+                f"{file} is pipeplan's own configuration, which is of no trainer: leave the trainer and its release away",
+                field="trainer" if trainer is not None else "trainer_version",
+            )
         return tuple(Reading(facts, source) for facts in read_own(own, file, folder))
     kind = _trainer(text, trainer)
-    readings = tuple(Reading(facts, source) for facts in _READERS[form](source, kind, release))
+    # A row may name another trainer than the caller, who decides.
+    readings = tuple(
+        Reading(facts if trainer is None else replace(facts, trainer=kind), source)
+        for facts in _READERS[form](source, kind, release)
+    )
     readings = tuple(
         reading for reading in readings if any(not entry.assumed for entry in reading.facts.settings.values())
     )
