@@ -70,7 +70,7 @@ class Pool:
     @property
     def best(self) -> Estimate | None:
         """Simplest of the estimates that predictions cannot tell from the fastest one; None if nothing fits so far."""
-        # Progress reports it after every estimate, most of which do not fit.
+        # Progress asks after every estimate for the best of every trainer.
         if self._best is None:
             self._best = simplest(self.fitting, self.value, self.is_unusual, self.is_tight)
         return self._best
