@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeplan.hardware import cluster
-from pipeplan.planner import Configuration, estimate, plan
+from pipeplan.planner import Configuration, PlanProgress, estimate, plan
 from pipeplan.planner.fitting import default_limit
 from pipeplan.planner.selection.bounds import Bounds
 from pipeplan.planner.selection.nothing_fits import closest_miss
@@ -31,6 +31,22 @@ def test_however_short_the_budget_it_is_not_the_one_that_needs_least_memory():
     assert longer.best is not None
     assert short.best.step_time <= 1.1 * longer.best.step_time
     assert short.counts.estimated > 0
+
+
+def test_progress_counts_the_estimates_of_every_trainer():
+    heard: list[PlanProgress] = []
+    short = plan(
+        model("llama3-8b"),
+        cluster("h100-sxm:8x1"),
+        global_batch=16,
+        sequence=2048,
+        seconds=1e-6,
+        trainers=plan_trainers(),
+        progress=heard.append,
+    )
+    counts = [progress.estimated for progress in heard]
+    assert counts == sorted(counts)
+    assert counts[-1] == short.counts.estimated
 
 
 @pytest.mark.parametrize(

@@ -182,24 +182,47 @@ class _Sharding:
 @lru_cache(maxsize=4096)
 def _summed(model: ModelShape, machine: WorkMachine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
     layers: list[LayerCosts] = []
-    costs: dict[int, LayerCosts] = {}
-    for layer in layers_of(model, machine.execution):
-        if id(layer) not in costs:
-            costs[id(layer)] = _costs_of(machine, layer, modules, sharding, model.hidden)
-        layers.extend([costs[id(layer)]] * layer.count)
+    costs: dict[_PlainLayer, LayerCosts] = {}
+    for plain in _plain_layers(model, machine):
+        if plain not in costs:
+            costs[plain] = _costs_of(machine, plain, modules, sharding, model.hidden)
+        layers.extend([costs[plain]] * plain.count)
     return LayerSums.of(tuple(layers))
 
 
-def _costs_of(
-    machine: WorkMachine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None, hidden: int
-) -> LayerCosts:
-    single = replace(layer, count=1)
-    after = recomputed(single, modules & single.recomputable.keys())
-    works = (after.forward, after.backward_input, after.backward_weight)
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlainLayer:
+    """One of ``count`` equal layers in a row, and its seconds of F, I and W by kind of work without recomputation."""
+
+    layer: LayerWork
+    count: int
+    seconds: Floats
+
+
+@lru_cache(maxsize=512)
+def _plain_layers(model: ModelShape, machine: WorkMachine) -> tuple[_PlainLayer, ...]:
+    """Return a model's layers in order; equal ones share one object. They are priced once for all recomputations."""
+    layers = layers_of(model, machine.execution)
+    distinct = {id(layer): layer for layer in layers}
+    plain = {number: _plain(machine, layer) for number, layer in distinct.items()}
+    return tuple(plain[id(layer)] for layer in layers)
+
+
+def _plain(machine: WorkMachine, layer: LayerWork) -> _PlainLayer:
+    works = (layer.forward, layer.backward_input, layer.backward_weight)
     seconds = np.array([work_seconds(machine, work, layer.kind) for work in works])
-    # Recomputation is the additional kernel time of I.
-    before = work_seconds(machine, single.backward_input, layer.kind)
-    again = max(0.0, float((seconds[1] - before)[:_KERNELS].sum()))
+    return _PlainLayer(replace(layer, count=1), layer.count, seconds)
+
+
+def _costs_of(
+    machine: WorkMachine, plain: _PlainLayer, modules: frozenset[str], sharding: _Sharding | None, hidden: int
+) -> LayerCosts:
+    layer, seconds, again = plain.layer, plain.seconds.copy(), 0.0
+    after = recomputed(layer, modules & layer.recomputable.keys())
+    if after is not layer:
+        # Recomputation changes only I: it is the additional kernel time there.
+        seconds[1] = work_seconds(machine, after.backward_input, layer.kind)
+        again = max(0.0, float((seconds[1] - plain.seconds[1])[:_KERNELS].sum()))
     if layer.kind in _DECODER:
         seconds[:, _MEMORY] += _further_passes(machine, hidden, again=bool(again))
     # Separate kernels that accumulate the weight gradients.

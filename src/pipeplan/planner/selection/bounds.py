@@ -272,6 +272,7 @@ class Bounds:
         self._trainer = software(frame.software)
         self._state = state_of_one(frame)
         self._priced: dict[tuple[str, ...], Sums] = {}
+        self._of_savings: dict[tuple[tuple[str, ...], float, float], Least] = {}
         self._stages: dict[Hashable, tuple[Floats, Floats]] = {}
         self._transfer: float | None = None
 
@@ -302,6 +303,13 @@ class Bounds:
         At best all ranks share work and memory equally, and wait for ``fill`` of the work on one microbatch. Each rank holds
         one microbatch of all its layers at some time, at the latest after that microbatch has passed the last of its stages.
         """
+        # Every order of the frame begins with the same savings.
+        key = recompute, offload, fill
+        if key not in self._of_savings:
+            self._of_savings[key] = self._of_saving(*key)
+        return self._of_savings[key]
+
+    def _of_saving(self, recompute: tuple[str, ...], offload: float, fill: float) -> Least:
         frame, sums = self.frame, self._sums(recompute)
         # No rank can do less than 1/p of the work, and none less than the longest layer, m times; one microbatch passes
         # all layers forward and backward.

@@ -267,10 +267,15 @@ class Planning:
     def _estimate_here(self, request: PlanRequest, configuration: Configuration) -> None:
         if configuration not in self._pool.plain:
             try:
-                self._pool.keep(configuration, request.estimate(configuration))
+                self._keep(configuration, request.estimate(configuration))
             except PipeplanError as error:
                 self.refused = str(error)
             self._tell()
+
+    def _keep(self, configuration: Configuration, estimate: Estimate) -> None:
+        """Add an estimate that was made in this process, outside a sweep."""
+        self._pool.keep(configuration, estimate)
+        self._tried.add(self._trial(configuration).key)
 
     def fall_back(self) -> None:
         """Estimate the configuration with the least memory if the budget ended before anything was found that fits."""
@@ -278,7 +283,7 @@ class Planning:
             return
         estimate = thriftiest(self._whole)
         if estimate is not None:
-            self._pool.keep(estimate.configuration, estimate)
+            self._keep(estimate.configuration, estimate)
 
     def search_orders(self, seconds: float, workers: int) -> None:
         """Search better orders for the finalists, if the user allows what no trainer runs."""
@@ -472,7 +477,7 @@ class Planning:
             legal=legal,
             over_memory=over,
             too_slow=max(0, legal - over - estimated),
-            estimated=len(self._tried | {self._trial(configuration).key for configuration in self._pool.plain}),
+            estimated=len(self._tried),
         )
 
 

@@ -59,6 +59,7 @@ class Pool:
         self.fitting: list[Estimate] = []
         self._value_of, self._deadline = value_of, deadline
         self._sorted: set[Configuration] = set()
+        self._best: Estimate | None = None
         self._recipes: dict[tuple[int, ...], Recipe] = {}
 
     @property
@@ -69,7 +70,10 @@ class Pool:
     @property
     def best(self) -> Estimate | None:
         """Simplest of the estimates that predictions cannot tell from the fastest one; None if nothing fits so far."""
-        return simplest(self.fitting, self.value, self.is_unusual, self.is_tight)
+        # Progress asks after every estimate for the best of every trainer.
+        if self._best is None:
+            self._best = simplest(self.fitting, self.value, self.is_unusual, self.is_tight)
+        return self._best
 
     @property
     def least(self) -> float:
@@ -95,6 +99,7 @@ class Pool:
         # A layout that is written out is the same configuration as the default with these layers.
         if estimate.peak_bytes <= self.limit and estimate.configuration not in self._sorted:
             self._sorted.add(estimate.configuration)
+            self._best = None
             insort(self.fitting, estimate, key=lambda other: (self.value(other), str(other.configuration)))
 
     def name_recipe(self, configuration: Configuration, recipe: Recipe) -> None:

@@ -235,13 +235,12 @@ class TrainerRuns:
 
     def _tell(self, place: int, shares: int, progress: PlanProgress) -> None:
         assert self.progress is not None
-        best, before = self._best.planning, (run.planning for run in self.runs[:place])
-        estimated = sum(planning.counts().estimated for planning in before if planning is not None)
+        best, plannings = self._best.planning, (run.planning for run in self.runs)
         self.progress(
             PlanProgress(
                 phase=progress.phase,
                 share=(place + progress.share) / shares,
-                estimated=estimated + progress.estimated,
+                estimated=sum(planning.counts().estimated for planning in plannings if planning is not None),
                 best=progress.best if best is None else best.best,
             )
         )
