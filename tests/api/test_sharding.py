@@ -143,12 +143,18 @@ def test_what_has_no_effect_is_told() -> None:
     without = pipeplan.simulate("1f1b", ranks=2, microbatches=4, gradient_bytes=5, slice_attention=0.3)
     assert without.warnings == (
         "gradient bytes have no effect: without activation bytes, memory is counted in activations",
-        "slice attention has no effect: 1f1b does not slice sequences",
+        "slice attention has no effect: the schedule does not slice sequences",
     )
     used = pipeplan.simulate(
         "seq1f1b", ranks=2, microbatches=4, gradient_bytes=5, activation_bytes=1, slice_attention=0.3
     )
     assert used.warnings == ()
+
+
+def test_a_comparison_warns_once_of_a_setting_that_several_schedules_do_not_use() -> None:
+    table = pipeplan.compare("1f1b", "zbv", "mepipe", ranks=2, microbatches=4, slice_attention=0.5)
+    unused = [text for text in table.warnings if "slice attention" in text]
+    assert unused == ["zbv, 1f1b: slice attention has no effect: the schedule does not slice sequences"]
 
 
 def test_a_csv_is_not_blamed_for_the_collectives_of_a_check(tmp_path: Path) -> None:

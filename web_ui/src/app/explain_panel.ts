@@ -70,8 +70,8 @@ export class ExplainPanel implements Panel {
   }
 }
 
-/** The published schedules that are faster, and need more than is allowed. */
-function moreText({ explain: { faster_with_more: faster }, time_unit: unit }: Explanation): string {
+/** The published schedules that need more than is allowed and are faster, or that alone are within the memory limit. */
+function moreText({ explain: { faster_with_more: faster }, fits, time_unit: unit }: Explanation): string {
   const times = Times.of(
     faster.map(({ value }) => value),
     unit,
@@ -79,7 +79,7 @@ function moreText({ explain: { faster_with_more: faster }, time_unit: unit }: Ex
   const told = faster.map(
     ({ schedule, value, needs }) => `${schedule}, ${times.text(value)}, needs ${needsText(needs)}`,
   );
-  return told.length > 0 ? `Faster with more: ${told.join("; ")}.` : "";
+  return told.length > 0 ? `${fits ? "Faster" : "Within the memory limit"} with more: ${told.join("; ")}.` : "";
 }
 
 function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }: Explanation): HTMLElement {

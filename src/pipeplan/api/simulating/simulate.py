@@ -188,7 +188,7 @@ def _unused(settings: Settings, schedule: Schedule, costs: Costs) -> Iterable[st
     if settings.offload not in ("none", ()) and not schedule.has(Kind.OFFLOAD):
         yield "offload has no effect: no activation is held long enough for both copies"
     if settings.slice_attention is not None and schedule.slices == 1:
-        yield f"slice attention has no effect: {schedule.name or 'the schedule'} does not slice sequences"
+        yield "slice attention has no effect: the schedule does not slice sequences"
 
 
 _OF_SHARDED_STAGES = {
