@@ -218,7 +218,7 @@ def test_a_bound_says_what_it_covers():
     table = pipeplan.compare(ranks=4, microbatches=8, memory_limit="3act")
     assert (
         table.least.covers
-        == f"schedules {kind_in_words((), {1})}, on any placement and number of chunks here, within the memory limit"
+        == f"schedules {kind_in_words((), {1})}, on any placement, with 1 or 2 chunks per rank, within the memory limit"
     )
     limited = replace(pipeplan.Settings(ranks=4, microbatches=8), memory_limit="3act")
     assert pipeplan.simulate("v-half", settings=limited).bound_covers == (

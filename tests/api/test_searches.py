@@ -203,6 +203,8 @@ def test_a_search_that_gains_nothing_says_why():
     assert gain_of(alone.search, "")[0] == (
         "No published schedule of this placement fits with its defaults; v-min, which needs the least, takes 2 activations."
     )
+    unlimited = msgspec.structs.replace(alone.search, least_need=None)
+    assert gain_of(unlimited, "")[0] == "No published schedule of this placement is possible with its defaults."
 
 
 def test_a_search_that_did_not_come_to_try_them_is_still_held_against_all_that_is_published():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipeplan.costs import Options, Settings, names_of, option
 from pipeplan.errors import UnknownNameError
-from pipeplan.model import NEEDS, Need, needs_in_words, tolerances
+from pipeplan.model import NEEDS, Need, counted_either, needs_in_words, tolerances
 from pipeplan.readable import Times
 from pipeplan.records import Record
 
@@ -166,11 +166,9 @@ def kind_in_words(allowed: Collection[Need], slices: Collection[int]) -> str:
 
     ``slices`` are the numbers of slices that are covered where these are allowed.
     """
-    several = sorted(slices)
-    numbers = " or ".join(filter(None, (", ".join(map(str, several[:-1])), str(several[-1])))) if several else "1"
     parts = [
         *([] if "copies" in allowed else ["with one copy of the model"]),
-        "without slices" if several in ([], [1]) else f"in {numbers} slices",
+        f"in {counted_either(slices, 'slice')}" if set(slices) - {1} else "without slices",
         *([] if "recompute" in allowed else ["without recomputation"]),
     ]
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if parts[1:] else parts[0]

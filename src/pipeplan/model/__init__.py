@@ -30,7 +30,16 @@ from pipeplan.model.memory import (
     memory_levels,
     memory_moments,
 )
-from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, require_flags, require_text, shortened
+from pipeplan.model.names import (
+    LONGEST_NAME,
+    cell_width,
+    counted,
+    counted_either,
+    one_line,
+    require_flags,
+    require_text,
+    shortened,
+)
 from pipeplan.model.needs import NEED_WORDS, NEEDS, Need, needs_in_words, needs_of
 from pipeplan.model.notation import (
     format_cells,
@@ -139,6 +148,7 @@ __all__ = [
     "collectives_awaited",
     "concatenate",
     "counted",
+    "counted_either",
     "crosses_ranks",
     "dependencies",
     "disordered",

@@ -5,7 +5,7 @@ Such text is shown in one line and never executed. Flags must be True or False; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import accumulate
 from unicodedata import category, combining, east_asian_width
 
@@ -69,6 +69,12 @@ def counted(count: int, noun: str) -> str:
     """Return a count with its regular noun: ``1 chunk``, ``2,048 chunks``, ``8 microbatches``."""
     ending = "es" if noun.endswith(("ch", "s")) else "s"
     return f"{count:,} {noun}{'' if count == 1 else ending}"
+
+
+def counted_either(counts: Collection[int], noun: str) -> str:
+    """Return alternative counts, at least one, with their regular noun: ``1, 2 or 4 slices``."""
+    *others, last = sorted(counts)
+    return f"{', '.join(f'{count:,}' for count in others)} or {counted(last, noun)}" if others else counted(last, noun)
 
 
 def cell_width(text: str) -> int:

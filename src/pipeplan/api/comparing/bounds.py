@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pipeplan.api.comparing.leads import times_of
 from pipeplan.api.published import Allowed, FasterWithMore, faster_with_more_in_words, kind_in_words, missing
 from pipeplan.api.simulating.result import Result
-from pipeplan.model import counted, needs_in_words
+from pipeplan.model import counted, counted_either, needs_in_words
 from pipeplan.readable import percent, size_text
 from pipeplan.records import Record
 
@@ -63,7 +63,8 @@ class BoundsByNeeds:
         needs = {need for result in covered for need in result.needs}
         within = "" if first.limits is None else ", within the memory limit"
         kind = kind_in_words(needs, {result.slices for result in covered})
-        covers = f"schedules {kind}, on any placement and number of chunks here{within}"
+        chunks = counted_either({result.chunks for result in covered}, "chunk")
+        covers = f"schedules {kind}, on any placement, with {chunks} per rank{within}"
         where = f"{least.schedule.placement.name}, {counted(least.chunks, 'chunk')} per rank"
         where += f", {least.slices} slices" if least.slices > 1 else ""
         where += ", recomputing the same stages" if least.bound_is_of_recomputed else ""

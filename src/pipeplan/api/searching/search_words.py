@@ -106,11 +106,11 @@ def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
 def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
     if here is None or record.gain is None:
         need = record.least_need
-        sentence = "No published schedule of this placement fits with its defaults"
+        none = "No published schedule of this placement"
         if need is None:
-            return f"{sentence}."
+            return f"{none} is possible with its defaults."
         memory = memory_text(need.memory, in_activations=need.in_activations)
-        return f"{sentence}; {need.name}, which needs the least, takes {memory}."
+        return f"{none} fits with its defaults; {need.name}, which needs the least, takes {memory}."
     what = {"plan": "", "p95": "A p95 of ", "worst": "A worst case of "}[record.objective.of]
     kind = "any" if here == record.best_published_anywhere else "this"
     best = f"{here.schedule} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
