@@ -203,8 +203,10 @@ def test_a_search_that_gains_nothing_says_why():
     assert gain_of(alone.search, "")[0] == (
         "No published schedule of this placement fits with its defaults; v-min, which needs the least, takes 2 activations."
     )
-    unlimited = msgspec.structs.replace(alone.search, least_need=None)
-    assert gain_of(unlimited, "")[0] == "No published schedule of this placement is possible with its defaults."
+    other = pipeplan.search(ranks=4, microbatches=8, forward_times=(1, 2, 1, 1), evaluations=100)
+    assert other.search is not None
+    assert other.search.found_by == "hanayo"  # with more chunks than its default
+    assert gain_of(other.search, "")[0] == "No published schedule of this placement is possible with its defaults."
 
 
 def test_a_search_that_did_not_come_to_try_them_is_still_held_against_all_that_is_published():
