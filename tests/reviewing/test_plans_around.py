@@ -282,3 +282,16 @@ def test_estimate_takes_the_scripts_that_a_review_reads(tmp_path):
 def test_a_script_whose_comment_names_another_trainer_is_of_its_own():
     (reading,) = read_text_of(f"# Warning: torchtitan with its CSV supports the planned order.\n{SCRIPT}", "x.sh")
     assert reading.facts.trainer.name == "megatron-lm"
+
+
+@pytest.mark.parametrize("gpu", ["a100-40gb:8x2", "a100:8x2", "v100:8x2", "rtx4090:8x2", "a100-pcie:8x2"])
+def test_review_reads_the_gpus_of_a_plan_with_their_memory(gpu: str):
+    machines = cluster(gpu)
+    flags = flags_of(model("llama3-8b"), machines, replace(SHARDED, data=16))["megatron"]
+    assert configured(read_text_of(flags.text, "x.sh")[0].facts).cluster == machines
+
+
+def test_review_takes_no_gpu_for_one_with_more_memory():
+    (reading,) = read_text_of(f"export GPU_TYPE=v100-16gb\n{SCRIPT}", "x.sh")
+    with pytest.raises(NotSet, match="device"):
+        configured(reading.facts)

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from math import log
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,19 @@ def test_no_network_has_the_flags_of_another() -> None:
         assert "--swiglu" not in model_flags(read_config(CONFIGS / f"{name}.json")), name
 
 
+YARN = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096}
+
+
+def test_yarns_factor_on_attention_is_that_of_the_config() -> None:
+    """Megatron-core's factor of its flags: the ratio of 0.1 m ln(factor) + 1 for its two scales m."""
+    config = json.loads((CONFIGS / "gpt-oss-20b.json").read_text())
+    for more in ({}, {"attention_factor": 1.1}, {"attention_factor": 1.2, "mscale": 0.7, "mscale_all_dim": 0.5}):
+        flags = options(" ".join(model_flags(read_config({**config, "rope_scaling": {**YARN, **more}}))))
+        scales = (float(flags.get("--mscale", "1")), float(flags.get("--mscale-all-dim", "0")))
+        mine, every = (0.1 * scale * log(32) + 1 for scale in scales)
+        assert mine / every == pytest.approx(more.get("attention_factor", 0.1 * log(32) + 1), rel=1e-4)
+
+
 def test_a_changed_field_of_a_config_changes_flags_or_warnings() -> None:
     """Each field of the network, on a file that has another value of it."""
     changes: tuple[tuple[str, dict[str, object], str], ...] = (
@@ -178,6 +192,9 @@ def test_a_changed_field_of_a_config_changes_flags_or_warnings() -> None:
         ("SmolLM3-3B-Base", {"no_rope_layers": [1, 0] * 18}, "--no-rope-freq 2"),
         ("SmolLM3-3B-Base", {"no_rope_layers": [0, *[1] * 35]}, "does not know (no_rope_layers)"),
         ("DeepSeek-V3", {"rope_scaling": {"type": "yarn", "factor": 4, "beta_fast": 16}}, "positions (yarn, factor 4)"),
+        ("gpt-oss-20b", {"rope_scaling": {**YARN, "attention_factor": 1.0}}, "--mscale 0 "),
+        ("gpt-oss-20b", {"rope_scaling": {**YARN, "low_rank": 2}}, "does not know (rope_scaling.low_rank)"),
+        ("opt-125m", {"word_embed_proj_dim": 512}, "does not know (word_embed_proj_dim)"),
         ("dbrx-base", {"attn_config": {"clip_qkv": 6, "kv_n_heads": 8}}, "clipped to 6"),
         ("Qwen3-30B-A3B", {"residual_multiplier": 0.5}, "residual branches scaled by 0.5"),
         ("K-EXAONE-236B-A23B", {"n_group": 8, "topk_group": 4}, "--moe-router-num-groups 8 --moe-router-group-topk 4"),

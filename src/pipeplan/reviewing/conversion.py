@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from pipeplan.errors import PipeplanError
-from pipeplan.hardware import Cluster, preset
+from pipeplan.files import GIBIBYTE
+from pipeplan.hardware import Cluster, Preset, preset
 from pipeplan.planner import Configuration
 from pipeplan.reviewing.facts import NotSet, ReviewFacts
 from pipeplan.reviewing.models import named_model, shape_of_sizes, similar_model
@@ -189,11 +190,7 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
     """Return the cluster and the number of replicas on it."""
     cluster = c.cluster
     if cluster is None:
-        device = re.sub(r"\b\d+ ?g(i?b)?\b", "", str(c.device), flags=re.IGNORECASE).strip(" -_,")
-        try:
-            usual = preset(device.replace(" ", "-"))
-        except PipeplanError:
-            raise NotSet("device") from None
+        usual = _usual_node(str(c.device))
         try:
             gpus = c.world
         except NotSet:
@@ -210,6 +207,27 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
     if cluster.gpus % replica:
         raise NotSet("gpus")
     return cluster, cluster.gpus // replica
+
+
+_GPU_MEMORY = re.compile(r"\b(\d+) ?g(?:i?b)?\b", re.IGNORECASE)
+"""Memory in the name of a GPU."""
+
+
+def _usual_node(device: str) -> Preset:
+    """Return the machines of a GPU's name; of a name with its memory, those of that memory."""
+    shortened = _GPU_MEMORY.sub("", device).strip(" -_,")
+    usual = next((found for name in (device, shortened) if (found := _preset(name)) is not None), None)
+    memory = _GPU_MEMORY.search(device)
+    if usual is None or (memory and int(memory[1]) < 0.9 * usual.gpu.memory_bytes / GIBIBYTE):
+        raise NotSet("device")
+    return usual
+
+
+def _preset(name: str) -> Preset | None:
+    try:
+        return preset(name.replace(" ", "-"))
+    except PipeplanError:
+        return None
 
 
 def _multiple(least: int, *steps: int) -> int:

@@ -332,7 +332,15 @@ ARCHITECTURES: tuple[Architecture, ...] = (
             **_TIED,
         },
         always=_PLAIN_FFN,
-        rules=(all_biases("enable_bias"), learned_positions("max_position_embeddings", extra=2)),
+        rules=(
+            all_biases("enable_bias"),
+            learned_positions("max_position_embeddings", extra=2),
+            lambda fields: (
+                {}
+                if fields.value("word_embed_proj_dim") in (None, fields.value("hidden_size"))
+                else {"unread": "word_embed_proj_dim"}
+            ),
+        ),
     ),
     Architecture(
         name="mpt",

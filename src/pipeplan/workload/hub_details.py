@@ -7,7 +7,7 @@ rule reads, and that is not among those without a meaning for the network, is re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isclose, sqrt
+from math import isclose, log, sqrt
 from types import MappingProxyType
 from typing import Any
 
@@ -104,7 +104,7 @@ _WITHOUT_MEANING = {
     ),
     "second names of facts that other fields state": (
         "attn_config.model_type ffn_config.model_type ffn_config.ffn_type qk_head_dim experts_per_token "
-        "use_embedding_sharing mlp_intermediate_size word_embed_proj_dim layer_switch sliding_window_size "
+        "use_embedding_sharing mlp_intermediate_size layer_switch sliding_window_size "
         "attn_scale floor_scale alibi_bias_max attn_config.alibi_bias_max mtp_hybrid_override_pattern "
         "max_window_layers _sliding_window_pattern expand ffn_config.hidden_size "
     ),
@@ -159,7 +159,8 @@ _ORDINARY: Mapping[str, tuple[Any, ...]] = MappingProxyType(
 _KINDS = ("position_embedding_type", "scoring_func", "topk_method")
 """Fields that are unread with any value that is not an ordinary one, although rules read them."""
 
-_NESTED = ("attn_config", "ffn_config", "linear_attn_config")
+_ROTARY = ("rope_scaling", "rope_parameters")
+_NESTED = ("attn_config", "ffn_config", "linear_attn_config", *_ROTARY)
 """Fields whose parts are fields."""
 
 
@@ -226,7 +227,8 @@ def _rotary_share(fields: HubFields) -> float | None:
         return turned / dim
     names = ("partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_percent")
     parts = ("rope_parameters.partial_rotary_factor", "rope_parameters.full_attention.partial_rotary_factor")
-    return next((number for name in (*parts, *names) if (number := as_number(fields.value(name))) is not None), None)
+    shares = [as_number(fields.value(name)) for name in (*parts, *names)]
+    return next((share for share in shares if share is not None), None)
 
 
 _SCALING_PARTS = {
@@ -241,9 +243,16 @@ _SCALING_PARTS = {
 }
 """Numbers of a scaling in a config.json by key of the short form."""
 
+_ROTARY_PARTS = (
+    *(*_SCALING_PARTS.values(), "rope_type", "type", "rope_theta", "partial_rotary_factor", "attention_factor"),
+    *("truncate", "long_factor", "short_factor", "mrope_section", "full_attention", "sliding_attention"),
+)
+"""Parts of the fields of rotary positions that are read, or that belong to a kind of scaling that is named."""
+
 
 def _scaling(fields: HubFields) -> dict[str, Any] | None:
     """Return the scaling of rotary positions; None for the default kind."""
+    fields.reads.update(f"{field}.{part}" for field in _ROTARY for part in _ROTARY_PARTS)
     own = fields.value("rope_scaling") or fields.value("rope_parameters.full_attention")
     parts = own if isinstance(own, Mapping) else fields.value("rope_parameters")
     if not isinstance(parts, Mapping):
@@ -259,7 +268,19 @@ def _scaling(fields: HubFields) -> dict[str, Any] | None:
     if not isinstance(numbers.get("original", 1), int):
         del numbers["original"]
     rounded = {"rounded": False} if parts.get("truncate") is False else {}
+    if kind == "yarn":
+        numbers |= _temperature(numbers, as_number(parts.get("attention_factor")))
     return {"kind": kind[:40], **numbers, **rounded}
+
+
+def _temperature(numbers: Mapping[str, float], attention: float | None) -> dict[str, float]:
+    """Return the ``mscale`` with which YaRN's factor on queries and keys is the one that a file states."""
+    logarithm = 0.1 * log(max(1.0, numbers.get("factor", 1.0)))
+    if attention is None or not logarithm:
+        return {}
+    mscale = (attention * (numbers.get("mscale_all", 0.0) * logarithm + 1.0) - 1.0) / logarithm
+    usual = numbers.get("mscale", 1.0)
+    return {} if isclose(mscale, usual, rel_tol=1e-6) else {"mscale": round(mscale, 12)}
 
 
 def _has_local_rotary(fields: HubFields) -> bool:

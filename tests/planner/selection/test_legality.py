@@ -27,6 +27,7 @@ LEGAL = Configuration(
 )
 MIXTURE = request("deepseek-v2-lite", "h100-sxm:8x8", global_batch=128)
 LEGAL_MIXTURE = Configuration(sequence=4096, global_batch=128, pipeline=2, data=32, expert=8)
+GROUPED = request("qwen3-235b-a22b", "h100-sxm:8x8", global_batch=128)
 TIED = request("gemma3-27b", "h100-sxm:8x8", global_batch=128)
 BIASED = request("gpt-oss-20b", "h100-sxm:8x8", global_batch=128)
 
@@ -63,6 +64,10 @@ BROKEN = [
     ("experts' biases", BIASED, {"expert_tensor": 2}),
     ("expert ranks", MIXTURE, {"expert": 64}),
     ("torchtitan's experts", MIXTURE, {"software": "torchtitan", "expert_tensor": 2}),
+    ("torchtitan's experts", MIXTURE, {"software": "torchtitan", "expert": 1, "tensor": 2, "data": 16}),
+    ("torchtitan's KV heads", GROUPED, {"software": "torchtitan", "tensor": 8, "data": 4}),
+    ("torchtitan's microbatches", MIXTURE, {"software": "torchtitan", "pipeline": 8, "data": 8, "microbatch_size": 4}),
+    ("fp8 sizes", MIXTURE, {"tensor": 8, "data": 4, "sequence_parallel": True, "precision": "fp8"}),
     ("experts' sequence", MIXTURE, {"tensor": 2, "data": 16}),
 ]
 

@@ -125,6 +125,18 @@ def _divides_ffn(request: PlanRequest, draft: Draft) -> bool:
     return all(width % draft["tensor"] == 0 for width in widths)
 
 
+def _splits_experts_as_torchtitan(request: PlanRequest, draft: Draft) -> bool:
+    if request.model.experts is None or not is_torchtitan(draft):
+        return True
+    return bool(draft["expert_tensor"] == (draft["tensor"] if draft["expert"] == 1 else 1))
+
+
+def _multiplies_in_fp8(request: PlanRequest, draft: Draft) -> bool:
+    if draft["precision"] not in ("fp8", "mxfp8") or is_torchtitan(draft):
+        return True
+    return all(size % (16 * draft["tensor"]) == 0 for size in (request.model.hidden, request.model.ffn or 0))
+
+
 def _microbatches(request: PlanRequest, draft: Draft) -> int:
     return int(request.global_batch // (draft["data"] * draft["microbatch_size"]))
 
@@ -194,6 +206,12 @@ RULES: tuple[Rule, ...] = (
         "tensor",
         lambda q: f"tp must divide the {q.model.kv_heads} KV heads or be a multiple of them",
         _divides_kv_heads,
+    ),
+    _rule(
+        "torchtitan's KV heads",
+        "tensor software",
+        lambda q: f"torchtitan does not copy KV heads: tp must divide the {q.model.key_heads}",
+        lambda q, d: not is_torchtitan(d) or q.model.key_heads % d["tensor"] == 0,
     ),
     _rule(
         "heads of other mixers",
@@ -272,15 +290,22 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "torchtitan's experts",
-        "expert_tensor software",
-        "torchtitan does not support expert tensor parallelism",
-        lambda q, d: not is_torchtitan(d) or d["expert_tensor"] == 1,
+        "tensor expert expert_tensor software",
+        "torchtitan splits experts over the tensor ranks without expert parallelism, and over no others: etp must be tp if "
+        "ep is 1, otherwise 1",
+        _splits_experts_as_torchtitan,
     ),
     _rule(
         "format",
         "precision",
         lambda q: f"{q.cluster.gpu.name} supports only {', '.join(precisions_of(q.cluster.gpu))}",
         lambda q, d: d["precision"] in precisions_of(q.cluster.gpu),
+    ),
+    _rule(
+        "fp8 sizes",
+        "tensor precision software",
+        "Transformer Engine's fp8 products need hidden and FFN sizes per tensor rank that are multiples of 16",
+        _multiplies_in_fp8,
     ),
     _rule(
         "experts' sequence",
@@ -387,6 +412,12 @@ RULES: tuple[Rule, ...] = (
         "schedule pipeline data microbatch_size group_size software",
         "Megatron-LM's interleaved schedule needs a last group of at least pp microbatches",
         _whole_groups,
+    ),
+    _rule(
+        "torchtitan's microbatches",
+        "schedule pipeline data microbatch_size software",
+        "PyTorch's 1F1B needs at least pp microbatches",
+        lambda q, d: not is_torchtitan(d) or d["schedule"] != "1f1b" or _microbatches(q, d) >= d["pipeline"],
     ),
     _rule(
         "schedule's shape",
