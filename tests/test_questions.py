@@ -47,6 +47,14 @@ def test_nothing_has_come_that_answers_an_unanswered_question():
     assert [question.thread for question in unanswered() if question.thread in threads] == []
 
 
+@pytest.mark.parametrize("place", range(len(unanswered())), ids=[question.thread for question in unanswered()])
+def test_every_unanswered_question_is_tried_again(place, tmp_path):
+    question = unanswered()[place]
+    answers = answers_to(question, tmp_path)
+    assert question.checks
+    assert [check for check in question.checks if not holds(check, answers)] == [], answers
+
+
 def answered(name, folder):
     question = QUESTIONS[name]
     answers = answers_to(question, folder)

@@ -59,13 +59,17 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class UnansweredQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A question that pipeplan cannot answer, and the reason.
 
-    ``absent`` is a pattern of the commands and options that would answer it, none of which exists.
+    ``absent`` is a pattern of the commands and options that would answer it, none of which exists. The commands are the
+    nearest to it, on the files of somebody who asks it, and the checks hold as long as their answers say nothing about it.
     """
 
     question: str
     thread: str
     reason: str
     absent: str
+    commands: dict[str, str]
+    checks: list[str]
+    files: dict[str, str] = {}
 
 
 def questions() -> list[Question]:
@@ -106,7 +110,7 @@ def viewed(value: Any) -> Any:
     return Items(map(viewed, value)) if isinstance(value, list) else value
 
 
-def answers_to(question: Question, folder: Path) -> dict[str, Any]:
+def answers_to(question: Question | UnansweredQuestion, folder: Path) -> dict[str, Any]:
     """Run the commands of a question in a folder, and return their answers by name: JSON, or text for an export."""
     for name, text in question.files.items():
         (folder / name).write_text(text.replace("$ROOT", str(ROOT)), encoding="utf-8")

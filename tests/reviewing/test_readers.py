@@ -251,6 +251,10 @@ def test_variables_that_double_each_other_end():
     ("text", "file", "phase"),
     [
         ("megatron export --model Qwen/Qwen3-8B --tensor_model_parallel_size 2 --fp8_param_gather true", "quant.sh", "export"),
+        ("vllm serve meta-llama/Llama-3.1-70B --tensor-parallel-size 2", "serve.sh", "inference"),
+        ("python -m sglang.launch_server --model-path x --tp-size 4 --tensor-model-parallel-size 4", "s.sh", "inference"),
+        ("python tools/run_text_generation_server.py --tensor-model-parallel-size 2", "s.sh", "inference"),
+        ("swift rlhf --infer_backend vllm --tensor_model_parallel_size 2 --micro_batch_size 1", "s.sh", "train"),
         ("MODE: inference\nMODEL_ARGS:\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "inference"),
         ("MODEL_ARGS:\n  --train-iters: 9\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "train"),
     ],

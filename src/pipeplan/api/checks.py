@@ -27,7 +27,7 @@ from pipeplan.model import COMMUNICATION_KINDS, MemoryRule, Schedule, Timeline, 
 from pipeplan.names import TrainerName
 from pipeplan.records import Evidence
 from pipeplan.strategies import Strategy
-from pipeplan.trainers import refusal
+from pipeplan.trainers import refusal, trainer_kind
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -174,7 +174,7 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
         # The file was read, but its rows make no schedule that could be looked at further.
         return _verdict(name, None, (finding("structure", name, str(error)),))
     csv = path if path is not None and unpacked_name(path.name).lower().endswith(".csv") else None
-    if csv is not None and isinstance(source, Schedule) and options.trainer in (None, "pytorch"):
+    if csv is not None and isinstance(source, Schedule) and _runs_pytorch(options.trainer):
         rules = {"pytorch": True, **rules}  # the format is PyTorch's
         problems = tuple(_blank_cells(csv, resolved))
         if problems:
@@ -218,6 +218,11 @@ def _rules_of(trainer: str | None, release: str | None) -> _Rules:
             raise InputError("trainer_version needs trainer pytorch", field="trainer_version")
         return {}
     return {"waits": has_waits(torch_release(release)), "pytorch": True}
+
+
+def _runs_pytorch(trainer: str | None) -> bool:
+    """Return True if a trainer runs PyTorch's schedules, so that it takes a CSV as it is; no trainer means PyTorch."""
+    return trainer is None or "pytorch" in trainer_kind(trainer).scopes
 
 
 def _blank_cells(path: Path, schedule: Schedule) -> Iterator[Finding]:

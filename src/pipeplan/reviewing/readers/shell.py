@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.readers.shell_state import OPEN, ShellState, Token
-from pipeplan.reviewing.readers.source import RawEntry, configured_by, counts_tokens, phase_of
+from pipeplan.reviewing.readers.source import RawEntry, configured_by, counts_tokens, phase_of, phase_of_command
 from pipeplan.reviewing.settings import UNKNOWN, setting_of, switch_of
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
@@ -67,8 +67,8 @@ def read_in_shell(text: str, file: str) -> tuple[list[RawEntry], bool]:
         entries += commands[best]
     words = (token.text for tokens in (*state.commands, *state.variables.values()) for token in tokens)
     entries += phase_of(words, file)
-    if any([token.text for token in tokens[:2]] == ["megatron", "export"] for tokens in state.commands):
-        entries.append(RawEntry("phase", "export", SettingPlace(file)))
+    if best >= 0 and commands[best]:
+        entries += phase_of_command(" ".join(token.text for token in state.commands[best]), file)
     return entries, whole
 
 

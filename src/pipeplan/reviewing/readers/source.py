@@ -53,12 +53,24 @@ class Reading:
 _GENERATES = frozenset({"num-tokens-to-generate", "inference-max-requests", "max-tokens-to-generate"})
 """Arguments of jobs that generate text and do not train."""
 
+_SERVERS = re.compile(
+    r"^vllm |vllm\.entrypoints|sglang\.launch_server|text_generation_server|trtllm-|convert_checkpoint"
+)
+"""Matches programs that generate text, and that convert checkpoints for it."""
+
 
 def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
     """Return the phase of a job whose words or keys show that it generates text; empty for jobs that train."""
     names = {word.lstrip("-").replace("_", "-") for word in words}
     trains = any("train-iters" in name for name in names)
     return [RawEntry("phase", "inference", SettingPlace(file))] if names & _GENERATES and not trains else []
+
+
+def phase_of_command(command: str, file: str) -> list[RawEntry]:
+    """Return the phase of a command that does not train by its program; empty for others."""
+    if command.startswith("megatron export "):
+        return [RawEntry("phase", "export", SettingPlace(file))]
+    return [RawEntry("phase", "inference", SettingPlace(file))] if _SERVERS.search(command) else []
 
 
 _MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
