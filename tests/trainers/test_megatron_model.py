@@ -42,6 +42,11 @@ def test_flags(name: str, flags: set[str]) -> None:
 
 NETWORKS: dict[str, tuple[str, str]] = {
     # By file: flags, and parts that have none.
+    "DeepSeek-V2": (
+        "--moe-router-num-groups 8 --moe-router-group-topk 3",
+        "groups of experts chosen by their best expert",
+    ),
+    "GLM-5": ("--dsa-indexer-topk 2048 --dsa-indexer-rope-interleaved", ""),
     "Meta-Llama-3-70B": ("--swiglu --position-embedding-type rope --rotary-base 500000", ""),
     "Llama-3.1-405B": ("--swiglu --use-rope-scaling --rope-scaling-factor 8", ""),
     "Nemotron-4-340B-Base-hf": ("--squared-relu --rotary-percent 0.5 --apply-layernorm-1p", ""),
@@ -72,7 +77,10 @@ NETWORKS: dict[str, tuple[str, str]] = {
         "gates of GELU with tanh, other rotary positions in windowed layers, 4 norms per layer, logits of attention scaled "
         "by 0.0771517, embeddings scaled by 73.3212",
     ),
-    "DeepSeek-V3": ("--qk-layernorm --rotary-scaling-factor 40 --mscale 1 --mscale-all-dim 1", ""),
+    "DeepSeek-V3": (
+        "--moe-router-group-topk 4 --qk-layernorm --rotary-scaling-factor 40 --mscale 1 --mscale-all-dim 1",
+        "",
+    ),
     "DeepSeek-V2-Lite": ("--qk-layernorm --rotary-scaling-factor 40 --mscale 0.707 --mscale-all-dim 0.707", ""),
     "Kimi-K2-Base": ("--qk-layernorm --rotary-base 50000", ""),
     "gpt-oss-120b": (

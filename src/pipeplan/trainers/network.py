@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pipeplan.model import counted
 from pipeplan.workload import SHARED, ModelShape
 
-OLDEST, YARN = "0.14", "0.19"
-"""Oldest supported release of Megatron-core, and the first one whose attention without latents has flags for YaRN."""
+OLDEST, NEW = "0.14", "0.19"
+"""Oldest supported release of Megatron-core, and the first one with flags for YaRN without latents, and for indexers."""
 
 _ACTIVATIONS = {
     "silu": "SiLU",
@@ -210,6 +210,18 @@ def _weights_sum_freely(model: ModelShape) -> bool:
     return not experts.normalized_weights and experts.top_k > 1
 
 
+def _group_words(model: ModelShape) -> str:
+    """Megatron-core chooses groups by the sum of as many experts as a token has per chosen group."""
+    experts = model.experts
+    if experts is None or experts.groups is None or experts.nodes_a_token is None:
+        return ""
+    summed = 1 if model.details.groups_by_best else 2
+    differs = experts.top_k // experts.nodes_a_token != summed
+    return (
+        f"groups of experts chosen by {('their best expert', 'their two best experts')[summed - 1]}" if differs else ""
+    )
+
+
 _MAMBA: tuple[tuple[str, object, str], ...] = (
     ("kernel", 4, "convolutions of Mamba-2 of width {}"),
     ("conv_bias", True, "convolutions of Mamba-2 without biases"),
@@ -251,7 +263,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(_scaling("llama3"), _llama3_flags, _is_llama3),
     Fact(_scaling("linear"), _linear_flags, _is_whole_factor),
     Fact(_scaling("yarn", latent=True), _yarn_flags, _is_deepseeks_yarn),
-    Fact(_scaling("yarn"), _yarn_flags, since=YARN),
+    Fact(_scaling("yarn"), _yarn_flags, since=NEW),
     Fact(_scaling()),
     Fact(
         _if(lambda model: model.details.no_rotary_every and _rotates(model), "layers without rotary positions"),
@@ -284,6 +296,11 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact(_if(lambda model: model.output_gate in ("element", "head"), "gates of the attention's output")),
     Fact(_if(lambda model: any(form.mixer == SHARED for form in model.forms), "indices of another layer's indexer")),
+    Fact(
+        _if(lambda model: model.details.indexer_interleaved, "interleaved rotary positions of the indexer"),
+        lambda _: ["--dsa-indexer-rope-interleaved"],
+        since=NEW,
+    ),
     *(Fact(_mamba_words(*row)) for row in _MAMBA),
     Fact(_if(lambda model: model.residual_streams > 1, "several residual streams")),
     Fact(_number("attention_softcap", "logits of attention capped at {}")),
@@ -313,6 +330,7 @@ FACTS: tuple[Fact, ...] = (
             "biases of experts alone",
         )
     ),
+    Fact(_group_words),
     Fact(_if(_selects_by_bias_after_softmax, "biases that select experts after softmax")),
     Fact(_if(_weights_sum_freely, "sigmoid weights of experts that do not sum to 1")),
 )

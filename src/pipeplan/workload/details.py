@@ -103,6 +103,10 @@ class Details:
         Whether queries are scaled by their position (Llama 4).
     weights_on_input
         Whether a router's weights multiply the inputs of experts instead of their outputs (Llama 4).
+    groups_by_best
+        Whether groups of experts are chosen by their best expert (DeepSeek-V2) instead of their two best (DeepSeek-V3).
+    indexer_interleaved
+        Whether rotary positions of the indexer of sparse attention turn neighboring dimensions (GLM-5).
     unread
         Fields of the config.json that are unknown here, with commas between them.
     """
@@ -130,6 +134,8 @@ class Details:
     qkv_clip: float | None = None
     attention_temperature: bool = False
     weights_on_input: bool = False
+    groups_by_best: bool = False
+    indexer_interleaved: bool = False
     unread: str = ""
 
     def __post_init__(self) -> None:

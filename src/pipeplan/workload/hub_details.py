@@ -61,6 +61,7 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "parallel_residual": ("use_parallel_residual", "use_parallel_block"),
         "attention_temperature": ("attn_temperature_tuning", "rope_parameters.llama_4_scaling_beta"),
+        "indexer_interleaved": ("indexer_rope_interleave",),
     }
 )
 """Fields that are on if they are neither false nor 0, by key of the short form."""
@@ -174,6 +175,8 @@ def details(fields: HubFields) -> dict[str, Any]:
     for key, names in _SWITCHES.items():
         if any(fields.value(name) not in (None, False, 0) for name in names):
             document[key] = True
+    if fields.value("topk_method") == "group_limited_greedy":
+        document["groups_by_best"] = True
     return document | _scales(fields, document["attention_scale"]) | _positions(fields)
 
 
