@@ -412,6 +412,8 @@ export type Details = {
   readonly qkv_clip: number | null;
   readonly attention_temperature: boolean;
   readonly weights_on_input: boolean;
+  readonly groups_by_best: boolean;
+  readonly indexer_interleaved: boolean;
   readonly unread: string;
 };
 
