@@ -185,7 +185,8 @@ def test_a_call_ends_at_its_time_limit():
     """The command is a process of its own, and ends with the call."""
     others, before = children(), time.monotonic()
     (answer,) = answers(("compare", {"ranks": 64, "microbatches": 4096}), seconds=0.1)
-    assert time.monotonic() - before < tool_calls.GRACE
+    # A process that is still starting may lose the interrupt, and is then killed at the end of the grace.
+    assert time.monotonic() - before < 2 * tool_calls.GRACE
     assert answer.content[0].text.startswith("no answer within 0.1 s")
     assert children() <= others
 
@@ -232,7 +233,8 @@ def test_a_search_that_reaches_the_limit_answers_with_its_best():
         "seconds": 500,
         "workers": 1,
     }
-    (answer,) = answers(("search", call), seconds=4)
+    (answer,) = answers(("search", call), seconds=8)
+    assert answer.structured_content is not None, answer
     assert answer.structured_content["interrupted"] is True
     assert answer.structured_content["makespan"] > 0
     assert answer.content[1].text == "ended after 4 s"
@@ -289,14 +291,15 @@ def test_an_unknown_tool_is_refused_at_the_start(run):
 def call(server, name, arguments):
     """Start a session with a server on pipes, and call a tool of it without waiting for the answer."""
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    for message in (
-        {"id": 1, "method": "initialize", "params": about},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}},
-    ):
+
+    def send(message):
         server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         server.stdin.flush()
+
+    send({"id": 1, "method": "initialize", "params": about})
     assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "pipeplan"
+    send({"method": "notifications/initialized"})
+    send({"id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
 
 
 @pytest.mark.slow
