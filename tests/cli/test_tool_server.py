@@ -237,7 +237,7 @@ def test_a_search_that_reaches_the_limit_answers_with_its_best():
     assert answer.structured_content is not None, answer
     assert answer.structured_content["interrupted"] is True
     assert answer.structured_content["makespan"] > 0
-    assert answer.content[1].text == "ended after 4 s"
+    assert answer.content[1].text == "ended after 8 s"
 
 
 def test_arguments_that_no_process_takes_are_refused():
