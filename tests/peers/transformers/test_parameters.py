@@ -24,7 +24,11 @@ STRAY = ("_source", "auto_map", "quantization_config", "attn_temperature_tuning"
 UNREAD = {
     "deepseek_v32": ("layer_types",),
     "glm_moe_dsa": ("layer_types", "index_skip_topk_offset", "index_topk_freq"),
-    "deepseek_v4": ("compress_rope_theta", "hc_eps", "hc_sinkhorn_iters", "qk_rope_head_dim", "scoring_func"),
+    "deepseek_v4": (
+        # Two bases of rotary positions, by either name.
+        *("compress_rope_theta", "rope_parameters.compress", "rope_parameters.main"),
+        *("hc_eps", "hc_sinkhorn_iters", "qk_rope_head_dim", "scoring_func"),
+    ),
     "bailing_hybrid": ("kda_lower_bound", "kda_safe_gate"),
     "olmo_hybrid": (
         *("linear_a_log_max", "linear_a_log_min", "linear_allow_neg_eigval", "linear_dt_init_floor", "linear_dt_max"),
