@@ -42,9 +42,13 @@ ELSEWHERE = ("--experimental-attention-variant", "--window-attn-skip-freq '")
 """Flags of layers that only Transformer Engine's modules have, or only newer releases."""
 
 
+TOO_NEW = () if hasattr(MLATransformerConfig, "dsa_indexer_rope_interleaved") else ("--dsa-indexer-rope-interleaved",)
+"""Flags that the installed release does not have: Python 3.11 takes an older one."""
+
+
 def words(shape: ModelShape) -> list[str]:
     positions = ["--max-position-embeddings", str(max(1024, shape.learned_positions or 0))]
-    flags = [word for flag in model_flags(shape) for word in shlex.split(flag)]
+    flags = [word for flag in model_flags(shape) for word in shlex.split(flag) if flag not in TOO_NEW]
     return [*flags, "--num-layers", str(shape.layers), *positions]
 
 
