@@ -109,7 +109,7 @@ def configured(c: ReviewFacts) -> Configured:
 def missing_facts(c: ReviewFacts) -> str:
     """Return what a configuration that cannot be estimated does not say, and the options that say it, in words."""
     if not c.trains:
-        return "the configuration does not train a model"
+        return "only training steps are estimated, and this job does not train"
     named = {
         "a model that pipeplan knows": _knows_model(c),
         "the GPU": c.has("device") or c.cluster is not None,

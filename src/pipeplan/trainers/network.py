@@ -211,15 +211,17 @@ def _weights_sum_freely(model: ModelShape) -> bool:
 
 
 def _group_words(model: ModelShape) -> str:
-    """Megatron-core chooses groups by the sum of as many experts as a token has per chosen group."""
+    """Return how a router chooses groups of experts, if Megatron-core chooses them otherwise.
+
+    It adds the scores of the best experts of each group: as many as a token has experts per chosen group.
+    """
     experts = model.experts
     if experts is None or experts.groups is None or experts.nodes_a_token is None:
         return ""
-    summed = 1 if model.details.groups_by_best else 2
-    differs = experts.top_k // experts.nodes_a_token != summed
-    return (
-        f"groups of experts chosen by {('their best expert', 'their two best experts')[summed - 1]}" if differs else ""
-    )
+    added, by_best = experts.top_k // experts.nodes_a_token, model.details.groups_by_best
+    if added == (1 if by_best else 2):
+        return ""
+    return f"groups of experts chosen by their {'best expert' if by_best else 'two best experts'}"
 
 
 _MAMBA: tuple[tuple[str, object, str], ...] = (

@@ -220,7 +220,7 @@ def _configuration(reading: Reading, faults: Sequence[RuleFault], *, alone: bool
 def _why_not(facts: ReviewFacts, faults: Sequence[RuleFault]) -> str:
     if any(fault.rule.severity == "error" for fault in faults):
         return "the configuration does not start"
-    return missing_facts(facts) if facts.trains else "only training steps are estimated, and this job does not train"
+    return missing_facts(facts)
 
 
 def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:
