@@ -117,6 +117,10 @@ async def called(tool: Tool, call: Mapping[str, Any], *, seconds: float) -> Tool
 
 async def _ran(words: list[str], seconds: float) -> EndedProcess:
     """Run a command line in a process group of its own, which ends with this call."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores interrupts, and its processes inherit that, but no handler: with one that does
+        # nothing, the time limit still interrupts the command.
+        signal.signal(signal.SIGINT, lambda *_: None)
     try:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "pipeplan", *words),
