@@ -23,6 +23,7 @@ from typing import Any
 import pipeplan
 from pipeplan.api.planning.configurations import in_words
 from pipeplan.errors import PipeplanError
+from pipeplan.flags import cluster_of
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, Estimate, PlanResult, estimate
 from pipeplan.planner.fitting import default_limit, largest_limit
@@ -33,7 +34,6 @@ from pipeplan.planner.selection.comparing import lost_because
 from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.planner.selection.trials import Trial, identity, tried
 from pipeplan.sweeps import sweep
-from pipeplan.trainers import cluster_of
 from pipeplan.workload import model
 
 CANDIDATES = 10_000

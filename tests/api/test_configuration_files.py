@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pipeplan.api.planning.configurations import in_words
 from pipeplan.api.planning.one_configuration import look
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.flags import cluster_of, configuration_document, model_of, read_configuration
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration
-from pipeplan.trainers import cluster_of, configuration_document, model_of, read_configuration
 from pipeplan.workload import model
 
 ASKED = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192}

@@ -10,8 +10,8 @@ import pipeplan
 from pipeplan.api import load_config, shipped, shipped_costs
 from pipeplan.documents import read_document
 from pipeplan.errors import UnknownNameError
+from pipeplan.flags import read_configuration
 from pipeplan.planner import estimate
-from pipeplan.trainers import read_configuration
 
 ROOT = Path(__file__).parents[2]
 

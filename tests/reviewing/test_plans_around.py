@@ -11,6 +11,9 @@ import pytest
 import pipeplan
 from benchmarks.planning import QUESTIONS
 from pipeplan.api.planning.plans import Plan
+from pipeplan.flags import cluster_of, flags_of
+from pipeplan.flags.bridge import _recipe
+from pipeplan.flags.torchtitan import _config
 from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration, Estimate, estimate
@@ -19,9 +22,7 @@ from pipeplan.reviewing.estimating import estimated
 from pipeplan.reviewing.facts import SettingPlace
 from pipeplan.reviewing.models import named_model
 from pipeplan.reviewing.readers.source import configured_by
-from pipeplan.trainers import cluster_of, flags_of, plan_trainers
-from pipeplan.trainers.bridge_plan import _recipe
-from pipeplan.trainers.torchtitan_plan import _config
+from pipeplan.trainers import plan_trainers
 from pipeplan.workload import from_dict, model, model_names, read_config
 from tests.workload.test_config_json import CONFIGS
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from pipeplan.flags import flags_of
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration
 from pipeplan.reviewing import RULES, judged, read_text_of
-from pipeplan.trainers import flags_of
 from pipeplan.workload import ModelShape, model, read_config
 from tests.trainers.test_flags import DENSE, H100S, MOE, launch
 from tests.workload.test_config_json import CONFIGS

@@ -10,13 +10,14 @@ import pytest
 
 import pipeplan
 from pipeplan.errors import InputError
+from pipeplan.flags import flags_of
+from pipeplan.flags.environment import environment
+from pipeplan.flags.megatron import offload_modules
 from pipeplan.formats import parse_json
 from pipeplan.hardware import cluster
 from pipeplan.model import Schedule
 from pipeplan.planner import Configuration, estimate
-from pipeplan.trainers import TrainerLayout, flags_of, plan_trainers, require_release
-from pipeplan.trainers.megatron import environment
-from pipeplan.trainers.megatron_plan import offload_modules
+from pipeplan.trainers import TrainerLayout, plan_trainers, require_release
 from pipeplan.workload import model, read_model, short_form
 
 H100S = cluster("h100-sxm:8x8")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import pipeplan
+from pipeplan.flags import flags_of
+from pipeplan.flags.megatron_hybrid import hybrid_pattern, is_hybrid, missing_symbols, size_flags
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration
-from pipeplan.trainers import flags_of
-from pipeplan.trainers.megatron_hybrid import hybrid_pattern, is_hybrid, missing_symbols, size_flags
 from pipeplan.workload import ModelShape, model, read_config
 from tests.workload.test_config_json import CONFIGS
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import pipeplan
+from pipeplan.flags import flags_of
+from pipeplan.flags.megatron_model import model_flags, model_warnings, to_add
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration
-from pipeplan.trainers import flags_of
-from pipeplan.trainers.megatron_model_plan import model_flags, model_warnings, to_add
 from pipeplan.workload import ModelShape, model, read_config
 from tests.workload.test_config_json import CONFIGS
 

@@ -67,7 +67,7 @@ def shipped_costs(name: str) -> Config:
     if entry.origin == "measured":
         return load_settings(path)
     from pipeplan.api.planning.one_configuration import costs_planned_for
-    from pipeplan.trainers import read_configuration
+    from pipeplan.flags import read_configuration
 
     return costs_planned_for(*read_configuration(read_document(path, "configuration"), None))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
+from pipeplan.flags import layers_of_pattern, offloaded_share
 from pipeplan.hardware import Cluster, Preset, preset
 from pipeplan.planner import Configuration
 from pipeplan.reviewing.facts import NotSet, ReviewFacts
@@ -16,7 +17,6 @@ from pipeplan.reviewing.models import named_model, shape_of_sizes, similar_model
 from pipeplan.reviewing.software import software_of
 from pipeplan.reviewing.stages import layers_of_stages
 from pipeplan.strategies import is_strategy, strategy
-from pipeplan.trainers import layers_of_pattern, offloaded_share
 from pipeplan.workload import RECOMPUTE, ModelShape, Precision
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from pipeplan.errors import PipeplanError, ShapeError
-from pipeplan.trainers import function_name, layers_of_pattern, short_form_of
+from pipeplan.flags import function_name, layers_of_pattern, short_form_of
 from pipeplan.workload import ModelShape, from_dict, known_model, model_names, parameter_counts
 
 _SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)

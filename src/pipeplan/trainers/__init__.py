@@ -1,17 +1,12 @@
-"""Trainers that run plans and schedules: settings of a schedule, flags of a plan, and layout texts of each."""
+"""Trainers that run schedules and plans: settings of a schedule, layout texts, and releases of each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pipeplan.lazy import lazy_names
 from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout
-from pipeplan.trainers.megatron_hybrid import layers_of_pattern, short_form_of
 from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
     TRAINERS,
     TrainerVerdict,
-    flags_of,
     layout_trainers,
     plan_trainer,
     plan_trainers,
@@ -34,21 +29,7 @@ from pipeplan.trainers.table import (
     trainer_names,
 )
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
-from pipeplan.trainers.trainer import Trainer, function_name
-
-if TYPE_CHECKING:
-    from pipeplan.trainers.megatron_plan import offloaded_share
-    from pipeplan.trainers.own_plan import (
-        assumptions_of,
-        cluster_of,
-        configuration_document,
-        is_configuration,
-        model_of,
-        read_configuration,
-    )
-else:
-    # Only plans need these names, whose modules load the planner.
-    _, __getattr__, __dir__ = lazy_names(__name__)
+from pipeplan.trainers.trainer import Trainer
 
 __all__ = [
     "AUTOMODEL",
@@ -63,27 +44,16 @@ __all__ = [
     "TrainerKind",
     "TrainerLayout",
     "TrainerVerdict",
-    "assumptions_of",
-    "cluster_of",
-    "configuration_document",
-    "flags_of",
-    "function_name",
     "in_releases",
-    "is_configuration",
     "is_release",
-    "layers_of_pattern",
     "layout_trainers",
-    "model_of",
     "module_names",
-    "offloaded_share",
     "plan_trainer",
     "plan_trainers",
-    "read_configuration",
     "read_layout",
     "refusal",
     "require_release",
     "runners",
-    "short_form_of",
     "trainer_kind",
     "trainer_names",
     "trainers_of",

@@ -21,13 +21,12 @@ from pipeplan.trainers.megatron import (
     needs_of,
     order_and_compute,
 )
-from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.trainers.megatron_layout import SYMBOLS, layout_of_settings, read_string, settings_in
 from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.trainer import Trainer
 
 if TYPE_CHECKING:
-    from pipeplan.workload import ModelShape
+    pass
 
 _FIELD = "pipeline_model_parallel_layout"
 _PARTS = {name: name for name in SYMBOLS.values()}
@@ -205,11 +204,6 @@ def _assignments(tree: ast.Module) -> dict[str, list[ast.expr]]:
     return values
 
 
-def refusal_of(model: ModelShape) -> str:
-    """Return why Megatron-Bridge cannot build a model from a layout; empty if it can."""
-    return f"{_KIND.title}'s layout has one kind of layer, and those of {model.name} differ" if is_hybrid(model) else ""
-
-
 _KIND = trainer_kind("megatron-bridge")
 
 TRAINER = Trainer(
@@ -217,8 +211,7 @@ TRAINER = Trainer(
     title=_KIND.title,
     software=_KIND.software,
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
-    refuses=refusal_of,
-    plans="pipeplan.trainers.bridge_plan",
+    plans="pipeplan.flags.bridge",
     formats=(
         Format(
             name="megatron-bridge",

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, TrainerSettings, Training
@@ -20,14 +19,9 @@ from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Kind, Schedule, among, cou
 from pipeplan.passes import insert_recompute, merge_backward, split_backward, without_recompute
 from pipeplan.strategies import strategy
 from pipeplan.trainers.layout import TrainerLayout
-from pipeplan.trainers.megatron_hybrid import refusal_of
 from pipeplan.trainers.megatron_layout import read_layout, write_layout
 from pipeplan.trainers.table import trainer_kind
-from pipeplan.trainers.trainer import Trainer, bash_array, offloaded_anywhere
-
-if TYPE_CHECKING:
-    from pipeplan.hardware import Cluster
-    from pipeplan.planner import Configuration
+from pipeplan.trainers.trainer import Trainer, bash_array
 
 _OF_LAYOUTS = (
     "--num-virtual-stages-per-pipeline-rank",
@@ -44,9 +38,6 @@ FSDP = {2: "optim_grads", 3: "optim_grads_params"}
 
 RECOMPUTED = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
 """Fields with which every stage recomputes its activations directly before its backward."""
-
-_FREE_CONNECTIONS = frozenset({"blackwell"})
-"""GPU generations on which the number of device connections does not order communication before kernels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,50 +345,6 @@ def global_batch(schedule: Schedule, training: Training) -> int:
     return training.microbatch_size * schedule.microbatches * training.data_parallel
 
 
-def environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]:
-    """Yield the environment variables of every process that ``validate_args`` requires."""
-    if shards_as_fsdp(configuration):
-        yield "unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron FSDP refuses 1"
-    elif configuration.tensor * configuration.context > 1 and cluster.gpu.generation not in _FREE_CONNECTIONS:
-        yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # required for tensor and context parallelism before Blackwell"
-    if offloaded_anywhere(configuration) > 0:
-        yield "export NVTE_CPU_OFFLOAD_V1=1  # otherwise Transformer Engine >= 2.10 also offloads weights"
-    ranks = min(configuration.expert * configuration.expert_tensor, cluster.joined)
-    if ranks > 1 and dispatcher(cluster, configuration) == "hybridep":
-        yield (
-            f"export USE_MNNVL={int(_is_grace(cluster))} NVLINK_DOMAIN_SIZE={cluster.joined} "
-            f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={ranks}"
-        )
-
-
-def dispatcher(cluster: Cluster, configuration: Configuration) -> str | None:
-    """Return the library that sends a token to the experts of a rank once; None if tokens are sent once per expert.
-
-    DeepEP's training kernels do not reach the GPUs of other nodes of an NVLink domain, and Megatron-Bridge refuses them on
-    every Grace Blackwell GPU. Between nodes of other Blackwell GPUs they crash or hang (Megatron-Bridge #6021 and #5067).
-    """
-    from pipeplan.planner import software
-
-    if software(configuration.software).dispatch == "experts" or configuration.expert * configuration.tensor == 1:
-        return None
-    ranks = configuration.expert * configuration.expert_tensor
-    crosses = cluster.gpu.generation == "blackwell" and ranks > min(cluster.joined, _LARGEST_NODE)
-    return "hybridep" if _is_grace(cluster) or crosses else "deepep"
-
-
-_LARGEST_NODE = 8
-"""Largest group of ranks that DeepEP takes for one node."""
-
-
-def _is_grace(cluster: Cluster) -> bool:
-    return cluster.gpu.name.startswith("gb")
-
-
-def shards_as_fsdp(configuration: Configuration) -> bool:
-    """Return True if Megatron FSDP shards gradients or parameters, which it does only without a pipeline."""
-    return configuration.zero in FSDP and configuration.pipeline == 1
-
-
 _KIND = trainer_kind("megatron-lm")
 
 TRAINER = Trainer(
@@ -405,8 +352,7 @@ TRAINER = Trainer(
     title=_KIND.title,
     software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
-    refuses=refusal_of,
-    plans="pipeplan.trainers.megatron_plan",
+    plans="pipeplan.flags.megatron",
     formats=(
         Format(
             name="megatron",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipeplan.costs import Layer, Settings
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
-from pipeplan.formats import TrainerSettings, Training, formats
+from pipeplan.formats import Training, formats
 from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.registry import Registry
 from pipeplan.trainers.layout import LONGEST, TrainerLayout
@@ -20,20 +20,15 @@ from pipeplan.trainers.table import TRAINER_KINDS
 from pipeplan.trainers.trainer import Trainer
 
 if TYPE_CHECKING:
-    from pipeplan.hardware import Cluster
-    from pipeplan.planner import Configuration
-    from pipeplan.workload import ModelShape
+    pass
 
 _FIRST = ("megatron", "bridge", "torchtitan")
 _LAST = "own"
 
-_OF_PLANS = "_plan"
-"""Ending of the names of modules with plan flags, which import the planner and are loaded only for plans."""
-
 
 def _built_in() -> list[Trainer]:
     package = import_module(__package__)
-    files = [module.name for module in iter_modules(package.__path__) if not module.name.endswith(_OF_PLANS)]
+    files = [module.name for module in iter_modules(package.__path__)]
     order = sorted(files, key=lambda file: (file == _LAST, _FIRST.index(file) if file in _FIRST else len(_FIRST), file))
     modules = (import_module(f"{package.__name__}.{file}") for file in order)
     declared = (getattr(module, "TRAINER", None) for module in modules)
@@ -208,35 +203,3 @@ def _verdict(name: str, schedule: Schedule) -> TrainerVerdict:
 def require_release(trainer: str, version: str) -> None:
     """Raise InputError for an unsupported release of a trainer, and UnknownNameError for an unknown trainer."""
     plan_trainer(trainer).release(version)
-
-
-def flags_of(
-    model: ModelShape,
-    cluster: Cluster,
-    configuration: Configuration,
-    schedule: Schedule | None = None,
-    *,
-    versions: Mapping[str, str] = _NEWEST,
-) -> dict[str, TrainerSettings]:
-    """Return the flags to train with a configuration, by trainer.
-
-    Parameters
-    ----------
-    schedule
-        Schedule to run in place of the configuration's own, with the same ranks, stages and microbatches.
-    versions
-        Releases by trainer, such as ``{"torchtitan": "main"}``; the newest supported ones for the others.
-
-    Raises
-    ------
-    PipeplanError
-        If the degrees do not divide the model, the schedule cannot take the shape, or a release is unsupported.
-    """
-    from pipeplan.planner import costs_of, schedule_of, stage_costs
-
-    if schedule is None:
-        schedule = schedule_of(configuration, costs_of(stage_costs(model, cluster, configuration), configuration))
-    return {
-        name: trainer.plan_flags(model, cluster, configuration, schedule, versions.get(name))
-        for name, trainer in plan_trainers().items()
-    }

@@ -15,10 +15,10 @@ from pipeplan.costs import missing_in
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.files import temporary_folder
+from pipeplan.flags import cluster_of, model_of, read_configuration
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, PlanProgress
 from pipeplan.strategies import strategy
-from pipeplan.trainers import cluster_of, model_of, read_configuration
 from pipeplan.web.faults import as_json
 from pipeplan.web.records import ChosenReply, CostsOfPlan, PlanLine, PlanStatus
 from pipeplan.web.replies import Reply, json_reply

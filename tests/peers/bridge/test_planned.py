@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from pipeplan.flags import flags_of
+from pipeplan.flags.megatron_hybrid import is_hybrid
 from pipeplan.planner import software
-from pipeplan.trainers import flags_of
-from pipeplan.trainers.megatron_hybrid import is_hybrid
 from pipeplan.workload import ModelShape
 from tests.peers.bridge.container import Case, Job
 from tests.peers.megatron.expected import SHARDED, expected

@@ -6,10 +6,10 @@ Names are those of Megatron-LM's arguments after its ``validate_args``.
 from enum import Enum
 from typing import Any
 
+from pipeplan.flags.megatron import offload_modules
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration
 from pipeplan.planner.estimates.software import software
-from pipeplan.trainers.megatron_plan import offload_modules
 from pipeplan.workload import ModelShape, SparseAttention
 
 PRECISIONS: dict[str, dict[str, Any]] = {

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as functional
 from megatron.core.transformer import MLATransformerConfig
 
+from pipeplan.flags.megatron_hybrid import is_hybrid
+from pipeplan.flags.megatron_model import model_flags
+from pipeplan.flags.network import without_flag
 from pipeplan.trainers.megatron import TRAINER
-from pipeplan.trainers.megatron_hybrid import is_hybrid
-from pipeplan.trainers.megatron_model_plan import model_flags
-from pipeplan.trainers.network import without_flag
 from pipeplan.workload import ModelShape, model, model_names, parameter_counts, read_config
 from tests.peers.megatron.networks import Size, sizes, wanted
 from tests.peers.megatron.test_planned import configured, set_by

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeplan.flags import flags_of
+from pipeplan.flags.megatron_hybrid import is_hybrid
 from pipeplan.planner import Configuration
-from pipeplan.trainers import TRAINERS, flags_of
-from pipeplan.trainers.megatron_hybrid import is_hybrid
+from pipeplan.trainers import TRAINERS
 from pipeplan.workload import read_config
 from tests.peers.megatron.expected import expected
 from tests.peers.megatron.networks import wanted

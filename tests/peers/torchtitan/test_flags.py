@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from torchtitan.config import ParallelismConfig, TrainingConfig
 
+from pipeplan.flags import flags_of
 from pipeplan.formats import Training
-from pipeplan.trainers import flags_of
 from tests.peers.plans import PLANS, drawn, plan
 from tests.peers.torchtitan.expected import batch_settings, differing, order_settings, planned_settings
 from tests.peers.torchtitan.exports import PLANNED, Case, exported, layout, published, words, words_of_plan

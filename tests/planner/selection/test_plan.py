@@ -9,12 +9,13 @@ import pytest
 
 from benchmarks.planning import QUESTIONS, best_public
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.flags import cluster_of
 from pipeplan.hardware import cluster
 from pipeplan.planner import PlanProgress, PlanResult, estimate, plan
 from pipeplan.planner.selection import planning
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE
 from pipeplan.planner.selection.comparing import CHANGES, LIMITS
-from pipeplan.trainers import cluster_of, plan_trainers
+from pipeplan.trainers import plan_trainers
 from pipeplan.workload import model
 
 MODEL, CLUSTER = model("llama3-8b"), cluster("h100-sxm:8x2")

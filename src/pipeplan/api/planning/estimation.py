@@ -17,12 +17,13 @@ from pipeplan.costs import options_of
 from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, path_of
+from pipeplan.flags import assumptions_of, read_configuration
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Calibration, Configuration, Estimate, RunRow, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.reviewing import NotSet, Reading, configured, missing_facts, read_configurations
 from pipeplan.sweeps import Finished, SweepTask, sweep
-from pipeplan.trainers import assumptions_of, read_configuration, read_layout
+from pipeplan.trainers import read_layout
 from pipeplan.workload import ModelShape
 
 LARGEST = 64 * MEBIBYTE

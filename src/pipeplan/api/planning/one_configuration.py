@@ -13,6 +13,7 @@ from pipeplan.api.simulating.result import Result, result_of
 from pipeplan.costs import Config
 from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
+from pipeplan.flags import flags_of
 from pipeplan.formats import TrainerSettings
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule
@@ -31,7 +32,7 @@ from pipeplan.planner import (
 )
 from pipeplan.records import Record
 from pipeplan.simulation import simulate
-from pipeplan.trainers import flags_of, plan_trainer, plan_trainers
+from pipeplan.trainers import plan_trainer, plan_trainers
 from pipeplan.workload import ModelShape
 
 _MEBIBYTE = 2**20

@@ -15,10 +15,11 @@ from pipeplan.api.planning.plans import Plan, plan_of
 from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import options_of, parse_duration, parse_limit
 from pipeplan.errors import CostError, InputError
+from pipeplan.flags import cluster_of, model_of
 from pipeplan.model import shortened
 from pipeplan.planner import PlanProgress
 from pipeplan.planner import plan as best_plan
-from pipeplan.trainers import cluster_of, model_of, plan_trainers
+from pipeplan.trainers import plan_trainers
 
 
 @takes(PlanOptions)

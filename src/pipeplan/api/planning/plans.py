@@ -35,6 +35,7 @@ from pipeplan.api.planning.plan_table import (
 from pipeplan.api.simulating.result import Result
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
+from pipeplan.flags import configuration_document, flags_of, plan_flags
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.hardware import Cluster, Link
 from pipeplan.planner import (
@@ -50,7 +51,7 @@ from pipeplan.planner import (
     part_of,
 )
 from pipeplan.records import Evidence, Record
-from pipeplan.trainers import TRAINERS, configuration_document, flags_of, plan_trainers
+from pipeplan.trainers import TRAINERS, plan_trainers
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
@@ -430,7 +431,7 @@ def _flags(
             continue
         part, configuration = _part_for(estimate, cluster), estimate.configuration
         schedule = best.schedule if configuration == chosen.configuration else schedule_for(model, part, configuration)
-        flags[name] = trainer.plan_flags(model, part, configuration, schedule, versions.get(name))
+        flags[name] = plan_flags(trainer, model, part, configuration, schedule, versions.get(name))
         records[name] = flags_record(name, flags[name], estimate, fit, trainer.release(versions.get(name)))
     return flags, records
 

@@ -17,6 +17,7 @@ from pipeplan.costs import COUNT, Options, Settings, option, options_of
 from pipeplan.documents import json_text
 from pipeplan.errors import InputError, PipeplanError
 from pipeplan.files import path_of
+from pipeplan.flags import cluster_of, model_of
 from pipeplan.model import TIME_UNITS, Reason, one_line, shortened
 from pipeplan.readable import change, percent
 from pipeplan.reviewing import (
@@ -36,7 +37,7 @@ from pipeplan.reviewing import (
     read_text_of,
     spelling,
 )
-from pipeplan.trainers import cluster_of, is_release, model_of, trainer_names
+from pipeplan.trainers import is_release, trainer_names
 
 AUTO = "auto"
 """Choice of the trainer that the file shows."""

@@ -14,6 +14,7 @@ from pipeplan.api.parts import columns, line
 from pipeplan.api.training.run_costs import PAIR, RunCosts, read_run_costs
 from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import FormatError, InputError
+from pipeplan.flags import model_of, read_configuration
 from pipeplan.hardware import Gpu, cluster, gpu
 from pipeplan.model import units_in
 from pipeplan.planner import (
@@ -25,7 +26,6 @@ from pipeplan.planner import (
     write_calibration,
 )
 from pipeplan.records import Evidence
-from pipeplan.trainers import model_of, read_configuration
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:

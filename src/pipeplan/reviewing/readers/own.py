@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.documents import read_yaml
+from pipeplan.flags import is_configuration, read_configuration
 from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
-from pipeplan.trainers import OTHER, is_configuration, read_configuration
+from pipeplan.trainers import OTHER
 
 _FIELDS = {
     "tensor": "tp",

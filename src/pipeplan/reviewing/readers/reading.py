@@ -12,6 +12,7 @@ from typing import Any
 from pipeplan.documents import read_yaml
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE, read_text
+from pipeplan.flags import is_configuration
 from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
 from pipeplan.reviewing.readers.own import configuration_in, read_own
@@ -20,7 +21,7 @@ from pipeplan.reviewing.readers.rows import is_row, read_rows
 from pipeplan.reviewing.readers.shell import read_in_shell
 from pipeplan.reviewing.readers.source import Defaults, Form, RawEntry, Reading, SourceText, configured_by, facts_of
 from pipeplan.reviewing.settings import setting_of
-from pipeplan.trainers import OTHER, TrainerKind, is_configuration, trainer_kind
+from pipeplan.trainers import OTHER, TrainerKind, trainer_kind
 
 MOST_BYTES = 16 * MEBIBYTE
 """Maximum size of a file with a configuration, in bytes."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeplan.flags.megatron_hybrid import is_hybrid, missing_symbols
+from pipeplan.flags.network import has_whole_base, list_flag, network_flags, unread_warnings, without_flag
 from pipeplan.trainers.megatron import TRAINER
-from pipeplan.trainers.megatron_hybrid import is_hybrid, missing_symbols
-from pipeplan.trainers.network import has_whole_base, list_flag, network_flags, unread_warnings, without_flag
 from pipeplan.workload import WINDOWED, Experts, LatentAttention, ModelShape, SparseAttention
 
 

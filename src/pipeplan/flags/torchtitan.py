@@ -13,19 +13,19 @@ from dataclasses import replace
 
 from pipeplan.errors import PipeplanError
 from pipeplan.files import file_name
-from pipeplan.formats import TrainerSettings, Training
-from pipeplan.hardware import Cluster
-from pipeplan.model import Kind, Schedule, counted, one_line
-from pipeplan.planner import Configuration, layout_of, software
-from pipeplan.trainers.network import recipe_warnings
-from pipeplan.trainers.torchtitan import RELEASES, TRAINER, schedule_csv, schedule_flags, warnings_of
-from pipeplan.trainers.trainer import (
+from pipeplan.flags.network import recipe_warnings
+from pipeplan.flags.scripts import (
     bash_script,
     function_name,
     offloaded_anywhere,
     recompute_by_stage_in_words,
     recomputed_anywhere,
 )
+from pipeplan.formats import TrainerSettings, Training
+from pipeplan.hardware import Cluster
+from pipeplan.model import Kind, Schedule, counted, one_line
+from pipeplan.planner import Configuration, layout_of, software
+from pipeplan.trainers.torchtitan import RELEASES, TRAINER, schedule_csv, schedule_flags, warnings_of
 from pipeplan.workload import ModelShape, published_model
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}

@@ -11,13 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeplan.errors import ShapeError
-from pipeplan.formats import TrainerSettings
-from pipeplan.hardware import Cluster
-from pipeplan.model import Schedule, counted
-from pipeplan.planner import Configuration, software
-from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values, refusal_of
-from pipeplan.trainers.megatron import FSDP, RECOMPUTED, dispatcher, environment, pipeline_flags, shards_as_fsdp
-from pipeplan.trainers.megatron_plan import (
+from pipeplan.flags.environment import dispatcher, environment, shards_as_fsdp
+from pipeplan.flags.megatron import (
     CONTEXT_METHODS,
     MegatronPipeline,
     offload_modules,
@@ -25,8 +20,15 @@ from pipeplan.trainers.megatron_plan import (
     planned_pipeline,
     require_trainable,
 )
-from pipeplan.trainers.network import recipe_warnings
-from pipeplan.trainers.trainer import bash_script, function_name, offloaded_anywhere, recomputed_anywhere
+from pipeplan.flags.megatron_hybrid import is_hybrid
+from pipeplan.flags.network import recipe_warnings
+from pipeplan.flags.scripts import bash_script, function_name, offloaded_anywhere, recomputed_anywhere
+from pipeplan.formats import TrainerSettings
+from pipeplan.hardware import Cluster
+from pipeplan.model import Schedule, counted
+from pipeplan.planner import Configuration, software
+from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values
+from pipeplan.trainers.megatron import FSDP, RECOMPUTED, pipeline_flags
 from pipeplan.workload import ModelShape, published_model
 
 PRECISIONS = {
@@ -71,6 +73,13 @@ if __name__ == "__main__":
 
 Values = dict[str, Any]
 """Values of the fields of one part of a configuration."""
+
+
+def refusal_of(model: ModelShape) -> str:
+    """Return why Megatron-Bridge cannot build a model from a layout; empty if it can."""
+    return (
+        f"{TRAINER.title}'s layout has one kind of layer, and those of {model.name} differ" if is_hybrid(model) else ""
+    )
 
 
 def plan_flags(

@@ -9,25 +9,18 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeplan.errors import ShapeError
+from pipeplan.flags.environment import dispatcher, environment, shards_as_fsdp
+from pipeplan.flags.megatron_hybrid import RELEASES as HYBRID_RELEASES
+from pipeplan.flags.megatron_hybrid import SCRIPT as HYBRID_SCRIPT
+from pipeplan.flags.megatron_hybrid import hybrid_pattern, is_hybrid, kept_flags, require_buildable, size_flags
+from pipeplan.flags.megatron_model import model_flags, model_warnings, to_add
+from pipeplan.flags.scripts import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
 from pipeplan.planner import Configuration, even_layout, layout_of, memory_rules, software
 from pipeplan.strategies import strategy
-from pipeplan.trainers.megatron import (
-    FSDP,
-    TRAINER,
-    MegatronOrder,
-    dispatcher,
-    environment,
-    order_of,
-    pipeline_flags,
-    shards_as_fsdp,
-)
-from pipeplan.trainers.megatron_hybrid import SCRIPT as HYBRID_SCRIPT
-from pipeplan.trainers.megatron_hybrid import hybrid_pattern, is_hybrid, kept_flags, require_buildable, size_flags
-from pipeplan.trainers.megatron_model_plan import model_flags, model_warnings, to_add
-from pipeplan.trainers.trainer import bash_script, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
+from pipeplan.trainers.megatron import FSDP, TRAINER, MegatronOrder, order_of, pipeline_flags
 from pipeplan.workload import ModelShape
 
 PRECISIONS = {
@@ -78,6 +71,15 @@ _FIRST_WITH = {
     "--experimental-attention-variant": "0.16",
 }
 """First release with each flag of a model that is not in all supported ones."""
+
+
+def refusal_of(model: ModelShape) -> str:
+    """Return why Megatron-core cannot build a model; empty if it can."""
+    try:
+        require_buildable(model, HYBRID_RELEASES[-1])
+    except ShapeError as error:
+        return str(error)
+    return ""
 
 
 def plan_flags(

@@ -64,15 +64,6 @@ def require_buildable(model: ModelShape, release: str) -> None:
             raise ShapeError(f"Megatron-LM cannot build {model.name}: it has no symbol for {mixer.title}")
 
 
-def refusal_of(model: ModelShape) -> str:
-    """Return why Megatron-core cannot build a model; empty if it can."""
-    try:
-        require_buildable(model, RELEASES[-1])
-    except ShapeError as error:
-        return str(error)
-    return ""
-
-
 def missing_symbols(model: ModelShape) -> Iterator[str]:
     """Yield a sentence if the pattern omits a property of layers."""
     written = {"A", *(mixer.letter for mixer in model.mixers)}
