@@ -27,7 +27,7 @@ def test_every_preset_is_told_of_and_simulates(found):
 @pytest.mark.parametrize("name", [each.name for each in shipped() if each.origin == "planned"])
 def test_planned_costs_give_the_step_that_is_planned(name):
     """The embedding and the head are spread over the ranks, and the step's end is left out: a few per cent."""
-    path = ROOT / "src" / "pipeplan" / "api" / "configurations" / f"{name}.yaml"
+    path = ROOT / "src" / "pipeplan" / "api" / "planning" / "bundled_configurations" / f"{name}.yaml"
     model, cluster, configuration = read_configuration(read_document(path, "configuration"))
     planned = estimate(model, cluster, configuration)
     found = pipeplan.simulate(configuration.schedule, config=name, chunks=configuration.chunks)

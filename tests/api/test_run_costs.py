@@ -11,12 +11,12 @@ import pytest
 
 import pipeplan
 import pipeplan.api
-from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs, with_op_times
+from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs
 from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, chrome_trace
 from pipeplan.model import Schedule, Timeline, parse_schedule
-from pipeplan.simulation import compute_only
+from pipeplan.simulation import compute_only, with_op_times
 from tests.formats.traces import rank_trace
 
 DATA = Path(__file__).parents[1] / "formats" / "data"

@@ -8,17 +8,19 @@ from typing import Literal
 
 from pipeplan.costs import SETTINGS, Config, settings_beside, settings_of
 from pipeplan.costs import load_config as load_settings
-from pipeplan.documents import ENDINGS, SIZE_LIMIT, read_document
+from pipeplan.documents import ENDINGS, SIZE_LIMIT
 from pipeplan.errors import UnknownNameError
 from pipeplan.files import read_text
 from pipeplan.formats import is_costs_json, parse_costs_json
+from pipeplan.foundation.extensions import required_service, service
 from pipeplan.records import Record
 
 Origin = Literal["measured", "planned"]
 
-_FOLDERS: dict[Origin, str] = {"measured": "profiles", "planned": "configurations"}
+_ORIGINS: tuple[Origin, ...] = ("measured", "planned")
+
 _ENDING = ".yaml"
-_HERE = Path(__file__).parent
+_MEASURED = Path(__file__).parent / "profiles"
 
 
 class BundledCosts(Record, frozen=True, kw_only=True):
@@ -47,7 +49,7 @@ def shipped() -> tuple[BundledCosts, ...]:
             origin=origin,
             about=_comment(file.read_text(encoding="utf-8")),
         )
-        for origin in _FOLDERS
+        for origin in _ORIGINS
         for file in _files(origin)
     )
 
@@ -63,18 +65,16 @@ def shipped_costs(name: str) -> Config:
     entry = next((candidate for candidate in shipped() if candidate.name == name), None)
     if entry is None:
         raise UnknownNameError("preset", name, [candidate.name for candidate in shipped()], field="preset")
-    path = _HERE / _FOLDERS[entry.origin] / f"{name}{_ENDING}"
+    path = next(file for file in _files(entry.origin) if file.stem == name)
     if entry.origin == "measured":
         return load_settings(path)
-    from pipeplan.api.planning.one_configuration import costs_planned_for
-    from pipeplan.flags import read_configuration
-
-    return costs_planned_for(*read_configuration(read_document(path, "configuration"), None))
+    planned: Config = required_service("planning", "costs_of_configuration")(path)
+    return planned
 
 
 def is_shipped(name: str) -> bool:
     """Return whether costs of this name come with pipeplan."""
-    return any(file.name == f"{name}{_ENDING}" for origin in _FOLDERS for file in _files(origin))
+    return any(file.name == f"{name}{_ENDING}" for origin in _ORIGINS for file in _files(origin))
 
 
 def load_config(path: Path) -> Config:
@@ -108,7 +108,15 @@ def _named(config: Config, name: str) -> Config:
 
 
 def _files(origin: Origin) -> list[Path]:
-    return sorted((_HERE / _FOLDERS[origin]).glob(f"*{_ENDING}"))
+    return [] if (folder := _folder(origin)) is None else sorted(folder.glob(f"*{_ENDING}"))
+
+
+def _folder(origin: Origin) -> Path | None:
+    """Return the folder of bundled costs; those of configurations come with the extension that predicts them."""
+    if origin == "measured":
+        return _MEASURED
+    package = service("planning", "bundled_configurations")
+    return None if package is None else Path(package.__path__[0])
 
 
 def _comment(text: str) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.errors import CostError
+from pipeplan.foundation.extensions import required_service
 from pipeplan.model import Floats
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-6, 1_000_000
@@ -200,9 +201,5 @@ def attention_share_of(model: str, tokens: float) -> float:
 
     Windowed attention and recurrences are linear in the length and do not count.
     """
-    from pipeplan.workload import model as model_named
-    from pipeplan.workload import token_flops
-
-    shape, length = model_named(model), max(round(tokens), 1)
-    here, beyond = token_flops(shape, length, mtp=False), token_flops(shape, 2 * length, mtp=False)
-    return (beyond.core - here.core) / (here.attention + here.core + here.ffn)
+    share: float = required_service("planning", "attention_share")(model, tokens)
+    return share

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipeplan.costs import Settings
 from pipeplan.model import Floats, Kind, Schedule, Timeline, crosses_ranks, dependencies, tolerances
 from pipeplan.records import Record
-from pipeplan.simulation import simulate
+from pipeplan.simulation import gap_of, simulate, transfer_of
 
 Positions = NDArray[np.intp]
 
@@ -59,32 +59,6 @@ class Resimulation:
         """Return the timeline with these op times, shape (ops,)."""
         simulation = simulate(self.schedule, self._costs, factors=durations / self._unit_durations)
         return replace(simulation.timeline, unit=self.unit)
-
-
-def transfer_of(planned: Timeline) -> float:
-    """Return the transfer time: the least time between an op and one on another rank that needs it.
-
-    It is that time wherever a rank waits for a message, as every rank but the first does for its first op.
-    """
-    arrival = dependencies(planned.schedule).arrival
-    later = np.flatnonzero(crosses_ranks(planned.schedule, arrival))
-    return (
-        max(float((planned.start[later] - planned.end[arrival[later]]).min(initial=np.inf)), 0.0) if later.size else 0.0
-    )
-
-
-def gap_of(planned: Timeline) -> float:
-    """Return the overhead before each op of a simulated timeline: the least time between two ops of a rank.
-
-    Some ops wait for nothing, as a backward on the last stage right after its forward. 0 for a measured timeline, in which
-    the least is an accident.
-    """
-    schedule = planned.schedule
-    later = 1 + np.flatnonzero((schedule.rank[1:] == schedule.rank[:-1]) & ~schedule.joined[1:])
-    if planned.source == "measured" or not later.size:
-        return 0.0
-    least = float((planned.start[later] - planned.end[later - 1]).min())
-    return least if least > tolerances.ROUNDING * planned.makespan else 0.0
 
 
 def kind_differences(

@@ -22,6 +22,7 @@ from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import settings_for, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
+from pipeplan.foundation.extensions import service
 from pipeplan.model import Kind, Schedule, counted, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import Simulation, what_ifs
@@ -155,15 +156,15 @@ def _costs(settings: Settings, result: Result) -> Iterator[Remedy]:
 def _other_order(source: Strategy | Schedule, settings: Settings, result: Result) -> Iterator[Remedy]:
     """Yield the same schedule with its microbatches in the best order found, if they differ."""
     factors = result.costs.factors
-    if factors is None:
+    reorderer = None if factors is None else service("search", "reorderer")
+    if reorderer is None:
         return
     from pipeplan.passes import without_communication
-    from pipeplan.solver import Reorderer  # explanations without factors need no solver
 
     schedule = result.schedule
     if settings.communication == "streams" and not (isinstance(source, Schedule) and source.has(Kind.SEND_F)):
         schedule = without_communication(schedule)  # messages are posted anew for each order
-    found = Reorderer(schedule, result.costs, result.limits, settings.communication)(factors)
+    found = reorderer(schedule, result.costs, result.limits, settings.communication)(factors)
     changed = result_of(found.reordered, limits=result.limits)
     numbers = found.order.tolist()
     shown = ", ".join(map(str, numbers[:MOST_NUMBERS])) + (", ..." if len(numbers) > MOST_NUMBERS else "")

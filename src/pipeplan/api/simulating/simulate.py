@@ -19,7 +19,7 @@ from pipeplan.errors import InputError
 from pipeplan.model import Kind, Need, Schedule, Streams, Timeline, crosses_ranks, dependencies, require_order
 from pipeplan.readable import transfers_in_words
 from pipeplan.records import Record
-from pipeplan.simulation import Simulation, post_messages
+from pipeplan.simulation import Simulation, post_messages, settings_measured
 from pipeplan.simulation import simulate as simulate_schedule
 
 TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.timing)
@@ -129,8 +129,6 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
 
     Raises InvalidScheduleError for ops in an order in which nothing can have run, or of which some are missing.
     """
-    from pipeplan.api.training.run_costs import settings_measured
-
     require_order(timeline.schedule, dependencies(timeline.schedule))
     placement = resolve(timeline, settings, of_measured=True).placement
     limits = settings.limits(placement)

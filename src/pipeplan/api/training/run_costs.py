@@ -12,32 +12,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.differing.op_differences import gap_of, transfer_of
 from pipeplan.api.sources import in_unit
 from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
-from pipeplan.model import HOST_KINDS, Floats, Kind, Schedule, Timeline, among, crosses_ranks, dependencies
+from pipeplan.model import HOST_KINDS, Floats, Schedule, Timeline, among, crosses_ranks, dependencies
 from pipeplan.readable import change
-from pipeplan.simulation import compute_only, simulate, timed_only
+from pipeplan.simulation import TIMED_KINDS, compute_only, simulate, timed_only
 
 UNIT = "ms"
-
-_TIMED = {
-    Kind.F: "forward_times",
-    Kind.B: "backward_times",
-    Kind.I: "backward_input_times",
-    Kind.W: "backward_weight_times",
-    Kind.R: "recompute_times",
-}
-"""The setting of each kind's times."""
 
 _TOO_LONG = 0.1
 """By how much more than a measured step a predicted one may take, as a share, before its op times are doubted."""
@@ -173,7 +163,7 @@ class RunCosts:
 
     def rows(self) -> list[dict[str, float | None]]:
         """Return a row per stage: median times by the names of the settings, None for kinds that it did not run."""
-        names = {kind.name: name.removesuffix("_times") for kind, name in _TIMED.items()} | {
+        names = {kind.name: name.removesuffix("_times") for kind, name in TIMED_KINDS.items()} | {
             PAIR: "overlap",
             COPY: "offload",
         }
@@ -232,7 +222,7 @@ def _stages(timelines: Sequence[Timeline]) -> tuple[Times, ...]:
     stages = []
     for stage in range(schedule.stages):
         times: dict[str, Spread] = {}
-        for kind in _TIMED:
+        for kind in TIMED_KINDS:
             here = (columns.kind == kind) & (columns.stage == stage)
             alone = here & ~(first | second)
             if alone.any():
@@ -252,7 +242,7 @@ def _times(stages: Sequence[Times]) -> dict[str, Any]:
     medians = [_with_halves({kind: spread.median for kind, spread in times.items()}) for times in stages]
     by_setting: dict[str, Any] = {
         name: tuple(times[kind.name] for times in medians)
-        for kind, name in _TIMED.items()
+        for kind, name in TIMED_KINDS.items()
         if all(kind.name in times for times in medians) and any(kind.name in times for times in stages)
     }
     if all(PAIR in times for times in medians):
@@ -321,75 +311,3 @@ def _cells(timeline: Timeline) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):
         ready = before - sender_end
     return np.column_stack([start - before, start - sender_end, ready, sends, received])
-
-
-def settings_measured(timeline: Timeline, settings: Settings) -> Settings:
-    """Return the settings with the times of a timeline: mean op times of each stage, shortest transfer, gap between ops."""
-    compute = compute_only(timeline)
-    gap = gap_of(compute)
-    between = max(transfer_of(compute) - gap, 0.0)
-    return replace(with_op_times(timeline, settings), p2p_time=between, op_gap=gap or None)
-
-
-def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
-    """Return the settings with the mean time of each kind of op on each stage.
-
-    An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
-    that some stage lacks is derived from the others, as for costs without that kind. Copies to the host and back are of
-    one kind.
-    """
-    copies = _copies(timeline)
-    timeline = compute_only(timeline)
-    second = timeline.schedule.joined
-    first = np.append(second[1:], False)
-    times = {kind: _means(timeline, kind, first | second) for kind in _TIMED}
-    return replace(
-        settings,
-        forward_times=times[Kind.F],
-        backward_times=times[Kind.B],
-        backward_input_times=times[Kind.I],
-        backward_weight_times=times[Kind.W],
-        recompute_times=times[Kind.R],
-        overlap_times=_pairs(timeline, first, times),
-        offload_times=settings.offload_times if copies is None else copies,
-        offload_bandwidth=settings.offload_bandwidth if copies is None else None,
-        time_unit=timeline.unit,
-    )
-
-
-def _copies(timeline: Timeline) -> tuple[float, ...] | None:
-    """Return the mean time of a copy to the host or back on each stage; a stage without copies gets the longest."""
-    times = _mean(timeline, among(timeline.schedule.columns.kind, HOST_KINDS))
-    copied = np.isfinite(times)
-    return tuple(np.where(copied, times, times[copied].max()).tolist()) if copied.any() else None
-
-
-def _means(timeline: Timeline, kind: Kind, paired: NDArray[np.bool_]) -> tuple[float, ...] | None:
-    """Return the mean time of a kind on each stage; None unless every stage has some."""
-    schedule = timeline.schedule
-    of_kind = schedule.columns.kind == kind
-    alone, whole = _mean(timeline, of_kind & ~paired), _mean(timeline, of_kind)
-    times = np.where(np.isfinite(alone), alone, whole / 2)
-    return tuple(times.tolist()) if np.isfinite(times).all() else None
-
-
-def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
-    """Return the mean time of the chosen ops on each stage, shape (stages,); NaN on a stage that has none."""
-    stage, stages = timeline.schedule.columns.stage[chosen], timeline.schedule.stages
-    count = np.bincount(stage, minlength=stages)
-    total = np.bincount(stage, (timeline.end - timeline.start)[chosen], minlength=stages)
-    means = np.full(stages, np.nan)
-    np.divide(total, count, out=means, where=count > 0)
-    return means
-
-
-def _pairs(
-    timeline: Timeline, first: NDArray[np.bool_], halves: Mapping[Kind, tuple[float, ...] | None]
-) -> tuple[float, ...] | None:
-    """Return the mean time of a pair on each stage, at least that of its longer half; None unless every stage has some."""
-    times = _mean(timeline, first)
-    if not np.isfinite(times).all():
-        return None
-    for kind in (Kind.F, Kind.B):
-        times = np.maximum(times, halves[kind] or 0.0)
-    return tuple(times.tolist())

@@ -28,7 +28,6 @@ from pipeplan.api.training.measuring import (
     part,
     stages_measured,
 )
-from pipeplan.api.training.run_costs import with_op_times
 from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError
@@ -36,7 +35,7 @@ from pipeplan.model import TIME_UNITS, Floats, Placement, Schedule, Timeline, un
 from pipeplan.passes import require_expressible
 from pipeplan.readable import Times, change, percent
 from pipeplan.records import Evidence, Record
-from pipeplan.simulation import Simulation
+from pipeplan.simulation import Simulation, with_op_times
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

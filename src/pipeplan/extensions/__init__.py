@@ -1,0 +1,1 @@
+"""First-party parts beside the core. Each can be read, tested, handed over or deleted alone."""

@@ -1,0 +1,1 @@
+"""Choice and estimate of configurations: models, GPUs, memory, trainers' flags."""

@@ -1,0 +1,1 @@
+"""Review of configurations that users already have."""

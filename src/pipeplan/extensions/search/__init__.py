@@ -1,0 +1,1 @@
+"""Search for better schedules and layouts, with bounds and proofs."""

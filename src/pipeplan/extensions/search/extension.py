@@ -1,0 +1,11 @@
+"""What the extension registers."""
+
+from pipeplan.foundation.extensions import Extension
+
+EXTENSION = Extension(
+    name="search",
+    summary="Search for better schedules and layouts, with bounds and proofs.",
+    services={
+        "reorderer": "pipeplan.solver:Reorderer",
+    },
+)

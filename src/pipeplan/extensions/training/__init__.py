@@ -1,0 +1,1 @@
+"""Profiles, runs and traces of training, and one's own training loop; runs need PyTorch."""

@@ -1,0 +1,1 @@
+"""The web app, the editor of schedules, and the server of an agent's tools."""

@@ -1,0 +1,1 @@
+"""What everything rests on: errors, files, documents, records, registries, kernels, and how extensions are found."""
