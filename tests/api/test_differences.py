@@ -16,8 +16,8 @@ from pipeplan.formats import timeline_json
 from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
-from tests.formats.traces import traces
 from tests.passes.plans import PLANS
+from tests.traces.traces import traces
 
 PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1", name="mine")
 
@@ -293,7 +293,7 @@ def test_what_is_planned_and_measured_may_be_files(tmp_path):
 
 
 def test_of_several_steps_the_one_of_median_length(tmp_path):
-    from tests.formats.traces import annotations, rank_trace
+    from tests.traces.traces import annotations, rank_trace
 
     alone = parse_schedule("0F0 1F0 1B0 0B0")
     events = []

@@ -14,12 +14,13 @@ import pipeplan.api
 from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs
 from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
-from pipeplan.formats import MeasuredRun, chrome_trace
+from pipeplan.formats import chrome_trace
 from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.simulation import compute_only, with_op_times
-from tests.formats.traces import rank_trace
+from pipeplan.traces import MeasuredRun
+from tests.traces.traces import rank_trace
 
-DATA = Path(__file__).parents[1] / "formats" / "data"
+DATA = Path(__file__).parents[1] / "traces" / "data"
 
 TIMES: dict[str, Any] = {
     "forward_times": [3.0, 4.0, 5.0, 6.0],

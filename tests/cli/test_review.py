@@ -125,7 +125,7 @@ def test_a_row_is_reviewed_in_python():
 
 
 def test_traces_of_a_run_are_reviewed_with_the_configuration(tmp_path, monkeypatch, capsys, write):
-    from tests.formats.traces import traces
+    from tests.traces.traces import traces
 
     name = write(BALANCED)
     timeline = pipeplan.simulate(

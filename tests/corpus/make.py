@@ -21,7 +21,7 @@ from pipeplan.api.schemas import EVERY, schema
 from pipeplan.cli import main
 from tests.corpus.named import named
 from tests.corpus.reading import figures
-from tests.formats.traces import traces
+from tests.traces.traces import traces
 
 HERE = Path(__file__).parent
 SHAPE = ("-p", "2", "-m", "2")

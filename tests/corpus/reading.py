@@ -10,10 +10,10 @@ from typing import Any
 
 import pipeplan
 from pipeplan.api import load_config
-from pipeplan.formats import read_run
 from pipeplan.model import Timeline, format_cells
 from pipeplan.planner import read_calibration
 from pipeplan.sweeps.store import Store
+from pipeplan.traces import read_run
 
 SHAPE = ("schedule", "ranks", "stages", "microbatches", "slices", "ops", "makespan", "spans", "work", "idle", "step")
 """Of a simulation's answer: the figures that follow from the file alone. Bounds may get better, words clearer."""

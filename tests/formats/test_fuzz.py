@@ -12,7 +12,6 @@ from pipeplan.errors import PipeplanError
 from pipeplan.formats import (
     costs_json,
     parse_costs_json,
-    read_run,
     read_schedule_or_timeline,
     timeline_csv,
     timeline_json,
@@ -21,6 +20,7 @@ from pipeplan.formats import (
 from pipeplan.model import parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
+from pipeplan.traces import read_run
 
 PLAN = insert_communication(parse_schedule("0F0 0F1 (0F2;0B0)OVERLAP_F_B 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2"))
 RUN = simulate(PLAN, Settings().costs(PLAN.placement)).timeline

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipeplan.errors import PipeplanError
-from pipeplan.formats import read_run, read_schedule_or_timeline
+from pipeplan.formats import read_schedule_or_timeline
 from pipeplan.formats.timeline_table import COLUMNS
+from pipeplan.traces import read_run
 from tests.little_memory import little_memory
 
 PLAN = {

@@ -27,10 +27,10 @@ from torch.utils.checkpoint import checkpoint
 
 import pipeplan
 from pipeplan.errors import PipeplanError
-from pipeplan.formats import read_run
 from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.runtime import Pipeline
 from pipeplan.strategies import strategy
+from pipeplan.traces import read_run
 
 WIDTHS = (12, 16, 8, 24, 10, 20, 14, 6, 4)
 """Of what passes between stages: no two neighbours have the same shape."""

@@ -7,10 +7,10 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import pipeplan
 from pipeplan.errors import FormatError
-from pipeplan.formats import read_run
 from pipeplan.model import Kind, crosses_ranks, dependencies
 from pipeplan.runtime import from_torch
 from pipeplan.simulation import compute_only
+from pipeplan.traces import read_run
 from tests.processes import run_ranks
 
 PROCESSES = 4

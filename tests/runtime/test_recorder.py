@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import pipeplan
-from pipeplan.formats import read_file, read_run
+from pipeplan.formats import read_file
 from pipeplan.model import HOST_KINDS, Kind, parse_schedule
 from pipeplan.runtime.progress import Phase, Places
 from pipeplan.runtime.recording import OpTimes, Recorder, Recording, measured_timeline, step_nanoseconds
+from pipeplan.traces import read_run
 
 
 class Given:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.formats.traces import rank_trace
+from tests.traces.traces import rank_trace
 
 ROOT = Path(__file__).parents[2]
 

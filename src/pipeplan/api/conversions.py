@@ -16,7 +16,8 @@ from pipeplan.costs import Costs, Options, option, options_of
 from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import MEBIBYTE, Written, path_of, read_text, replacing, require_apart, require_writable, write_text
-from pipeplan.formats import STANDARD_INPUT, Training, holds_run, is_standard_input, read_file, read_run
+from pipeplan.formats import STANDARD_INPUT, Training, is_standard_input, read_file
+from pipeplan.foundation.extensions import service
 from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Record
@@ -196,7 +197,8 @@ def converted(source: Path, target: Path | None, options: ConvertOptions) -> Wri
     wanted = options.rearrangement
     require_outputs([target])
     require_apart([target], [source])
-    content = read_run(source).typical if holds_run(source) else read_file(source)
+    runs = service("training", "runs")
+    content = runs.read_run(source).typical if runs is not None and runs.holds_run(source) else read_file(source)
     if wanted:
         if not isinstance(content, Schedule):
             raise InputError(f"{source} holds {word_for(content)}: only the ops of a schedule can be rearranged")

@@ -14,6 +14,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import path_of
 from pipeplan.formats import is_standard_input
+from pipeplan.foundation.extensions import service
 from pipeplan.model import SMALLEST, TIME_UNITS, Schedule, Timeline, require_flags, require_size, shortened, units_in
 from pipeplan.strategies import STRATEGIES, Shape, Strategy, is_strategy, strategy
 
@@ -65,12 +66,14 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     InvalidScheduleError
         If its ops make no schedule.
     """
-    from pipeplan.formats import holds_run, read_run, read_schedule_or_timeline
+    from pipeplan.formats import read_schedule_or_timeline
 
     path = path_of(path, "the file")
     require_flags(keep_duplicates=keep_duplicates)
-    if holds_run(path):
-        return read_run(path).typical
+    runs = service("training", "runs")
+    if runs is not None and runs.holds_run(path):
+        timeline: Timeline = runs.read_run(path).typical
+        return timeline
     return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
 
 

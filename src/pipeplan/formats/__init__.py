@@ -17,8 +17,14 @@ if TYPE_CHECKING:
         formats,
         in_order,
     )
-    from pipeplan.formats.kineto import parse_kineto
-    from pipeplan.formats.pipeplan_json import ScheduleRecord, TimelineRecord, parse_json, schedule_json, timeline_json
+    from pipeplan.formats.pipeplan_json import (
+        ScheduleRecord,
+        TimelineRecord,
+        parse_json,
+        parse_steps,
+        schedule_json,
+        timeline_json,
+    )
     from pipeplan.formats.pytorch_csv import (
         TORCH_RELEASES,
         has_waits,
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from pipeplan.formats.reading import (
         SIZE_LIMIT,
         STANDARD_INPUT,
+        FilePath,
         endings,
         is_readable,
         is_standard_input,
@@ -41,9 +48,7 @@ if TYPE_CHECKING:
         unpacked_name,
     )
     from pipeplan.formats.rows import Rows, is_printed_by_torch, rows_of
-    from pipeplan.formats.run_files import holds_run, read_run
     from pipeplan.formats.timeline_table import TimelineTable, timeline_columns, timeline_csv
     from pipeplan.formats.trace import chrome_trace as chrome_trace
-    from pipeplan.formats.traced_run import MeasuredRun, median_step
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -13,6 +13,7 @@ import msgspec
 
 from pipeplan.costs import COUNT, Costs, Options, Range, option
 from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.extensions import registered
 from pipeplan.model import MemoryUse, Schedule, Timeline, shortened
 from pipeplan.registry import Registry
 
@@ -240,7 +241,8 @@ _ORDER: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 def _built_in() -> Iterable[Format]:
     package = import_module(__package__)
     modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
-    return in_order(declaration for module in modules for declaration in getattr(module, "FORMATS", ())).values()
+    own = [declaration for module in modules for declaration in getattr(module, "FORMATS", ())]
+    return in_order([*own, *registered("formats")]).values()
 
 
 _REGISTRY = Registry("pipeplan.formats", Format, "format", _built_in, names=lambda declared: (declared.name,))

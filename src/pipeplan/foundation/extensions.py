@@ -6,12 +6,12 @@ module of an extension: it looks here for what one registers, and an extension t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from pipeplan.errors import InputError
 
@@ -31,6 +31,8 @@ class Extension:
         What it is for, in a sentence.
     needs
         Extensions that it imports.
+    formats
+        Addresses of tuples of file formats.
     services
         Addresses of what the core asks it for, by name.
     """
@@ -38,6 +40,7 @@ class Extension:
     name: str
     summary: str
     needs: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
     services: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -68,6 +71,13 @@ def loaded(address: str) -> Any:
     module, _, name = address.partition(":")
     value = import_module(module)
     return getattr(value, name) if name else value
+
+
+def registered(kind: Literal["formats"]) -> Iterator[Any]:
+    """Yield the items of one kind that the extensions register."""
+    for present in extensions():
+        for address in getattr(present, kind):
+            yield from loaded(address)
 
 
 def service(name: str, what: str) -> Any | None:

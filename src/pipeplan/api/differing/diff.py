@@ -27,11 +27,11 @@ from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import as_taken_by, in_unit, opened
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError
-from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.readable import Times
 from pipeplan.simulation import compute_only, critical_ops
 from pipeplan.strategies import Strategy
+from pipeplan.traces import MeasuredRun, read_run
 
 if TYPE_CHECKING:
     from pipeplan.api.training.calibrations import CalibrationProfile

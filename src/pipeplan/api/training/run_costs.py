@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from pipeplan.api.sources import in_unit
 from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
-from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import HOST_KINDS, Floats, Schedule, Timeline, among, crosses_ranks, dependencies
 from pipeplan.readable import change
 from pipeplan.simulation import TIMED_KINDS, compute_only, simulate, timed_only
+from pipeplan.traces import MeasuredRun, read_run
 
 UNIT = "ms"
 

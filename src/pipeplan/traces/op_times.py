@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.formats.annotations import RESOLUTION, AnnotatedOp
 from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Op
+from pipeplan.traces.annotations import RESOLUTION, AnnotatedOp
 
 _MOVES = ("FSDP::all_gather", "FSDP::post_backward_reduce")
 """Prefixes of the annotations in which FSDP moves parameters and gradients."""

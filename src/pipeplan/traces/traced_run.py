@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
-from pipeplan.formats.annotations import PREFIX
-from pipeplan.formats.rank_trace import RankTrace, joined
 from pipeplan.model import (
     COMPUTE_KINDS,
     MISSING,
@@ -31,6 +29,8 @@ from pipeplan.model import (
     require_order,
     schedule_from_cells,
 )
+from pipeplan.traces.annotations import PREFIX
+from pipeplan.traces.rank_trace import RankTrace, joined
 
 
 @dataclass(frozen=True, slots=True)

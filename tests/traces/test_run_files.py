@@ -13,11 +13,12 @@ import pytest
 import pipeplan
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InputError, PipeplanError
-from pipeplan.formats import parse_kineto, read_run, read_schedule_or_timeline, timeline_json
+from pipeplan.formats import read_schedule_or_timeline, timeline_json
 from pipeplan.model import Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
-from tests.formats.traces import BASE, Event, annotations, rank_trace, traces
+from pipeplan.traces import parse_kineto, read_run
+from tests.traces.traces import BASE, Event, annotations, rank_trace, traces
 
 PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1")
 
@@ -293,7 +294,7 @@ def test_bad_files(tmp_path):
 
 
 def test_a_packed_file_has_a_limit_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeplan.formats.run_files.SIZE_LIMIT", 1000)
+    monkeypatch.setattr("pipeplan.traces.run_files.SIZE_LIMIT", 1000)
     path = tmp_path / "large.json.gz"
     path.write_bytes(gzip.compress(b" " * 100_000))
     with pytest.raises(FormatError, match="unpacks to more than 1,000 bytes"):

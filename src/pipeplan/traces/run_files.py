@@ -10,14 +10,13 @@ from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, files_below, path_of, read_text
-from pipeplan.formats.kineto import parse_rank
-from pipeplan.formats.nsys import ENDING as NSYS_ENDING
-from pipeplan.formats.nsys import parse_nsys
-from pipeplan.formats.pipeplan_json import parse_steps
-from pipeplan.formats.rank_trace import RankTrace
-from pipeplan.formats.reading import FilePath, parse, read_schedule_or_timeline, unpacked_name
-from pipeplan.formats.traced_run import MeasuredRun, pause, traced_run
+from pipeplan.formats import FilePath, parse, parse_steps, read_schedule_or_timeline, unpacked_name
 from pipeplan.model import Timeline
+from pipeplan.traces.kineto import parse_rank
+from pipeplan.traces.nsys import ENDING as NSYS_ENDING
+from pipeplan.traces.nsys import parse_nsys
+from pipeplan.traces.rank_trace import RankTrace
+from pipeplan.traces.traced_run import MeasuredRun, pause, traced_run
 
 SIZE_LIMIT = 2048 * MEBIBYTE
 """Maximum size of a trace in bytes."""

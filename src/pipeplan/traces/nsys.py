@@ -18,9 +18,9 @@ from urllib.parse import quote
 import numpy as np
 
 from pipeplan.errors import FormatError
-from pipeplan.formats.annotations import Span, is_mark, marks_of
-from pipeplan.formats.op_times import Activities, Activity, Recorded, is_message, moves_data
-from pipeplan.formats.rank_trace import RankTrace, rank_trace
+from pipeplan.traces.annotations import Span, is_mark, marks_of
+from pipeplan.traces.op_times import Activities, Activity, Recorded, is_message, moves_data
+from pipeplan.traces.rank_trace import RankTrace, rank_trace
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

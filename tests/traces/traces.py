@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from pipeplan.formats.annotations import RESOLUTION
 from pipeplan.model import Kind, Timeline, format_cells
+from pipeplan.traces.annotations import RESOLUTION
 
 Event = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Traces of PyTorch's profiler (Kineto): reads the traces of a run's ranks, returns measured timelines.
 
-``distributedInfo`` has the rank of a trace and its process groups. :mod:`pipeplan.formats.annotations` determines which
-annotations mark ops, and :mod:`pipeplan.formats.op_times` when an op worked.
+``distributedInfo`` has the rank of a trace and its process groups. :mod:`pipeplan.traces.annotations` determines which
+annotations mark ops, and :mod:`pipeplan.traces.op_times` when an op worked.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 
 from pipeplan.errors import FormatError
-from pipeplan.formats.annotations import AnnotatedOp, Span, marks_of
-from pipeplan.formats.format import Format
-from pipeplan.formats.op_times import Activities, Activity, Recorded, is_message, moves_data
-from pipeplan.formats.rank_trace import RankTrace, occurrences, rank_trace
-from pipeplan.formats.traced_run import median_step, traced_run
+from pipeplan.formats import Format
 from pipeplan.model import Floats, Timeline
+from pipeplan.traces.annotations import AnnotatedOp, Span, marks_of
+from pipeplan.traces.op_times import Activities, Activity, Recorded, is_message, moves_data
+from pipeplan.traces.rank_trace import RankTrace, occurrences, rank_trace
+from pipeplan.traces.traced_run import median_step, traced_run
 
 _MESSAGES = ("c10d::", "gloo:", "nccl:", "record_param_comms")
 """Prefixes of the names of host operators and annotations that send or receive."""

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, PipeplanError
-from pipeplan.formats import parse_kineto, read_schedule_or_timeline
+from pipeplan.formats import read_schedule_or_timeline
 from pipeplan.model import Kind, Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
+from pipeplan.traces import parse_kineto
 from tests.formats.schedules import schedules
-from tests.formats.traces import Event, annotations, rank_trace, traces
+from tests.traces.traces import Event, annotations, rank_trace, traces
 
 PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
 

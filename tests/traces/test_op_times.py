@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from pipeplan.costs import Settings
-from pipeplan.formats import parse_kineto, read_run
-from pipeplan.formats.annotations import RESOLUTION
-from pipeplan.formats.kineto import parse_rank
 from pipeplan.model import COMPUTE_KINDS, Kind, Timeline, among, crosses_ranks, dependencies, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import compute_only, simulate
 from pipeplan.strategies import STRATEGIES
-from tests.formats.gpu_traces import AUTOGRAD, COMPUTE, MAIN, MESSAGES, GpuRank, gpu_traces
+from pipeplan.traces import parse_kineto, read_run
+from pipeplan.traces.annotations import RESOLUTION
+from pipeplan.traces.kineto import parse_rank
+from tests.traces.gpu_traces import AUTOGRAD, COMPUTE, MAIN, MESSAGES, GpuRank, gpu_traces
 
 DATA = Path(__file__).parent / "data"
 

@@ -13,10 +13,10 @@ import pytest
 
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError
-from pipeplan.formats import read_run
 from pipeplan.model import COMPUTE_KINDS, Timeline, among, format_cells, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
+from pipeplan.traces import read_run
 
 TABLES = """
 CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);

@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.errors import FormatError
-from pipeplan.formats.annotations import PREFIX, RESOLUTION, AnnotatedOp, with_stage
-from pipeplan.formats.op_times import Recorded, op_times
 from pipeplan.model import Floats, Kind
+from pipeplan.traces.annotations import PREFIX, RESOLUTION, AnnotatedOp, with_stage
+from pipeplan.traces.op_times import Recorded, op_times
 
 Groups = frozenset[tuple[int, ...]]
 """Ranks of process groups."""
