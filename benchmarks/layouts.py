@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from time import monotonic
 
-from benchmarks.run_files import read_runs
+from benchmarks.published_runs.files import read_runs
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import BestLayout, Configuration, estimate

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from benchmarks.null_model import Known, null_step_time
-from benchmarks.run_files import read_rivals, read_runs
+from benchmarks.published_runs.files import read_rivals, read_runs
+from benchmarks.published_runs.rows import RunRow
 from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
-from pipeplan.planner import Estimate, RunRow, estimate
+from pipeplan.planner import Estimate, estimate
 from pipeplan.planner.error_bars import Compared, ErrorTable, coverage, features_of, memory_bar
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -95,10 +95,10 @@ def test_every_option_of_a_command_stands_in_its_help(run):
 
 
 def test_names_are_accepted_in_any_case_in_the_shell_in_files_and_in_python(run):
-    layers = {"trainer": "megatron-lm", "model": {"layers": 46}, "config": {"pp": 4, "vpp": None}}
-    Path("row.json").write_text(json.dumps(layers))
+    layers = {"num_layers": 46, "pipeline_model_parallel_size": 4}
+    Path("layers.json").write_text(json.dumps(layers))
     for upper, lower in (
-        ("review row.json --for TorchTitan", "review row.json --for torchtitan"),
+        ("review layers.json --for TorchTitan", "review layers.json --for torchtitan"),
         ("check 1f1b -p 2 -m 2 --for PyTorch", "check 1f1b -p 2 -m 2 --for pytorch"),
         ("export 1F1B -p 2 -m 2 --to Torch-CSV", "export 1f1b -p 2 -m 2 --to torch-csv"),
         ("export 1f1b -p 2 -m 2 --to Megatron-LM", "export 1f1b -p 2 -m 2 --to megatron"),

@@ -111,19 +111,6 @@ def test_rules_are_listed(capsys):
     assert "layers-per-rank" in capsys.readouterr().out
 
 
-def test_a_row_is_reviewed_in_python():
-    row = {
-        "trainer": "megatron-bridge",
-        "model": {"name": "GLM-4.5", "layers": 92},
-        "config": {"pp": 8, "vpp": 1, "layout": "Et*11|(t*11|)*6t*11L"},
-    }
-    review = pipeplan.review(row)
-    assert [finding.rule for finding in review.findings if finding.severity == "error"] == ["layout-layers"]
-    assert '"layout": "Et*' in review.patch
-    assert not review.clean
-    assert len(review.to_frame()) == len(review.findings)
-
-
 def test_traces_of_a_run_are_reviewed_with_the_configuration(tmp_path, monkeypatch, capsys, write):
     from tests.traces.traces import traces
 

@@ -222,12 +222,4 @@ def llama3_70b() -> Trainer.Config:
         "layers-per-rank",
     ),
     Case("layout.txt", "Et*4|t*4|t*4|t*4L|\n", "megatron-lm", {"layout": "Et*4|t*4|t*4|t*4L|"}, "empty-stage"),
-    Case(
-        "row.json",
-        '{\n "trainer": "megatron-bridge",\n "model": {"name": "GLM-4.5", "layers": 92},\n'
-        ' "config": {"tp": 2, "pp": 8, "vpp": null, "layout": null, "first_stage_layers": null, "last_stage_layers": null}\n}\n',
-        "megatron-bridge",
-        {"layers": 92, "tp": 2, "pp": 8},
-        "layers-per-rank",
-    ),
 )

@@ -52,7 +52,7 @@ layers-per-rank: megatron-bridge | layers=92 pp=8 layout= first_stage_layers= la
 accounted-layers-per-rank: nemo | layers=60 pp=4 layout= account_embedding=true account_loss=true | account_embedding=false account_loss=false
 layers-per-chunk: megatron-bridge | layers=48 pp=6 vpp=3 layout= | vpp=2
 layers-per-virtual-stage: megatron-lm | layers=32 pp=4 layers_per_virtual_stage=3 | layers_per_virtual_stage=4
-accounted-first-chunk: megatron-core | layers=30 pp=8 vpp=4 layout= account_embedding=true account_loss=true | vpp=2
+accounted-first-chunk: megatron-lm | layers=30 pp=8 vpp=4 layout= account_embedding=true account_loss=true | vpp=2
 edges-with-accounting: megatron-lm | first_stage_layers=10 account_loss=true | account_loss=false
 edges-middle-layers: megatron-lm | layers=61 pp=8 layout= first_stage_layers=7 last_stage_layers= | last_stage_layers=6
 edges-without-middle: megatron-lm | layers=61 pp=2 layout= first_stage_layers=30 last_stage_layers=30 | last_stage_layers=31

@@ -1,7 +1,7 @@
 """Public repairs as the oracle: what stood before is flagged with its cause, and neither repairs nor running rows err."""
 
+from benchmarks.published_runs.review_rows import read_row
 from pipeplan.reviewing import RULES, estimate_or_none, judged
-from pipeplan.reviewing.readers.rows import read_rows
 from tests.reviewing.history import history
 
 CAUSES = {
@@ -33,7 +33,7 @@ def test_what_did_not_start_or_was_unbalanced_is_flagged():
     rows = [row for row in history("pairs.json") if row["fault"] in MUST]
     missed = []
     for row in rows:
-        before, _ = read_rows(row, "pairs.json")
+        before, _ = read_row(row, "pairs.json")
         faults = {fault.rule.id for fault in judged(before, RULES) if fault.rule.severity != "advice"}
         if not faults or not faults & CAUSES.get(row["id"], faults):
             missed.append(row["id"])
@@ -42,15 +42,13 @@ def test_what_did_not_start_or_was_unbalanced_is_flagged():
 
 def test_repairs_raise_no_error():
     rows = history("pairs.json")
-    wrong = {row["id"]: found for row in rows if (found := errors(list(read_rows(row, "pairs.json"))[1]))}
+    wrong = {row["id"]: found for row in rows if (found := errors(list(read_row(row, "pairs.json"))[1]))}
     assert len(wrong) <= 0.05 * len(rows), wrong
 
 
 def test_running_configurations_raise_no_error():
     rows = history("known_good.json")
-    wrong = {
-        row["id"]: found for row in rows for facts in read_rows(row, "known_good.json") if (found := errors(facts))
-    }
+    wrong = {row["id"]: found for row in rows for facts in read_row(row, "known_good.json") if (found := errors(facts))}
     assert len(wrong) <= 0.05 * len(rows), wrong
 
 
@@ -59,7 +57,7 @@ def test_estimates_see_the_effect_of_memory_repairs():
     for row in history("pairs.json"):
         if row["fault"] != "memory":
             continue
-        before, after = (estimate_or_none(facts) for facts in read_rows(row, "pairs.json"))
+        before, after = (estimate_or_none(facts) for facts in read_row(row, "pairs.json"))
         if before is not None and after is not None:
             judgeable += 1
             assert before.fit != "fits", row["id"]

@@ -31,9 +31,8 @@ def test_a_form_is_read_with_its_trainer_and_its_fault():
         faults = {fault.rule.id: fault for fault in judged(facts, RULES)}
         place = faults[case.fault].place
         assert place.file == case.file, case
-        if case.file != "row.json":
-            line = case.text.split("\n")[place.line - 1]
-            assert place.key.lstrip("-").rpartition(".")[2] in line or case.file == "layout.txt", case
+        line = case.text.split("\n")[place.line - 1]
+        assert place.key.lstrip("-").rpartition(".")[2] in line or case.file == "layout.txt", case
 
 
 def test_a_patch_is_in_the_form_of_the_file_and_leaves_it_clean():
@@ -61,9 +60,6 @@ def test_what_a_log_holds_is_listed_and_not_patched():
 
 
 def test_several_configurations_of_a_file_are_read_by_name():
-    rows = [{"id": str(pp), "trainer": "megatron-lm", "config": {"pp": pp, "tp": 1}} for pp in (2, 4)]
-    readings = read_text_of(json.dumps(rows), "rows.json")
-    assert [(reading.facts.name, reading.facts.pp) for reading in readings] == [("2", 2), ("4", 4)]
     recipes = (
         "def one():\n    cfg.model.pipeline_model_parallel_size = 2\n    cfg.model.tensor_model_parallel_size = 1\n    return cfg\n"
         "def two():\n    cfg = one()\n    cfg.model.pipeline_model_parallel_size = 4\n    return cfg\n"
@@ -72,13 +68,6 @@ def test_several_configurations_of_a_file_are_read_by_name():
         ("one", 2, 1),
         ("two", 4, 1),
     ]
-
-
-def test_the_caller_decides_on_the_trainer_of_a_row():
-    row = {"trainer": "megatron-lm", "release": "0.12", "config": {"pp": 2, "tp": 1}}
-    for named, release, expected in ((None, "", ("megatron-lm", "0.12")), ("torchtitan", "0.2", ("torchtitan", "0.2"))):
-        (reading,) = read_text_of(json.dumps(row), "row.json", trainer=named, release=release)
-        assert (reading.facts.trainer.name, reading.facts.release) == expected
 
 
 @pytest.mark.parametrize(("option", "value"), [("trainer", "torchtitan"), ("trainer_version", "0.16")])
@@ -209,20 +198,17 @@ def test_hostile_files_get_one_sentence(text, words, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "row",
+    "document",
     [
-        {
-            "trainer": ["a"],
-            "model": {"name": {"x": 1}, "layers": [1]},
-            "config": {"pp": {}, "tp": 2, "layout": {"a": 1}},
-        },
-        {"config": {"pp": 2, "tp": 10**400, "vpp": -5, "layers": float("nan"), "gpus": "9" * 5000}},
-        {"id": "A" * 5000, "trainer": "megatron-lm", "config": {"pp": 2, "tp": 1, "layout": "E" + "A" * 5000}},
+        {"num_layers": [1], "pipeline_model_parallel_size": {}, "tensor_model_parallel_size": 2},
+        {"pipeline_model_parallel_layout": {"a": 1}, "pipeline_model_parallel_size": 2},
+        {"pipeline_model_parallel_size": 2, "tensor_model_parallel_size": 10**400, "num_layers": float("nan")},
+        {"pipeline_model_parallel_size": 2, "virtual_pipeline_model_parallel_size": -5, "world_size": "9" * 5000},
+        {"pipeline_model_parallel_size": 2, "pipeline_model_parallel_layout": "E" + "A" * 5000},
     ],
 )
-def test_values_of_any_type_and_length_are_read(row):
-    facts = read(json.dumps(row), "row.json").facts
-    assert len(facts.name) <= 200
+def test_values_of_any_type_and_length_are_read(document):
+    facts = read(json.dumps(document), "document.json").facts
     assert all(len(fault.message) < 500 for fault in judged(facts, RULES))
 
 

@@ -46,19 +46,20 @@ def test_every_command_means_the_same_newest_release():
 
 
 def test_a_release_that_is_none_is_refused():
-    row = {"trainer": "megatron", "config": {"pp": 2}}
     with pytest.raises(InputError, match="invalid release 'tomorrow'"):
-        pipeplan.review(row, trainer_version="tomorrow")
+        pipeplan.review({"pipeline_model_parallel_size": 2}, trainer_version="tomorrow")
 
 
 def test_rules_of_old_releases_do_not_judge_the_newest():
-    batch = {"gpus": 8, "tp": 1, "pp": 1, "cp": 1, "local_batch": 3, "global_batch": 32}
+    degrees = {"tensor_parallel_degree": 1, "pipeline_parallel_degree": 1, "context_parallel_degree": 1}
+    batch = {"num_gpus": 8, **degrees, "local_batch_size": 3, "global_batch_size": 32}
+    groups = {"tensor_model_parallel_size": 8, "num_query_groups": 4}
     cases = (
         ("torchtitan", batch, "titan-batch-not-divisible", "0.2", "0.3"),
-        ("megatron", {"tp": 8, "kv_heads": 4}, "groups-not-multiple", "0.15", "0.19"),
+        ("megatron", groups, "groups-not-multiple", "0.15", "0.19"),
     )
     for trainer, config, rule, old, new in cases:
         for release, judged in ((old, True), (new, False), ("main", False), (None, False)):
-            row = {"trainer": trainer, "config": config}
-            rules = {finding.rule for finding in pipeplan.review(row, trainer_version=release).findings}
+            review = pipeplan.review(config, trainer=trainer, trainer_version=release)
+            rules = {finding.rule for finding in review.findings}
             assert (rule in rules) is judged, (rule, release)

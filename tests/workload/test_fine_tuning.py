@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.published_runs.rows import row_from
 from pipeplan.hardware import cluster
-from pipeplan.planner import Configuration, estimate, row_from
+from pipeplan.planner import Configuration, estimate
 from pipeplan.workload import AttentionCore, Execution, Gemm, ModelShape, RankParameters, layers_of, model, token_flops
-from tests.planner.runs.test_rows import changed
+from tests.published_runs.test_rows import changed
 from tests.workload.shapes import shapes
 
 LLAMA = model("llama3-8b")

@@ -5,8 +5,8 @@ import type { Candidate, Plan } from "../src/plan/api.js";
 import { shortened, timeOf } from "../src/plan/bars.js";
 import { rowsOf } from "../src/plan/candidates.js";
 import { prediction } from "../src/plan/flags.js";
-import { axisOf, staircase } from "../src/plan/front_axes.js";
 import { counted, searched } from "../src/plan/notes.js";
+import { axisOf, staircase } from "../src/scatter.js";
 
 function candidate(tensor: number, lost = ""): Candidate {
   return {

@@ -135,13 +135,13 @@ class FileOptions(Options):
 def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, json: bool = False) -> int:
     """Estimate step time and memory of given configurations.
 
-    Shows measured values next to the estimates if the file has them. Exits with 1 if no configuration can be estimated.
+    Exits with 1 if no configuration can be estimated.
 
     Parameters
     ----------
     file
         YAML, TOML or JSON file: one configuration, as `pipeplan plan -o best.yaml` writes it, or a list `rows` of
-        configurations or published runs.
+        configurations.
     """
     output = beside.output
     require_outputs(output, ("record",), what="a table of estimates")

@@ -38,9 +38,8 @@ def review(
     """Review a configuration that you already have, and repair it.
 
     Answers whether it starts, whether it is right, where it loses, and what to change. Reads a trainer's arguments (shell
-    script, YAML, TOML, JSON, the block in a log), a Python recipe, a layout, or a row of pipeplan's own form; nothing in it
-    is executed. Ends with the patch. Exits with 0 if there are neither errors nor warnings, with 1 if there are, and with 2
-    if a file cannot be read.
+    script, YAML, TOML, JSON, the block in a log), a Python recipe or a layout; nothing in it is executed. Ends with the
+    patch. Exits with 0 if there are neither errors nor warnings, with 1 if there are, and with 2 if a file cannot be read.
 
     Parameters
     ----------

@@ -32,12 +32,11 @@ from pipeplan.planner.estimates.calibrating import calibrated, updated_by_run
 from pipeplan.planner.estimates.estimating import estimate
 from pipeplan.planner.estimates.memory_rules import memory_rules, software_with
 from pipeplan.planner.estimates.running import costs_of, placed, schedule_of
-from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.software import EARLY, software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
 from pipeplan.planner.fitting import default_limit, fit_of, widest_limit
 from pipeplan.planner.joint import LayoutSpace, joint_search
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, WorkClock, best_layout
-from pipeplan.planner.runs.rows import EARLY, RunRow, row_from
 from pipeplan.planner.selection.finalists import best_layout_of
 from pipeplan.planner.selection.legality import UNUSUAL
 from pipeplan.planner.selection.plans import DEFAULT_TOKENS, plan
@@ -76,7 +75,6 @@ __all__ = [
     "PlanListener",
     "PlanProgress",
     "PlanResult",
-    "RunRow",
     "RunnerUp",
     "SearchedOrder",
     "Sensitivity",
@@ -103,7 +101,6 @@ __all__ = [
     "read_calibration",
     "read_fixed",
     "require_calibration_file",
-    "row_from",
     "schedule_of",
     "short_name",
     "software",

@@ -192,9 +192,7 @@ def bar(features: Features, runs: Iterable[Compared]) -> tuple[tuple[float, floa
     return (exp(wider * min(logs[cut], -ROUNDED)), exp(wider * max(logs[-1 - cut], ROUNDED))), chosen
 
 
-def error_bar(
-    model: ModelShape, cluster: Cluster, configuration: Configuration, step_time: float, *, without: str = ""
-) -> ErrorBar | None:
+def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration, step_time: float) -> ErrorBar | None:
     """Return the error bar of a configuration from the nearest published runs; None if too few are near.
 
     Source of the runs: the table of :func:`table`; how often such bars hold is its ``coverage``.
@@ -203,11 +201,9 @@ def error_bar(
     ----------
     step_time
         Predicted step time in seconds.
-    without
-        Id of a run to leave out: the run that is being predicted.
     """
     features = features_of(model, cluster, configuration)
-    interval, runs = bar(features, (run for run in table().runs if run.id != without))
+    interval, runs = bar(features, table().runs)
     if interval is None:
         return None
     low, high = interval
@@ -220,10 +216,10 @@ def error_bar(
     )
 
 
-def why_no_bar(model: ModelShape, cluster: Cluster, configuration: Configuration, *, without: str = "") -> str:
+def why_no_bar(model: ModelShape, cluster: Cluster, configuration: Configuration) -> str:
     """Return one sentence that says how the nearest published run differs from a configuration without an error bar."""
     features = features_of(model, cluster, configuration)
-    runs = nearest(features, (run for run in table().runs if run.id != without))
+    runs = nearest(features, table().runs)
     if not runs:
         return "error bar: none, because no published run is near"
     first = runs[0]

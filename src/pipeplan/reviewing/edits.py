@@ -114,7 +114,7 @@ class _Lines:
 def patched(reading: Reading, changes: Mapping[str, Any]) -> Patch:
     """Return a patch of changes for the text of a configuration."""
     source, facts = reading.source, reading.facts
-    text = _row_text(source, facts, changes) if _is_row(facts) else _edited(source, facts, changes)
+    text = _edited(source, facts, changes)
     if text is None or text == source.text or not _says(source, facts, text, changes):
         return Patch(_listed(facts, changes), None)
     name = source.file.replace("\\", "/").lstrip("/")
@@ -122,14 +122,6 @@ def patched(reading: Reading, changes: Mapping[str, Any]) -> Patch:
         source.text.splitlines(keepends=True), text.splitlines(keepends=True), f"a/{name}", f"b/{name}", n=1
     )
     return Patch("".join(part if part.endswith("\n") else f"{part}\n" for part in diff), text)
-
-
-def _is_row(facts: ReviewFacts) -> bool:
-    return any(
-        entry.place.line == 0 and entry.place.key.partition(".")[0] in ("config", "before", "after")
-        for entry in facts.settings.values()
-        if not entry.assumed
-    )
 
 
 def _listed(facts: ReviewFacts, changes: Mapping[str, Any]) -> str:
@@ -335,48 +327,6 @@ def _literal(source: SourceText, value: Any, old: str) -> str:
         return json.dumps(value)
     quote = old[:1] if old[:1] in ("'", '"') else '"' if re.search(r"[|*:#{}\[\],&!%@`]", value) else ""
     return f"{quote}{value}{quote}"
-
-
-def _row_text(source: SourceText, facts: ReviewFacts, changes: Mapping[str, Any]) -> str | None:
-    """Return the document of rows with the changes in the row of this configuration."""
-    if source.form != "json":
-        return None
-    document = json.loads(source.text)
-    holders = document["rows"] if isinstance(document, dict) and isinstance(document.get("rows"), list) else document
-    rows = holders if isinstance(holders, list) else [holders]
-    part = next(
-        entry.place.key.partition(".")[0]
-        for entry in facts.settings.values()
-        if not entry.assumed and entry.place.key.partition(".")[0] in ("config", "before", "after")
-    )
-    for number, row in enumerate(rows):
-        name = str(row.get("id") or (f"row {number}" if len(rows) > 1 else ""))
-        if facts.name in (name, f"{name} {part}".strip()) and isinstance(row.get(part), dict):
-            before = row[part].copy()
-            row[part].update({key: _lists(value) for key, value in changes.items()})
-            if "etp" in changes:
-                row[part].pop("etp_unset", None)
-            small = _small_row_text(source.text, part, before, changes)
-            if small is not None and json.loads(small) == document:
-                return small
-            indent = re.match(r"[\[{]\s*\n( +)", source.text)
-            return json.dumps(document, indent=len(indent[1]) if indent else None) + "\n" * source.text.endswith("\n")
-    return None
-
-
-def _small_row_text(text: str, part: str, before: Mapping[str, Any], changes: Mapping[str, Any]) -> str | None:
-    """Return a text with only the changed values replaced; None if a key stands in it twice."""
-    for key, value in changes.items():
-        new = json.dumps(_lists(value))
-        if key in before:
-            old = re.escape(json.dumps(before[key]))
-            pattern, replacement = rf'("{key}"\s*:\s*){old}(?![\w.])', rf"\g<1>{new}"
-        else:
-            pattern, replacement = rf'("{part}"\s*:\s*\{{\s*)', rf'\g<1>"{key}": {new}, '
-        if len(re.findall(pattern, text)) != 1:
-            return None
-        text = re.sub(pattern, replacement.replace("\\u", "\\\\u"), text)
-    return text
 
 
 def _says(source: SourceText, facts: ReviewFacts, text: str, changes: Mapping[str, Any]) -> bool:

@@ -19,13 +19,11 @@ class TrainerKind:
     Attributes
     ----------
     name, title
-        Name in rules and rows, and name in sentences.
+        Name in rules, and name in sentences.
     aliases
         Further names, the shortest first: it names the trainer in plans and checks.
     scopes
         Trainers and libraries whose rules apply, the trainer itself first.
-    pattern
-        Matches the names that rows and files give it.
     package
         Package or project whose releases count.
     releases
@@ -42,7 +40,6 @@ class TrainerKind:
 
     name: str
     title: str
-    pattern: str
     aliases: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     package: str = ""
@@ -62,51 +59,51 @@ _CORE = ("megatron-core", "transformer-engine")
 
 TRAINER_KINDS = (
     TrainerKind(
-        name="megatron-bridge", title="Megatron-Bridge", aliases=("bridge",), pattern=r"bridge",
+        name="megatron-bridge", title="Megatron-Bridge", aliases=("bridge",),
         scopes=("megatron-bridge", *_CORE), software="megatron-bridge-26.04",
         package="Megatron-Bridge", releases=("0.3", "0.4", "0.5", "0.6", "main"), newest="0.6", checked="0.6.2",
     ),
     TrainerKind(
-        name="nemo-rl", title="NeMo RL", pattern=r"^nemo-?rl$", scopes=("nemo-rl", "megatron-core"), core="0.16",
+        name="nemo-rl", title="NeMo RL", scopes=("nemo-rl", "megatron-core"), core="0.16",
     ),
     TrainerKind(
-        name="primus", title="Primus", pattern=r"primus", scopes=("primus", "megatron-lm", *_CORE), core="0.16",
+        name="primus", title="Primus", scopes=("primus", "megatron-lm", *_CORE), core="0.16",
         software="primus", package="Primus", releases=("26.5", "main"), newest="26.5", checked="26.5",
     ),
     TrainerKind(
-        name="ms-swift", title="ms-swift", pattern=r"swift", scopes=("ms-swift", "megatron-core"), core="0.15",
+        name="ms-swift", title="ms-swift", scopes=("ms-swift", "megatron-core"), core="0.15",
         package="ms-swift", newest="4.6", checked="4.6.0",
     ),
     TrainerKind(
-        name="verl", title="verl", pattern=r"\bverl\b", scopes=("verl", "megatron-core"), core="0.16",
+        name="verl", title="verl", scopes=("verl", "megatron-core"), core="0.16",
         package="verl", newest="0.9", checked="0.9.1",
     ),
     TrainerKind(
-        name="megatron-lm", title="Megatron-LM", aliases=("megatron",), pattern=r"megatron|mcore|slime",
+        name="megatron-lm", title="Megatron-LM", aliases=("megatron",),
         scopes=("megatron-lm", *_CORE), package="Megatron-core",
         # Overlapped pairs need 0.14 or later.
         releases=("0.14", "0.15", "0.16", "0.17", "0.18", "0.19"), newest="0.19", checked="0.19.2",
     ),
     TrainerKind(
-        name="nemo-automodel", title="NeMo AutoModel", aliases=("automodel",), pattern=r"automodel",
+        name="nemo-automodel", title="NeMo AutoModel", aliases=("automodel",),
         scopes=("nemo-automodel", "pytorch"), software="automodel",
         package="nemo-automodel", releases=("0.5", "0.6", "0.7", "main"), newest="0.7", checked="0.7.0",
     ),
     TrainerKind(
         # Releases from 2.6 on no longer train language models.
-        name="nemo", title="NeMo", pattern=r"nemo", scopes=("nemo", *_CORE), core="0.14", software="nemo",
+        name="nemo", title="NeMo", scopes=("nemo", *_CORE), core="0.14", software="nemo",
         package="nemo-toolkit", newest="2.5", checked="2.5.3",
     ),
     TrainerKind(
-        name="torchtitan", title="torchtitan", pattern=r"titan", scopes=("torchtitan", "pytorch"), software="torchtitan",
+        name="torchtitan", title="torchtitan", scopes=("torchtitan", "pytorch"), software="torchtitan",
         package="torchtitan", releases=("0.3", "main"), newest="0.3", checked="0.3.0",
     ),
     TrainerKind(
-        name="deepspeed", title="DeepSpeed", pattern=r"deepspeed|neox", scopes=("deepspeed",),
+        name="deepspeed", title="DeepSpeed", scopes=("deepspeed",),
         software="megatron-deepspeed", package="deepspeed", newest="0.19", checked="0.19.8",
     ),
     TrainerKind(
-        name="pytorch", title="PyTorch", pattern=r"pytorch|torch", scopes=("pytorch",), software="torchtitan",
+        name="pytorch", title="PyTorch", scopes=("pytorch",), software="torchtitan",
         package="torch", releases=TORCH_RELEASES, newest=TORCH_RELEASES[-1], checked="2.15.0",
     ),
 )  # fmt: skip
@@ -118,25 +115,16 @@ def trainer_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind.names[place] for place in (0, -1) for kind in TRAINER_KINDS))
 
 
-OTHER = TrainerKind(name="", title="the trainer", pattern=r"$^")
+OTHER = TrainerKind(name="", title="the trainer")
 """A trainer that is not in the table: only rules of every trainer apply."""
 
 NEWEST = {kind.name: kind.newest for kind in TRAINER_KINDS} | {"megatron-core": "0.19", "transformer-engine": "2.20"}
 """Newest release of every trainer and library that has rules; empty: releases are not told apart."""
 
 
-def trainer_kind(name: str | None) -> TrainerKind:
-    """Return the trainer that a row or an option names; :data:`OTHER` if it is unknown.
-
-    ``megatron-lm (slime)`` is Megatron-LM: what stands in brackets does not count unless nothing else is known.
-    """
-    text = str(name or "").lower()
-    named = next((kind for kind in TRAINER_KINDS if text in kind.names), None)
-    for part in (re.sub(r"\(.*?\)", "", text).strip(), text) if named is None else ():
-        named = next((kind for kind in TRAINER_KINDS if re.search(kind.pattern, part)), None)
-        if named is not None:
-            break
-    return OTHER if named is None else named
+def trainer_kind(name: str) -> TrainerKind:
+    """Return the trainer with a name; :data:`OTHER` if there is none."""
+    return next((kind for kind in TRAINER_KINDS if name in kind.names), OTHER)
 
 
 _NEWER = re.compile(r"(?:^|/)(?:main|master|trunk|head|latest|nightly|dev(?:elop)?)(?:$|[-@+])", re.IGNORECASE)

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
+from benchmarks.published_runs.assumptions import replicas_by_state
+from benchmarks.published_runs.rows import RunRow, row_from
 from pipeplan.errors import UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import Kind, Schedule
@@ -18,8 +20,6 @@ from pipeplan.planner.estimates.memory import rank_memory as memory_of_ranks
 from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.estimates.running import run
 from pipeplan.planner.estimates.stages import stage_costs
-from pipeplan.planner.runs.assumptions import replicas_by_state
-from pipeplan.planner.runs.rows import RunRow, row_from
 from pipeplan.strategies import strategy
 from pipeplan.workload import (
     Execution,

@@ -3,10 +3,11 @@
 import { button, make } from "../dom.js";
 import { memoryScale, memoryText, type Scale, Times } from "../format.js";
 import { FRONT_FIELDS } from "../records.js";
+import { Scatter } from "../scatter.js";
 import { scroller } from "../scroller.js";
 import type { Comparison } from "./api.js";
 import { Asking, optionField } from "./asking.js";
-import { FrontChart } from "./front_chart.js";
+import { frontPicture } from "./front_chart.js";
 import type { Host, Panel } from "./panel.js";
 import { type Front, type FrontPoint, front, type SearchProgress } from "./search_api.js";
 
@@ -19,7 +20,7 @@ export class FrontPanel implements Panel {
   private readonly points = optionField("points", FRONT_FIELDS.points);
   private readonly seconds = optionField("seconds", FRONT_FIELDS.seconds);
   private readonly asking: Asking;
-  private readonly chart = new FrontChart((at) => this.choose(at));
+  private readonly chart = new Scatter((at) => this.choose(at));
   private readonly table = make("div");
   private found: readonly FrontPoint[] = [];
   private published: Front["published"] = [];
@@ -29,6 +30,7 @@ export class FrontPanel implements Panel {
   constructor(private readonly host: Host) {
     const fields = [this.placement, this.objective, this.points, this.seconds];
     this.asking = new Asking("front", host, fields, "Find the front", (signal) => this.ask(signal));
+    this.chart.element.hidden = true;
     this.element.append(
       make("h2", {}, "Time against memory"),
       make(
@@ -128,21 +130,24 @@ export class FrontPanel implements Panel {
       x: point.peak / scale.divisor,
       y: point.value * times.scale,
     });
-    this.chart.show({
-      across: `peak memory, ${scale.unit}`,
-      up: times.unit === "" ? "time" : `time, ${times.unit}`,
-      points: this.found.map((point, at) => ({
-        ...place(point),
-        name: times.text(point.value),
-        said: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} per rank: draw it`,
-        chosen: at === this.chosen,
-      })),
-      // Its memory is on the axis.
-      marks: this.published.map((mark) => ({
-        ...place(mark),
-        name: mark.schedule.replace(/ at [\d.]+ activations?$/, ""),
-      })),
-    });
+    const points = this.found.map((point, at) => ({
+      ...place(point),
+      name: times.text(point.value),
+      said: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} per rank: draw it`,
+      chosen: at === this.chosen,
+    }));
+    // Its memory is on the axis.
+    const marks = this.published.map((mark) => ({
+      ...place(mark),
+      name: mark.schedule.replace(/ at [\d.]+ activations?$/, ""),
+    }));
+    const { element } = this.chart;
+    element.hidden = points.length === 0;
+    if (points.length > 0) {
+      const up = times.unit === "" ? "time" : `time, ${times.unit}`;
+      const room = element.parentElement?.clientWidth ?? Number.POSITIVE_INFINITY;
+      this.chart.show(frontPicture(`peak memory, ${scale.unit}`, up, points, marks, room));
+    }
     this.table.replaceChildren(
       ...(this.found.length === 0 ? [] : [scroller("points of the Pareto front", this.rows(times, scale))]),
     );

@@ -2,9 +2,9 @@
 
 import { make } from "../dom.js";
 import type { ComparisonFacts } from "../records.js";
+import { roundStep, type Scale, scaleOf } from "../scale.js";
 import { type MemoryForm, memoryForm } from "./memory_form.js";
 import { answer, ranked, SHORTEST_FIRST } from "./ranking.js";
-import { roundStep, type Scale, scaleOf } from "./scale.js";
 import { Tradeoff } from "./tradeoff.js";
 
 const LEFT = 64;

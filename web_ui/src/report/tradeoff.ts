@@ -3,14 +3,14 @@
 import { make } from "../dom.js";
 import { Times } from "../format.js";
 import type { ComparisonFacts, ComparisonRow } from "../records.js";
+import { type Scale, scaleOf } from "../scale.js";
+import { type Axis, grid, staircase, svg } from "../scatter.js";
 import { freeLabels, front, type Label } from "./front.js";
 import { memoryForm } from "./memory_form.js";
-import { type Scale, scaleOf } from "./scale.js";
 
 const HEIGHT = 230;
 const TOP = 12;
 const BOTTOM = 22;
-const SVG = "http://www.w3.org/2000/svg";
 /** Approximate width of a character of a label. */
 const LETTER = 6.3;
 
@@ -33,16 +33,15 @@ export class Tradeoff {
     const room = 0.1 * (high - low) || 0.1 * high;
     const up = scaleOf(Math.max(low - 1.6 * room, 0), high + room / 2, HEIGHT - BOTTOM, TOP);
     const picture = svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}` });
-    const names = up.ticks(6).map((value) => ({ value, y: up.place(value) + 4 }));
-    const times = Times.of(
-      names.map(({ value }) => value),
-      comparison.unit,
-    );
-    const ticks = names.map(({ value, y }) => tickOf(times.number(value), memory.place(memory.low) - 8, y));
-    picture.append(...axes(comparison, memory, up, ticks), ...limitOf(memory, marked.limit));
+    const [left, right] = [memory.place(memory.low), memory.place(memory.high)];
+    const y = timeAxis(up, comparison.unit);
+    const lines = grid({ left, right, top: TOP, bottom: HEIGHT - BOTTOM }, memoryAxis(memory, comparison), y);
+    picture.append(...lines, ...limitOf(memory, marked.limit));
     const stair = front(rows);
-    picture.append(svg("path", { class: "stair", d: stairOf(stair, memory, up) }));
     const points = rows.map((row) => ({ row, x: memory.place(row.peak), y: up.place(row.makespan) }));
+    const corners = stair.map((row) => [memory.place(row.peak), up.place(row.makespan)] as const);
+    picture.append(svg("path", { class: "stair", d: `${staircase(corners)}H${right.toFixed(1)}` }));
+    const ticks = y.ticks.map((value) => tickOf(y.text(value), left - 8, up.place(value) + 4));
     // Points below and to the left of the line would be better than it, so only names are there.
     const wanted = points
       .filter(({ row }) => stair.includes(row))
@@ -77,18 +76,17 @@ function tickOf(text: string, x: number, y: number): Label {
   return { text, x, y, width: LETTER * text.length };
 }
 
-function axes(comparison: ComparisonFacts, across: Scale, up: Scale, ticks: readonly Label[]): SVGElement[] {
-  const [left, right] = [across.place(across.low), across.place(across.high)];
-  const memory = memoryForm(comparison);
-  const lines = up
-    .ticks(6)
-    .map((value) => svg("line", { class: "grid", x1: left, x2: right, y1: up.place(value), y2: up.place(value) }));
-  const rows = ticks.map(({ text, x, y }) => svg("text", { x, y, "text-anchor": "end" }, text));
-  const scaled = scaleOf(across.low / memory.divisor, across.high / memory.divisor, left, right);
-  const columns = scaled
-    .ticks((right - left) / 45)
-    .map((value) => svg("text", { x: scaled.place(value), y: HEIGHT - 5, "text-anchor": "middle" }, String(value)));
-  return [...lines, ...rows, ...columns];
+function timeAxis(scale: Scale, unit: string): Axis {
+  const ticks = scale.ticks(6);
+  const times = Times.of(ticks, unit);
+  return { place: scale.place, ticks, text: (value) => times.number(value) };
+}
+
+function memoryAxis({ low, high, place }: Scale, comparison: ComparisonFacts): Axis {
+  const { divisor } = memoryForm(comparison);
+  const [left, right] = [place(low), place(high)];
+  const scaled = scaleOf(low / divisor, high / divisor, left, right);
+  return { place: scaled.place, ticks: scaled.ticks((right - left) / 45), text: String };
 }
 
 function limitOf(across: Scale, limit: number | null): SVGElement[] {
@@ -96,20 +94,4 @@ function limitOf(across: Scale, limit: number | null): SVGElement[] {
   const x = across.place(Math.max(limit, across.low));
   const beyond = { class: "beyond", x, y: TOP, width: across.place(across.high) - x, height: HEIGHT - BOTTOM - TOP };
   return [svg("rect", beyond), svg("line", { class: "limit", x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM })];
-}
-
-/** From the left along each makespan to where a shorter one fits. */
-function stairOf(rows: readonly ComparisonRow[], across: Scale, up: Scale): string {
-  const steps = rows.map((row, at) => {
-    const [x, y] = [across.place(row.peak).toFixed(1), up.place(row.makespan).toFixed(1)];
-    return at === 0 ? `M${x} ${y}` : `H${x}V${y}`;
-  });
-  return `${steps.join("")}H${across.place(across.high).toFixed(1)}`;
-}
-
-function svg(tag: string, attributes: Readonly<Record<string, string | number>>, text = ""): SVGElement {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  if (text !== "") element.textContent = text;
-  return element;
 }

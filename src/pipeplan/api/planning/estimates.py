@@ -1,40 +1,28 @@
-"""Estimates of configurations: step time, memory, and errors against measured runs."""
+"""Estimates of configurations: step time and memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
-from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, fields
 
 from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.api.planning.configurations import in_words
 from pipeplan.files import GIBIBYTE
+from pipeplan.hardware import Cluster
 from pipeplan.model import counted, one_line
-from pipeplan.planner import Estimate, GpuMemory, RunRow, StepTime
-from pipeplan.readable import change, percent
+from pipeplan.planner import Configuration, Estimate, GpuMemory, StepTime
+from pipeplan.readable import percent
 from pipeplan.records import Evidence, Record, optional_fields, titles_of
+from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-class MeasuredFigures(Record, frozen=True, kw_only=True):
-    """Measured figures of a real run, as far as its file has them."""
-
-    step_time_s: float | UnsetType = UNSET
-    peak_memory_gib: float | UnsetType = UNSET
-
-
-class PredictionErrors(Record, frozen=True, kw_only=True):
-    """Predicted over measured, less 1."""
-
-    step_time: float | None
-    peak_memory: float | None
 
 
 _NULL = ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
@@ -75,43 +63,41 @@ else:
 
 
 class EstimatedRow(RowFigures, frozen=True, kw_only=True, eq=False):
-    """Prediction of a configuration in a file, next to its measured figures; ``refused`` is the reason if there is none."""
-
-    measured: MeasuredFigures | UnsetType = UNSET
-    error: PredictionErrors | UnsetType = UNSET
+    """Prediction of a configuration in a file; ``refused`` is the reason if there is none."""
 
     estimate = Evidence[Estimate | None]()
     """The prediction as the planner made it; None if it is refused."""
 
-    source = Evidence[str]()
-    """Publication of a published run; empty for other configurations."""
 
-    @property
-    def time_error(self) -> float | None:
-        """Predicted over measured step time, less 1; None without both."""
-        return None if self.error is UNSET else self.error.step_time
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationRow:
+    """Configuration of a file.
 
-    @property
-    def memory_error(self) -> float | None:
-        """Predicted over measured peak memory, less 1; None without both."""
-        return None if self.error is UNSET else self.error.peak_memory
+    Attributes
+    ----------
+    id
+        Its ``id`` in the file; else its number, or the name of the file.
+    model, cluster, configuration
+        The job; None if the row is refused.
+    assumed
+        Assumptions about settings that the file leaves out, one sentence each.
+    refused
+        Reason why the row cannot be estimated; empty if it can.
+    """
+
+    id: str
+    model: ModelShape | None = None
+    cluster: Cluster | None = None
+    configuration: Configuration | None = None
+    assumed: tuple[str, ...] = ()
+    refused: str = ""
 
 
-def estimated_row(row: RunRow, estimate: Estimate | None, refused: str | None = None) -> EstimatedRow:
+def estimated_row(row: ConfigurationRow, estimate: Estimate | None, refused: str | None = None) -> EstimatedRow:
     """Return the row of a configuration, with its estimate or the reason why there is none."""
     figures = dict.fromkeys(_NULL) if estimate is None else _by_key(estimate)
     figures["assumed"] = tuple(dict.fromkeys((*row.assumed, *(() if estimate is None else estimate.assumed))))
-    step_time, peak_bytes = row.measured.step_time, row.measured.peak_bytes
-    peak = None if peak_bytes is None else peak_bytes / GIBIBYTE
-    if estimate is not None and (step_time is not None or peak is not None):
-        figures["measured"] = MeasuredFigures(
-            step_time_s=UNSET if step_time is None else step_time, peak_memory_gib=UNSET if peak is None else peak
-        )
-        figures["error"] = PredictionErrors(
-            step_time=None if step_time is None else estimate.step_time / step_time - 1,
-            peak_memory=None if peak is None else estimate.peak_memory_gib / peak - 1,
-        )
-    return EstimatedRow(id=row.id, refused=refused, **figures).holding(estimate=estimate, source=row.source)
+    return EstimatedRow(id=row.id, refused=refused, **figures).holding(estimate=estimate)
 
 
 def _by_key(estimate: Estimate) -> dict[str, Any]:
@@ -134,18 +120,15 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     rows: tuple[EstimatedRow, ...]
 
     def table(self) -> Iterator[RenderableType]:
-        """Return one configuration in full; for several, a row per configuration, with measured figures if there are any."""
+        """Return one configuration in full; for several, a row per configuration."""
         if len(self) == 1:
             yield from _one(self.rows[0])
             return
-        measured = any(row.measured is not UNSET for row in self)
-        figures = ("meas-\nured", "error", "meas-\nured", "error") if measured else ()
-        table = columns("configuration", "step\n(s)", *figures[:2], "peak\n(GiB)", *figures[2:])
+        table = columns("configuration", "step\n(s)", "peak\n(GiB)")
         for row in self:
-            if row.estimate is not None:
-                table.add_row(*_cells(row, row.estimate, measured))
+            if (estimate := row.estimate) is not None:
+                table.add_row(one_line(row.id), figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}")
         yield table
-        yield from _errors(self.rows)
         if refused := [row for row in self if row.estimate is None]:
             yield line()
             yield line("not estimated:")
@@ -154,41 +137,6 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)
         return f"<Estimates of {counted(len(self.rows) - refused, 'configuration')}, {refused} refused>"
-
-
-def _cells(row: EstimatedRow, estimate: Estimate, measured: bool) -> list[str]:
-    times, peaks = [figure(estimate.step_time)], [f"{estimate.peak_memory_gib:.1f}"]
-    if measured:
-        figures = MeasuredFigures() if row.measured is UNSET else row.measured
-        times += _beside(figures.step_time_s, row.time_error)
-        peaks += _beside(figures.peak_memory_gib, row.memory_error)
-    return [one_line(row.id), *times, *peaks]
-
-
-def _beside(value: float | UnsetType, error: float | None) -> tuple[str, str]:
-    return ("", "") if value is UNSET or error is None else (figure(value), change(error))
-
-
-def _errors(rows: Sequence[EstimatedRow]) -> Iterator[RenderableType]:
-    """Return the errors by source: one mean over runs of all kinds would say little."""
-    table = columns("error by source", "runs", "step", "signed", "runs", "peak", "signed", padding=1)
-    for source in dict.fromkeys(row.source for row in rows if row.measured is not UNSET):
-        of_source = [row for row in rows if row.source == source]
-        cells = [
-            *_mean([row.time_error for row in of_source if row.time_error is not None]),
-            *_mean([row.memory_error for row in of_source if row.memory_error is not None]),
-        ]
-        table.add_row(one_line(source) or "this file", *cells)
-    if table.rows:
-        yield line()
-        yield table
-
-
-def _mean(errors: Sequence[float]) -> tuple[str, str, str]:
-    """Return the number of errors, and their mean without and with their signs."""
-    if not errors:
-        return "", "", ""
-    return str(len(errors)), percent(sum(map(abs, errors)) / len(errors)), change(sum(errors) / len(errors))
 
 
 def _one(row: EstimatedRow) -> Iterator[RenderableType]:
@@ -203,13 +151,6 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
         ("MFU", percent(estimate.mfu)),
         ("peak memory", f"{estimate.peak_memory_gib:.1f} GiB"),
     ]
-    measured = MeasuredFigures() if row.measured is UNSET else row.measured
-    for name, value, error in (
-        ("step, measured", measured.step_time_s, row.time_error),
-        ("peak, measured", measured.peak_memory_gib, row.memory_error),
-    ):
-        if value is not UNSET and error is not None:
-            rows.append((name, f"{figure(value)}; the prediction is off by {change(error)}"))
     yield facts(rows, above=1, below=1)
     yield from estimate_parts(estimate)
     for assumed in row.assumed:

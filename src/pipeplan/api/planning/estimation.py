@@ -1,4 +1,4 @@
-"""From files of configurations and of runs to estimates."""
+"""From files of configurations to estimates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import EstimateOptionsKeywords
-from pipeplan.api.planning.estimates import EstimatedRow, Estimates, estimated_row
+from pipeplan.api.planning.estimates import ConfigurationRow, EstimatedRow, Estimates, estimated_row
 from pipeplan.api.planning.options import EstimateOptions, FilePath
 from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import options_of
@@ -19,15 +19,14 @@ from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, path_of
 from pipeplan.flags import assumptions_of, read_configuration
 from pipeplan.hardware import Cluster
-from pipeplan.planner import Calibration, Configuration, Estimate, RunRow, read_calibration, row_from
+from pipeplan.planner import Calibration, Configuration, Estimate, read_calibration
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.reviewing import NotSet, Reading, configured, missing_facts, read_configurations
 from pipeplan.sweeps import Finished, SweepTask, sweep
-from pipeplan.trainers import read_layout
 from pipeplan.workload import ModelShape
 
 LARGEST = 64 * MEBIBYTE
-"""No file of runs is larger than this, in bytes."""
+"""Maximum size of a file of configurations, in bytes."""
 
 _FILE = "the file of configurations"
 
@@ -45,15 +44,15 @@ def estimate(
     progress: Callable[[float], None] | None = None,
     **options: Unpack[EstimateOptionsKeywords],
 ) -> Estimates:
-    """Estimate step time and memory of given configurations without a search, next to measured figures if a file has them.
+    """Estimate step time and memory of given configurations without a search.
 
     Parameters
     ----------
     source
         A YAML, TOML or JSON file, or what it holds: one configuration (``model``, ``cluster``, ``global_batch``,
         ``sequence``, and what ``fix`` of :func:`pipeplan.plan` takes, by its names), or ``rows``: a list of such
-        configurations, or of published runs. Or a file of a trainer that :func:`pipeplan.review` reads, such as a launch
-        script that a plan writes.
+        configurations. Or a file of a trainer that :func:`pipeplan.review` reads, such as a launch script that a plan
+        writes.
     progress
         Called with the share that is done.
     **options
@@ -110,22 +109,22 @@ def estimated(
     return Estimates(rows=tuple(_row(row, finished.get(str(place))) for place, row in enumerate(rows)))
 
 
-def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[RunRow], bool]:
+def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[ConfigurationRow], bool]:
     """Return the rows of a source, and whether it is a single configuration, whose errors are raised."""
     document, name, folder = _opened(source)
     readings = () if isinstance(source, Mapping) else _of_trainer(path_of(source, _FILE), document)
     if readings:
         return [_reviewed(reading, alone=len(readings) == 1) for reading in readings], len(readings) == 1
     read = partial(read_configuration, folder=folder, approximate=options.approximate)
-    if "rows" not in document and "parallel" not in document:
+    if "rows" not in document:
         return [_configured(document, name, read)], True
-    documents = document.get("rows", [document])
+    documents = document["rows"]
     if not isinstance(documents, list) or not documents:
         raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
     return [_read(row, place, read) for place, row in enumerate(documents)], False
 
 
-_OWN_KEYS = frozenset({"rows", "parallel", "cluster", "global_batch"})
+_OWN_KEYS = frozenset({"rows", "cluster", "global_batch"})
 """Keys of pipeplan's own files, one of which each of them has."""
 
 
@@ -141,7 +140,7 @@ def _of_trainer(path: Path, document: Mapping[str, Any]) -> tuple[Reading, ...]:
     return ()
 
 
-def _reviewed(reading: Reading, *, alone: bool) -> RunRow:
+def _reviewed(reading: Reading, *, alone: bool) -> ConfigurationRow:
     """Return the row of a trainer's configuration. Raises InputError if it cannot be estimated and is the only one."""
     name = reading.facts.name or Path(reading.source.file).name
     try:
@@ -150,10 +149,9 @@ def _reviewed(reading: Reading, *, alone: bool) -> RunRow:
         reason = missing_facts(reading.facts)
         if alone:
             raise InputError(f"{name}: {reason}") from None
-        return RunRow(id=name, source="", refused=reason)
-    return RunRow(
+        return ConfigurationRow(id=name, refused=reason)
+    return ConfigurationRow(
         id=name,
-        source="",
         model=made.model,
         cluster=made.cluster,
         configuration=made.configuration,
@@ -161,7 +159,7 @@ def _reviewed(reading: Reading, *, alone: bool) -> RunRow:
     )
 
 
-def _row(row: RunRow, finished: Finished[Estimate] | None) -> EstimatedRow:
+def _row(row: ConfigurationRow, finished: Finished[Estimate] | None) -> EstimatedRow:
     """Return the row of the answer, with the estimate of the sweep or the reason why there is none."""
     if finished is None:
         return estimated_row(row, None, row.refused)
@@ -186,41 +184,27 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     return document, path.name, path.parent
 
 
-def _read(document: Any, place: int, read: _Reader) -> RunRow:
-    """Return a row of a file: a configuration, or a published run; ``refused`` is what is wrong with it."""
-    if not isinstance(document, dict) or "parallel" in document or "cluster" not in document:
-        return row_from(_with_layout(document), place)
-    name = str(document.get("id", f"row {place}"))
+def _read(document: Any, place: int, read: _Reader) -> ConfigurationRow:
+    """Return a configuration of a file; ``refused`` is what is wrong with it."""
+    name = f"row {place}"
+    if not isinstance(document, dict):
+        return ConfigurationRow(id=name, refused="invalid row: expected a mapping of keys such as model and cluster")
+    name = str(document.get("id", name))
     try:
         return _configured({key: value for key, value in document.items() if key != "id"}, name, read)
     except PipeplanError as error:
-        return RunRow(id=name, source="", refused=str(error))
+        return ConfigurationRow(id=name, refused=str(error))
 
 
-def _with_layout(document: Any) -> Any:
-    """Return a run's row with its trainer's layout text as layers of stages, and the chunks per rank that it implies."""
-    if not isinstance(document, dict) or not isinstance(parallel := document.get("parallel"), dict):
-        return document
-    ranks = parallel.get("pp")
-    if not isinstance(ranks, int) or ranks < 1 or not isinstance(document.get("layout"), str):
-        return document
-    try:
-        layers = read_layout(document["layout"]).layers
-    except InputError:
-        return document  # words such as "even", or a text that is refused with the row
-    chunks = {"vp": max(1, len(layers) // ranks)}
-    return document | {"layout": "+".join(map(str, layers)), "parallel": chunks | parallel}
-
-
-def _configured(document: Mapping[str, Any], name: str, read: _Reader) -> RunRow:
+def _configured(document: Mapping[str, Any], name: str, read: _Reader) -> ConfigurationRow:
     model, cluster, configuration = read(document)
     assumed = assumptions_of(document, configuration)
-    return RunRow(id=name, source="", model=model, cluster=cluster, configuration=configuration, assumed=assumed)
+    return ConfigurationRow(id=name, model=model, cluster=cluster, configuration=configuration, assumed=assumed)
 
 
-def _estimated(row: RunRow, *, calibration: Calibration | None) -> Estimate:
-    """Return the estimate of a row that is not refused. A published run is left out of its own error bar."""
+def _estimated(row: ConfigurationRow, *, calibration: Calibration | None) -> Estimate:
+    """Return the estimate of a row that is not refused."""
     assert row.model is not None
     assert row.cluster is not None
     assert row.configuration is not None
-    return estimate_one(row.model, row.cluster, row.configuration, calibration=calibration, without_run=row.id)
+    return estimate_one(row.model, row.cluster, row.configuration, calibration=calibration)

@@ -87,8 +87,8 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
     Parameters
     ----------
     *sources
-        Files with a trainer's arguments, a recipe, a layout or rows of pipeplan's own form; or such a row as a mapping.
-        Nothing in them is executed.
+        Files with a trainer's arguments, a recipe or a layout; or a trainer's arguments as a mapping. Nothing in them is
+        executed.
     **options
         The options of a review (:class:`~pipeplan.api.reviewing.review.ReviewOptions`).
 
@@ -99,9 +99,7 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
 
     Examples
     --------
-    >>> row = {"trainer": "megatron-lm", "model": {"layers": 46}, "config": {"pp": 4, "vpp": None, "layout": None,
-    ...        "first_stage_layers": None, "last_stage_layers": None}}
-    >>> pipeplan.review(row).findings[0].rule
+    >>> pipeplan.review({"num_layers": 46, "pipeline_model_parallel_size": 4}).findings[0].rule
     'layers-per-rank'
     """
     return reviewed(sources, options_of(ReviewOptions, options))

@@ -155,7 +155,6 @@ def estimate(
     calibration: TimeFactors | None = None,
     schedule: Schedule | None = None,
     with_error_bar: bool = True,
-    without_run: str = "",
 ) -> Estimate:
     """Return the estimate of a configuration: step time by what it is spent on, and memory of every rank.
 
@@ -167,8 +166,6 @@ def estimate(
         Schedule to run in place of the configuration's own, with the same ranks, chunks and microbatches.
     with_error_bar
         Whether to compute an error bar from the nearest published runs.
-    without_run
-        Id of a published run to leave out of the error bar: the run that is being predicted.
 
     Raises
     ------
@@ -194,8 +191,8 @@ def estimate(
     peaks = tuple(rank.total for rank in memory)
     bar, assumed = None, _assumed(model, configuration)
     if with_error_bar:
-        bar = error_bar(model, cluster, configuration, time.total, without=without_run)
-        assumed += () if bar else (why_no_bar(model, cluster, configuration, without=without_run),)
+        bar = error_bar(model, cluster, configuration, time.total)
+        assumed += () if bar else (why_no_bar(model, cluster, configuration),)
     return Estimate(
         step_time=time.total,
         peak_memory_gib=max(peaks),

@@ -305,6 +305,9 @@ _TABLE = (
 SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _TABLE})
 """Software of every trainer by its name."""
 
+EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
+"""Trainers without sequence parallelism and sharded optimizers by default."""
+
 
 def software(name: str) -> Software:
     """Return the software of a trainer by its name, with the traits behind it (:mod:`~pipeplan.planner.estimates.traits`).

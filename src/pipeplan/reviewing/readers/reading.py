@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
 from pipeplan.reviewing.readers.own import configuration_in, read_own
 from pipeplan.reviewing.readers.recipes import recipes_in
-from pipeplan.reviewing.readers.rows import is_row, read_rows
 from pipeplan.reviewing.readers.shell import read_in_shell
 from pipeplan.reviewing.readers.source import Defaults, Form, RawEntry, Reading, SourceText, configured_by, facts_of
 from pipeplan.reviewing.settings import setting_of
@@ -104,18 +102,14 @@ def read_text_of(
             )
         return tuple(Reading(facts, source) for facts in read_own(own, file, folder))
     kind = _trainer(text, trainer)
-    # A row may name another trainer than the caller, who decides.
-    readings = tuple(
-        Reading(facts if trainer is None else replace(facts, trainer=kind), source)
-        for facts in _READERS[form](source, kind, release)
-    )
+    readings = tuple(Reading(facts, source) for facts in _READERS[form](source, kind, release))
     readings = tuple(
         reading for reading in readings if any(not entry.assumed for entry in reading.facts.settings.values())
     )
     if not readings:
         raise InputError(
-            f"{file} has no setting of parallel training that a review knows: expected arguments of a trainer, a recipe, "
-            "a layout or a row"
+            f"{file} has no setting of parallel training that a review knows: expected arguments of a trainer, a recipe "
+            "or a layout"
         )
     return readings
 
@@ -242,15 +236,8 @@ def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterato
         entries = read_in_lines(source.text, source.file)
         yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind))
         return
-    if is_row(document):
-        yield from (_with_release(facts, release) for facts in read_rows(document, source.file))
-        return
     entries = read_in_document(document, source.text, source.file)
     yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind))
-
-
-def _with_release(facts: ReviewFacts, release: str) -> ReviewFacts:
-    return facts if not release else ReviewFacts(facts.trainer, facts.settings, release, facts.name)
 
 
 def _parsed(source: SourceText) -> Any:
@@ -294,6 +281,5 @@ _READERS = {
     "yaml": _of_document,
     "toml": _of_document,
     "json": _of_document,
-    "row": _of_document,
     "layout": _of_layout,
 }

@@ -21,7 +21,7 @@ _SPLIT = frozenset(
     | {"account_loss", "layers_per_virtual_stage", "hybrid_pattern", "group_size", "mtp_layers"}
 )
 
-Form = Literal["shell", "yaml", "toml", "json", "python", "log", "layout", "row", "list"]
+Form = Literal["shell", "yaml", "toml", "json", "python", "log", "layout", "list"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,15 @@
-"""Rows of pipeplan's own form: ``{"trainer", "model": {...}, "config": {...}}``, one or a list of them.
+"""Rows of public repairs and of public recipes: ``{"trainer", "model": {...}, "config": {...}}``.
 
 A row says only what it names. ``before`` and ``after`` of a repair are read as two configurations.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeplan.reviewing.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
+from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
 from pipeplan.reviewing.models import properties_of
 from pipeplan.reviewing.settings import SETTINGS, UNKNOWN
 from pipeplan.reviewing.values import value_of
@@ -31,25 +32,11 @@ _NAMES = {
 """Further spellings of settings in rows."""
 
 
-def is_row(document: Any) -> bool:
-    """Return True for a row, or a non-empty list of rows."""
-    if isinstance(document, Mapping) and isinstance(document.get("rows"), list):
-        document = document["rows"]
-    if isinstance(document, list):
-        return bool(document) and all(map(is_row, document))
-    return isinstance(document, Mapping) and any(isinstance(document.get(part), Mapping) for part in _PARTS)
-
-
-def read_rows(document: Any, file: str) -> Iterator[ReviewFacts]:
-    """Yield the configurations of a row or of rows."""
-    if isinstance(document, Mapping) and isinstance(document.get("rows"), list):
-        document = document["rows"]
-    rows = document if isinstance(document, list) else [document]
-    for number, row in enumerate(rows):
-        for part in _PARTS:
-            if isinstance(row.get(part), Mapping):
-                name = str(row.get("id") or (f"row {number}" if len(rows) > 1 else ""))
-                yield _facts(row, part, file, f"{name} {part}".strip() if part != "config" else name)
+def read_row(row: Mapping[str, Any], file: str) -> Iterator[ReviewFacts]:
+    """Yield the configurations of a row."""
+    for part in _PARTS:
+        if isinstance(row.get(part), Mapping):
+            yield _facts(row, part, file, row["id"] if part == "config" else f"{row['id']} {part}")
 
 
 def _facts(row: Mapping[str, Any], part: str, file: str, name: str) -> ReviewFacts:
@@ -71,5 +58,5 @@ def _facts(row: Mapping[str, Any], part: str, file: str, name: str) -> ReviewFac
         settings["phase"] = Entry(row["phase"], SettingPlace(file, 0, "phase"))
     for name_of_property, value in properties_of(str((model or {}).get("name") or "")).items():
         settings.setdefault(name_of_property, Entry(value, SettingPlace(file, 0, "model.name"), assumed=True))
-    release = row.get("release") or row.get("trainer_version") or ""
-    return ReviewFacts(trainer_kind(row.get("trainer")), settings, str(release), name[:LONGEST_NAME])
+    trainer = re.sub(r"\s*\(.*\)", "", row["trainer"])  # without brackets: ``megatron-lm (slime)``
+    return ReviewFacts(trainer_kind(trainer), settings, row.get("release") or row.get("trainer_version") or "", name)

@@ -13,24 +13,21 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
 
-from pipeplan.errors import InputError, PipeplanError
-from pipeplan.files import GIBIBYTE
-from pipeplan.hardware import Cluster
-from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory_rules import memory_rules
-from pipeplan.planner.runs.assumptions import balanced_layout, lightest, replicas_by_state, with_degrees
-from pipeplan.planner.runs.schedules import NamedSchedule, chunks_of, layout_from, scheduled
-from pipeplan.planner.runs.settings import (
+from benchmarks.published_runs.assumptions import balanced_layout, lightest, replicas_by_state, with_degrees
+from benchmarks.published_runs.schedules import NamedSchedule, chunks_of, layout_from, scheduled
+from benchmarks.published_runs.settings import (
     cluster_of,
     precision_of,
     recompute_of,
     software_of,
 )
+from pipeplan.errors import InputError, PipeplanError
+from pipeplan.files import GIBIBYTE
+from pipeplan.hardware import Cluster
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.memory_rules import memory_rules
+from pipeplan.planner.estimates.software import EARLY
 from pipeplan.workload import ModelShape, from_dict, token_flops
-
-EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
-"""Trainers without sequence parallelism and sharded optimizers by default."""
-
 
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "model": ("seq",),

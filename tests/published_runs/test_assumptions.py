@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.published_runs.assumptions import balanced_layout, lightest
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate, stage_costs
-from pipeplan.planner.runs.assumptions import balanced_layout, lightest
 from tests.planner.configurations import DEEPSEEK, H100, LLAMA, configuration
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.published_runs.bridge import Release, bridge_software
 from pipeplan.errors import InputError
 from pipeplan.hardware import Cluster, Preset, preset
 from pipeplan.planner.estimates.software import software
-from pipeplan.planner.runs.bridge import Release, bridge_software
 from pipeplan.workload import Precision
 
 # Specific names come before general ones: "torchtitan ... eager" before "torchtitan".

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run_files import read_runs
+from benchmarks.published_runs.files import read_runs
+from benchmarks.published_runs.rows import row_from
+from benchmarks.published_runs.schedules import chunks_of, layout_from, scheduled
+from benchmarks.published_runs.settings import precision_of, software_of
 from pipeplan.errors import InputError
-from pipeplan.planner import row_from
-from pipeplan.planner.runs.schedules import chunks_of, layout_from, scheduled
-from pipeplan.planner.runs.settings import precision_of, software_of
 
-PUBLISHED = Path(__file__).parents[4] / "shared" / "planning" / "published_runs.json"
+PUBLISHED = Path(__file__).parents[3] / "shared" / "planning" / "published_runs.json"
 
 ROW: dict[str, Any] = {
     "id": "zb-4-1.5B-p8-m24-b6-ZB-2p",

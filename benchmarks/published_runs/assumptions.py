@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
+from benchmarks.published_runs.settings import software_of
 from pipeplan.errors import PipeplanError
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
@@ -21,7 +22,6 @@ from pipeplan.planner.estimates.running import schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import layer_costs, stage_costs
 from pipeplan.planner.fitting import default_limit
-from pipeplan.planner.runs.settings import software_of
 from pipeplan.strategies import strategy
 from pipeplan.workload import Execution, ModelShape, RankParameters, layers_of, state_bytes
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeplan.planner import RunRow, row_from
+from benchmarks.published_runs.rows import RunRow, row_from
 
 
 def read_runs(path: Path) -> list[RunRow]:
