@@ -325,7 +325,6 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     },
     "compare": {
         "allow": (f"compare {SMALL} --json", "--allow slices"),
-        "leads": (f"compare 1f1b zbv {SMALL} --json", "--leads"),
         "columns": (f"compare 1f1b zbv {SMALL} --no-visualization", "--columns makespan"),
         "config": (f"compare 1f1b {SMALL} --json", "-c costs.yaml"),
         "theme": (f"compare 1f1b {SMALL} -o x.svg", "--theme dark"),

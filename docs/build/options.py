@@ -13,7 +13,6 @@ from typing import Any
 
 from docs.build.commands import options_markdown
 from pipeplan.api.checks import CheckOptions
-from pipeplan.api.comparing.compare import CompareOptions
 from pipeplan.api.conversions import ConvertOptions
 from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
@@ -143,7 +142,6 @@ _OF_THE_API = (
     SteadyStateOptions,
     PlanOptions,
     CheckOptions,
-    CompareOptions,
     ConvertOptions,
     DiffOptions,
     ExportOptions,
@@ -157,7 +155,7 @@ _FUNCTIONS: dict[str, type[Options]] = {
     "RunKeywords": RunOptions,
     "ProfileKeywords": ProfileOptions,
     "CheckKeywords": CheckOptions,
-    "CompareKeywords": CompareOptions,
+    "CompareKeywords": AllowOptions,
     "ExplainKeywords": AllowOptions,
     "DiffKeywords": DiffOptions,
     "ExportKeywords": ExportOptions,

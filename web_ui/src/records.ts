@@ -286,8 +286,6 @@ export type ComparisonFacts = {
   readonly rows: readonly ComparisonRow[];
   readonly refused: readonly RefusedRow[];
   readonly notes: readonly string[];
-  /** Sentences on what would change the fastest schedule. */
-  readonly changes: readonly string[];
 };
 
 /** A schedule in the table of a comparison. */

@@ -119,12 +119,6 @@ class CheckOptionsKeywords(TypedDict, total=False):
     trainer_version: str | None
 
 
-class CompareOptionsKeywords(AllowOptionsKeywords, total=False):
-    """Keywords of CompareOptions."""
-
-    leads: bool
-
-
 class LookOptionsKeywords(TypedDict, total=False):
     """Keywords of LookOptions."""
 
@@ -213,7 +207,7 @@ class CheckKeywords(SettingsKeywords, CheckOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 
-class CompareKeywords(SettingsKeywords, CompareOptionsKeywords, total=False):
+class CompareKeywords(SettingsKeywords, AllowOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 
