@@ -470,7 +470,6 @@ LEFT_OUT: dict[str, str] = {
 COMMANDS_LEFT_OUT = {
     "schedules": "lists what is built in",
     "catalogue": "lists what is built in",
-    "steady-state": "is to become a part of search",
     "profile": "measures a model: tests/runtime",
     "calibrate": "measures a GPU: tests/planner",
     "run": "trains a model: tests/runtime, tests/cli/test_run.py",

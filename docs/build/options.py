@@ -20,7 +20,7 @@ from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.published import AllowOptions
 from pipeplan.api.reviewing.review import ReviewOptions
-from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
+from pipeplan.api.searching.options import ParetoOptions, SearchOptions
 from pipeplan.api.sweeping.study import SweepOptions
 from pipeplan.costs import (
     GROUPS,
@@ -139,7 +139,6 @@ _OF_THE_API = (
     AllowOptions,
     SearchOptions,
     ParetoOptions,
-    SteadyStateOptions,
     PlanOptions,
     CheckOptions,
     ConvertOptions,
@@ -151,7 +150,6 @@ _OF_THE_API = (
 _FUNCTIONS: dict[str, type[Options]] = {
     "SearchKeywords": SearchOptions,
     "ParetoKeywords": ParetoOptions,
-    "SteadyStateKeywords": SteadyStateOptions,
     "RunKeywords": RunOptions,
     "ProfileKeywords": ProfileOptions,
     "CheckKeywords": CheckOptions,

@@ -134,11 +134,6 @@ def test_wrong_options(options: dict[str, Any], error: type[PipeplanError], mess
         simulated(**options)
 
 
-def test_a_steady_state_refuses_times_of_collectives() -> None:
-    with pytest.raises(PipeplanError, match="does not count the collectives of a step: drop reduce times"):
-        pipeplan.steady_state(schedule="1f1b", ranks=2, microbatches=4, reduce_times=1)
-
-
 def test_what_has_no_effect_is_told() -> None:
     without = pipeplan.simulate("1f1b", ranks=2, microbatches=4, gradient_bytes=5, slice_attention=0.3)
     assert without.warnings == (

@@ -42,8 +42,8 @@ class AllowOptionsKeywords(TypedDict, total=False):
     allow: NeedsLike | None
 
 
-class EverySearchOptionsKeywords(TypedDict, total=False):
-    """Keywords of EverySearchOptions."""
+class ScheduleSearchOptionsKeywords(AllowOptionsKeywords, total=False):
+    """Keywords of ScheduleSearchOptions."""
 
     placement: str
     seconds: float | None
@@ -51,11 +51,6 @@ class EverySearchOptionsKeywords(TypedDict, total=False):
     workers: int | None
     full_backward: bool
     leave: Names
-
-
-class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, AllowOptionsKeywords, total=False):
-    """Keywords of ScheduleSearchOptions."""
-
     objective: Objective
     evaluations: int | None
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...]
@@ -78,13 +73,6 @@ class ParetoOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of ParetoOptions."""
 
     points: int
-
-
-class SteadyStateOptionsKeywords(EverySearchOptionsKeywords, total=False):
-    """Keywords of SteadyStateOptions."""
-
-    most: int
-    schedule: str | None
 
 
 class EstimateOptionsKeywords(TypedDict, total=False):
@@ -188,10 +176,6 @@ class SearchKeywords(SettingsKeywords, SearchOptionsKeywords, total=False):
 
 
 class ParetoKeywords(SettingsKeywords, ParetoOptionsKeywords, total=False):
-    """Options and settings of a function."""
-
-
-class SteadyStateKeywords(SettingsKeywords, SteadyStateOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 

@@ -15,7 +15,6 @@ from pipeplan.api.parts import facts
 from pipeplan.api.parts import warnings as sentences_of
 from pipeplan.api.replanning import Replanner
 from pipeplan.api.searching.searches import search
-from pipeplan.api.searching.steady_states import steady_state
 from pipeplan.api.simulating.simulate import simulate
 from pipeplan.costs import Settings
 from pipeplan.kernels import compiled_at_once
@@ -117,7 +116,6 @@ _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
         _searched(placement="linear", memory_limit="6act", microbatch_factors=_FACTORS),
     ),
     ("order of microbatches", lambda: Replanner("1f1b", settings=_SMALL)([900, 4000, 500, 2000, 100, 300, 700, 50])),
-    ("steady states", lambda: steady_state(ranks=4, placement="v", memory_limit="2.5act")),
     ("layouts", lambda: best_layout([_LAYER], "1f1b", Shape(ranks=2, microbatches=4))),
 )
 """Small jobs that together run every kernel, each with a description."""

@@ -113,9 +113,7 @@ def _in_order(results: Iterable[Result], allowed: Allowed) -> list[Result]:
     return sorted(results, key=lambda result: rank(as_candidate(result), allowed))
 
 
-def _compared(
-    sources: Iterable[ScheduleLike], settings: Settings
-) -> tuple[list[Result], dict[str, PipeplanError]]:
+def _compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
     settings = same_ranks(settings)
     entrants: list[tuple[str, Source]] = []
     results: list[Result] = []

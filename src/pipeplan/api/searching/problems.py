@@ -17,7 +17,7 @@ from pipeplan.api.published import (
     best_published,
     faster_with_more,
 )
-from pipeplan.api.searching.options import AUTO, EverySearchOptions, Names, ScheduleSearchOptions
+from pipeplan.api.searching.options import AUTO, Names, ScheduleSearchOptions
 from pipeplan.api.searching.search_record import LeastPeak, PublishedSchedule
 from pipeplan.api.sharding import rule_of
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, build, shape_of
@@ -50,25 +50,26 @@ FIXED_CHUNKS = {"linear", "v", "bidirectional", "bidirectional-v"}
 _DEFAULT = ScheduleSearchOptions()
 
 
-def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, placement: str | None = None) -> Problem:
+def problem_of(
+    settings: Settings, options: ScheduleSearchOptions = _DEFAULT, *, placement: str | None = None
+) -> Problem:
     """Return the search problem, on the placement of the options (``auto``: linear) unless another one is named."""
-    searched = options if isinstance(options, ScheduleSearchOptions) else ScheduleSearchOptions()
-    choices = choices_of(searched.decide, options.leave, full_backward=options.full_backward)
+    choices = choices_of(options.decide, options.leave, full_backward=options.full_backward)
     _require_undecided(settings, choices)
     named = placement or ("linear" if options.placement == AUTO else options.placement)
     placed = placement_named(named, settings)
     costs = settings.costs(placed)
-    _require_times(costs, choices, names_of(searched.decide))
+    _require_times(costs, choices, names_of(options.decide))
     return Problem(
         placed,
         settings.microbatch_count or DEFAULT_MICROBATCHES,
         costs,
         settings.limits(placed),
-        objective=searched.objective,
+        objective=options.objective,
         choices=choices,
         communication=settings.communication,
         slices=settings.slices or 1,
-        variation=searched.variation,
+        variation=options.variation,
         sharding=_sharding(settings),
     )
 
