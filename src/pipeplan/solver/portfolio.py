@@ -21,7 +21,6 @@ from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_untried
 from pipeplan.solver.engines.window_search import WindowSearch
-from pipeplan.solver.exact.engines import ExactRecomputing, ExactVaried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Robustness, robustness
@@ -36,8 +35,6 @@ ENGINES: tuple[Engine, ...] = (
     EarlyProof(),
     BuildingBlocks(),
     Proving(),
-    ExactRecomputing(),
-    ExactVaried(),
     WindowSearch(),
     LocalSearch(),
     RobustSearch(),

@@ -365,6 +365,13 @@ def not_compared(problem: Problem) -> Iterator[str]:
         yield f"not compared with {names}, which take too long to generate for this shape"
 
 
+def not_proven(solution: SearchResult) -> Iterator[str]:
+    """Yield a note if optimality is not proven because microbatches differ or may be recomputed."""
+    problem = solution.problem
+    if not solution.optimal and (problem.costs.factors is not None or problem.choices.recompute):
+        yield "not proven optimal: the exact solver takes no microbatches that differ or may be recomputed"
+
+
 def _size(problem: Problem) -> int:
     return problem.placement.ranks * problem.microbatches
 
