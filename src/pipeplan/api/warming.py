@@ -99,7 +99,6 @@ _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("simulation", lambda: compare(settings=_SMALL)),
     ("simulation with messages that meet", lambda: simulate("zbv", communication="blocking", settings=_SMALL)),
     ("simulation with messages on streams", lambda: simulate("zbv", communication="streams", settings=_SMALL)),
-    ("places of collectives", lambda: simulate("zbv", unshard_times=0.5, sharding="best", settings=_SMALL)),
     ("idle reasons", lambda: explain("zbv", settings=_SMALL)),
     ("search", _searched()),
     ("search under a memory limit", _searched(memory_limit="3act")),

@@ -69,18 +69,16 @@ class ShardingRule:
     def in_words(self) -> str:
         """The rule in a few words."""
         if self.name != "pytorch":
-            return {"none": "nowhere", "megatron": "by Megatron-LM's rule", "best": "at the best places found"}[
-                self.name
-            ]
+            return "nowhere" if self.name == "none" else "by Megatron-LM's rule"
         ahead = "" if self.unshard_lookahead == "full" else f", lookahead {self.unshard_lookahead}"
         return f"by PyTorch's rule ({self.max_active_stages} active stages{ahead})"
 
     def resident(self, stages: int) -> int:
-        """Return the number of stages that a rank with so many of them holds at once, at most; 1 for ``best``."""
-        return {"megatron": stages, "pytorch": min(self.max_active_stages, stages)}.get(self.name, min(1, stages))
+        """Return the number of stages that a rank with so many of them holds at once, at most."""
+        return min(self.max_active_stages, stages) if self.name == "pytorch" else stages
 
     def __call__(self, schedule: Schedule) -> Schedule:
-        """Return the schedule with the collectives of the rule in place of its own; for ``best``, without any.
+        """Return the schedule with the collectives of the rule in place of its own.
 
         Messages keep their order. The rule does not look at them, because trainers insert them last. A schedule that has
         the collectives of the rule is returned unchanged.

@@ -24,7 +24,7 @@ from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, build, shape
 from pipeplan.costs import Costs, Limits, Settings, names_of
 from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.model import TWO_COPIES, Kind, Placement, Schedule, needs_of, shortened, tolerances
-from pipeplan.passes import ShardingRule, insert_recompute
+from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
     ALL_RECOMPUTED,
@@ -70,14 +70,8 @@ def problem_of(
         communication=settings.communication,
         slices=settings.slices or 1,
         variation=options.variation,
-        sharding=_sharding(settings),
+        sharding=None if (rule := rule_of(settings)).name == "none" else rule,
     )
-
-
-def _sharding(settings: Settings) -> ShardingRule | None:
-    """Return the rule that places collectives in a search; None if there are none."""
-    rule = rule_of(settings, default="best")
-    return None if rule.name == "none" else rule
 
 
 def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -> list[Problem]:
